@@ -6,9 +6,10 @@
 //	go run ./lab/mutate [-min 90] [-files REGEXP] [-lines FROM-TO] PACKAGE [FLAGS OF THE TEST BINARY]
 //
 // All mistakes are compiled into one test binary, behind a switch that the
-// environment sets, so that a mistake costs a run of the tests and no build. A
-// mistake that changes nothing a caller could see counts as one that survives, unless
-// testdata/equivalent.txt of the package has it with a reason: those are set aside.
+// environment sets, so that a mistake costs no build, and a run of the tests alone that
+// reach it: the quick ones first. A mistake that changes nothing a caller could see counts
+// as one that survives, unless testdata/equivalent.txt of the package has it with a
+// reason: those are set aside.
 package main
 
 import (

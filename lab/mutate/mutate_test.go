@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -53,7 +54,11 @@ func TestFates(t *testing.T) {
 func TestEndless(t *testing.T) {
 	p := &spoilt{dir: t.TempDir(), mutants: make([]mutant, 1)}
 	for name, script := range map[string]string{"works for ever": "while :; do :; done", "waits for ever": "sleep 600"} {
-		b := &built{p: p, binary: "/bin/bash", args: []string{"-c", script}, cpu: 1, limit: 3e9}
+		binary := filepath.Join(p.dir, "test")
+		if err := os.WriteFile(binary, []byte("#!/bin/bash\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		b := &built{p: p, binary: binary, tests: []test{{names: "TestEndless", reached: []byte{0, 1}, took: time.Second, cpu: 1, limit: 3e9}}}
 		if f, err := b.run(1); f != timedOut || err != nil {
 			t.Errorf("a test that %s: fate %d, %v", name, f, err)
 		}
@@ -65,7 +70,7 @@ func TestRefused(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"./nowhere":           "directory not found",
 		"../...":              "name one",
-		"./testdata/failing":  "fail without a mistake",
+		"./testdata/failing":  "fails without a mistake",
 		"./testdata/mistyped": "string",
 	} {
 		if _, err := mutate(pattern, "", [2]int{}, 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -29,8 +29,8 @@ func (p *spoilt) binary(n *ast.BinaryExpr) {
 			return
 		}
 		name := map[token.Token]string{token.LAND: "and", token.LOR: "or"}[n.Op]
-		p.wrap(n, fmt.Sprintf("mutant__%s(%d, ", name, p.add(n, operator, p.source(n))), " })")
-		p.replace(n.OpPos, n.Op, ", func() bool { return ")
+		p.wrap(n, fmt.Sprintf("mutant__%s(%d, ", name, p.add(n, operator, p.source(n))), ") })")
+		p.replace(n.OpPos, n.Op, ", func() bool { return (") // the right side may begin on the next line
 	case token.EQL, token.NEQ:
 		if !p.done[n] {
 			p.wrap(n, fmt.Sprintf("mutant__not(%d, ", p.add(n, operator, p.source(n))), ")")

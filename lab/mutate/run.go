@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,88 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/forsd/forsd/internal/parallel"
 )
-
-// switches is the file that each spoilt package gets: which mistake is made, and what
-// operators do under it.
-const switches = `package %s
-
-import (
-	"cmp"
-	"os"
-	"strconv"
-)
-
-var mutant__made = func() int { n, _ := strconv.Atoi(os.Getenv("MUTANT")); return n }()
-
-type mutant__number interface {
-	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr | ~float32 | ~float64
-}
-
-func mutant__is(n int) bool { return n == mutant__made }
-
-
-func mutant__not[B ~bool](n int, b B) B { return b != (n == mutant__made) }
-
-func mutant__and(n int, a bool, b func() bool) bool {
-	if n == mutant__made {
-		return a || b()
-	}
-	return a && b()
-}
-
-func mutant__or(n int, a bool, b func() bool) bool {
-	if n == mutant__made {
-		return a && b()
-	}
-	return a || b()
-}
-
-func mutant__less[T cmp.Ordered](n int, a, b T) bool    { return a < b || n == mutant__made && a == b }
-func mutant__atmost[T cmp.Ordered](n int, a, b T) bool  { return a < b || n != mutant__made && a == b }
-func mutant__more[T cmp.Ordered](n int, a, b T) bool    { return a > b || n == mutant__made && a == b }
-func mutant__atleast[T cmp.Ordered](n int, a, b T) bool { return a > b || n != mutant__made && a == b }
-
-func mutant__next[T mutant__number](n int, v T) T {
-	if n == mutant__made {
-		return v + 1
-	}
-	return v
-}
-
-func mutant__add[T mutant__number](n int, a, b T) T {
-	if n == mutant__made {
-		return a - b
-	}
-	return a + b
-}
-
-func mutant__sub[T mutant__number](n int, a, b T) T {
-	if n == mutant__made {
-		return a + b
-	}
-	return a - b
-}
-
-func mutant__mul[T mutant__number](n int, a, b T) T {
-	if n == mutant__made {
-		return a / b
-	}
-	return a * b
-}
-
-func mutant__div[T mutant__number](n int, a, b T) T {
-	if n == mutant__made {
-		return a * b
-	}
-	return a / b
-}
-`
 
 // fate is what became of a mistake.
 type fate uint8
@@ -105,22 +31,33 @@ const (
 
 // built is a test binary with all mistakes in it.
 type built struct {
-	p          *spoilt
-	tmp        string
-	binary     string
-	args       []string
+	p      *spoilt
+	tmp    string
+	binary string
+	args   []string
+	tests  []test // the quickest first
+}
+
+// test is one or several of the package's tests.
+type test struct {
+	names      string
+	took       time.Duration
+	reached    []byte        // [number of a mistake] 1 where it would change what the test does
 	cpu, limit time.Duration // that a run may take
 }
 
 // Bounds of what one run may take beyond the run without a mistake.
 const (
-	moreCPU    = 5 * time.Second
+	moreCPU    = 3 * time.Second
 	cpuFactor  = 4
 	wallFactor = 10
 	memoryKB   = 6 << 20 // of addresses, which Go is generous with
 )
 
-// build compiles the spoilt package with its tests, and has them pass without a
+// quick is what a test may take to be run together with others.
+const quick = 100 * time.Millisecond
+
+// build compiles the spoilt package with its tests, and has each of them pass without a
 // mistake first.
 func (p *spoilt) build(tmp string, args []string) (*built, error) {
 	deps, err := exec.Command("go", "list", "-deps", "-test", p.path).Output()
@@ -129,21 +66,73 @@ func (p *spoilt) build(tmp string, args []string) (*built, error) {
 	}
 	b := &built{p: p, tmp: tmp, args: append(flagsFor(strings.Fields(string(deps))), args...)}
 	files := maps.Clone(p.files)
-	files[filepath.Join(p.dir, "mutant__switches.go")] = fmt.Appendf(nil, switches, p.pkg.Name)
+	files[filepath.Join(p.dir, "mutant__switches.go")] = fmt.Appendf(nil, switches, p.pkg.Name, len(p.mutants)+1)
 	if b.binary, err = b.compile("all", files); err != nil {
 		return nil, err
 	}
-	b.cpu, b.limit = time.Hour, time.Hour
-	cmd, cancel := b.command(b.binary, 0)
+	list, err := exec.Command(b.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests of %s: %w", p.path, err)
+	}
+	for _, name := range strings.Fields(string(list)) {
+		t, err := b.reach(name)
+		if err != nil {
+			return nil, err
+		}
+		b.tests = append(b.tests, t)
+	}
+	slices.SortStableFunc(b.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
+	return b, nil
+}
+
+// reach runs one test without a mistake, and sees which mistakes it could find.
+func (b *built) reach(name string) (test, error) {
+	reached := filepath.Join(b.tmp, "reached")
+	if err := os.WriteFile(reached, make([]byte, len(b.p.mutants)+1), 0o644); err != nil {
+		return test{}, err
+	}
+	t := test{names: name, cpu: time.Hour, limit: time.Hour}
+	cmd, cancel := b.command(b.binary, &t, 0)
 	defer cancel()
+	cmd.Env = append(cmd.Env, "MUTANTS_REACHED="+reached)
 	began := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("the tests of %s fail without a mistake: %w\n%s", p.path, err, out)
+		return test{}, fmt.Errorf("%s of %s fails without a mistake: %w\n%s", name, b.p.path, err, out)
 	}
-	used := max(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), time.Since(began)/2)
-	b.cpu = cpuFactor*used + moreCPU
-	b.limit = wallFactor * b.cpu
-	return b, nil
+	t.bound(max(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), time.Since(began)/2))
+	var err error
+	t.reached, err = os.ReadFile(reached)
+	return t, err
+}
+
+// bound tells how long a test took without a mistake.
+func (t *test) bound(took time.Duration) {
+	t.took = took
+	t.cpu = cpuFactor*took + moreCPU
+	t.limit = wallFactor * t.cpu
+}
+
+// testsOf are the tests that could find the n-th mistake; those that are quick are one.
+func (b *built) testsOf(n int) []test {
+	var short []string
+	var all []test
+	together := time.Duration(0)
+	for _, t := range b.tests {
+		switch _, apart := b.p.apart[n]; {
+		case !apart && t.reached[n] == 0:
+		case t.took <= quick:
+			short = append(short, t.names)
+			together += t.took
+		default:
+			all = append(all, t)
+		}
+	}
+	if len(short) > 0 {
+		t := test{names: strings.Join(short, "|")}
+		t.bound(together)
+		all = slices.Insert(all, 0, t)
+	}
+	return all
 }
 
 // compile makes the test binary of the package with some files replaced.
@@ -170,12 +159,12 @@ func (b *built) compile(name string, files map[string][]byte) (string, error) {
 	return binary, nil
 }
 
-// command runs the tests with the n-th mistake. A mistake may loop, wait for ever, or
-// take memory without end.
-func (b *built) command(binary string, n int) (*exec.Cmd, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), b.limit)
-	limits := fmt.Sprintf(`ulimit -v %d -t %d && exec "$0" "$@"`, memoryKB, int(b.cpu.Seconds())+1)
-	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", limits, binary}, b.args...)...)
+// command runs tests with the n-th mistake. A mistake may loop, wait for ever, or take
+// memory without end.
+func (b *built) command(binary string, t *test, n int) (*exec.Cmd, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(context.Background(), t.limit)
+	limits := fmt.Sprintf(`ulimit -v %d -t %d && exec "$0" "$@"`, memoryKB, int(t.cpu.Seconds())+1)
+	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", limits, binary, "-test.run", "^(" + t.names + ")$"}, b.args...)...)
 	cmd.Dir = b.p.dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(n), "GOMAXPROCS=1")
 	cmd.WaitDelay = time.Second
@@ -207,7 +196,17 @@ func (b *built) run(n int) (fate, error) {
 		}
 		defer os.Remove(binary)
 	}
-	cmd, cancel := b.command(binary, n)
+	for _, t := range b.testsOf(n) {
+		if f, err := b.try(binary, &t, n); f != survived || err != nil {
+			return f, err
+		}
+	}
+	return survived, nil
+}
+
+// try tells the fate of the n-th mistake in one test.
+func (b *built) try(binary string, t *test, n int) (fate, error) {
+	cmd, cancel := b.command(binary, t, n)
 	defer cancel()
 	err := cmd.Run()
 	var exit *exec.ExitError

@@ -16,7 +16,8 @@ func Grade(points int, late bool) (grade string, err error) {
 	switch {
 	case points >= 90:
 		return "good", nil
-	case points < 0 || points > 100: // nobody asks for more
+	case points < 0 ||
+		points > 100: // nobody asks for more
 		return "", errNone
 	}
 	for i := range 4 {
