@@ -152,17 +152,18 @@ func (s *Store) save(e *Epoch, keep int) error {
 // ReplaceEpoch makes e durable and in force, whatever is stored under its number and
 // higher ones: they are removed first, so that a crash meanwhile may leave one of them
 // in force, or an older epoch. Of the epochs before e it leaves what Flush does.
-func (s *Store) ReplaceEpoch(e *Epoch, keep int) error {
+func (s *Store) ReplaceEpoch(e *Epoch, keep int) (err error) {
+	defer s.oweWhere(&err)
 	for _, n := range s.epochs.kept() {
 		if n < e.Epoch {
 			continue
 		}
-		if err := os.RemoveAll(s.epochs.path(n)); err != nil {
+		if err = os.RemoveAll(s.epochs.path(n)); err != nil {
 			return err
 		}
 	}
 	last := s.last
-	err := s.save(e, keep)
+	err = s.save(e, keep)
 	s.last = max(last, s.last)
 	return err
 }

@@ -190,7 +190,8 @@ func (dir jobs) hidden(id uint64) string {
 // ReplaceJob makes a job's plan durable, whatever is stored of the job under its number
 // and higher ones, whole or not: that is removed first, so that a crash meanwhile may
 // leave part of it in force, or the plan before.
-func (s *Store) ReplaceJob(j *Job) error {
+func (s *Store) ReplaceJob(j *Job) (err error) {
+	defer s.oweWhere(&err)
 	if err := s.jobs.remove(j.ID, j.Epoch); err != nil {
 		return fmt.Errorf("save job %d: %w", j.ID, err)
 	}

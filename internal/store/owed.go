@@ -170,7 +170,8 @@ func (s *Store) restoreJobs(jobs []*Job) error {
 			continue // its next plan takes the place of the damaged one
 		}
 		save := s.ReplaceJob
-		if kept, err := s.LoadJob(j.ID, j.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), j.Plan.Bytes()) {
+		later := slices.ContainsFunc(s.jobs.versions(), func(v jobVersion) bool { return v.id == j.ID && v.epoch > j.Epoch })
+		if kept, err := s.LoadJob(j.ID, j.Epoch); err == nil && !later && bytes.Equal(kept.Plan.Bytes(), j.Plan.Bytes()) {
 			save = s.SaveLease
 		}
 		if err := save(j); err != nil {

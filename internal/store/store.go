@@ -202,7 +202,7 @@ func readPlan(dir, name string, info any) (*phasetable.View, error) {
 }
 
 // syncPath brings a file or a directory to disk.
-func syncPath(path string) error {
+var syncPath = func(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
