@@ -13,7 +13,6 @@
 package main
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -85,7 +84,11 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 	if err != nil {
 		return 0, err
 	}
-	fates, err := b.runAll(workers, func(m *mutant) bool { return lines[1] == 0 || m.at.Line >= lines[0] && m.at.Line <= lines[1] })
+	fates, err := b.runAll(workers, func(m *mutant) bool { return lines[1] == 0 || m.at.Line >= lines[0] && m.at.Line <= lines[1] }, func(m *mutant) {
+		if aside[m.key()] == "" {
+			fmt.Println(m)
+		}
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -94,14 +97,16 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 		return 0, err
 	}
 	var late, found, made int
-	var alive []*mutant
+	alive, all := map[string]int{}, map[string]int{}
 	for i, f := range fates {
+		kind := p.mutants[i].kind
 		if f != unmade && f != equivalent {
 			made++
+			all[kind]++
 		}
 		switch f {
 		case survived:
-			alive = append(alive, &p.mutants[i])
+			alive[kind]++
 		case timedOut:
 			late++
 			fallthrough
@@ -109,28 +114,10 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 			found++
 		}
 	}
-	slices.SortStableFunc(alive, func(a, b *mutant) int {
-		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), a.at.Offset-b.at.Offset)
-	})
-	for _, m := range alive {
-		fmt.Println(m)
-	}
 	score = 100 * float64(found) / float64(max(1, made))
 	fmt.Printf("%s: %d of %d mistakes found, %d of them by running out of time: %.1f %%; %d set aside as equivalent (%s)\n", p.path, found, made, late, score, same, time.Since(began).Round(time.Second))
 	for _, kind := range kinds {
-		of := 0
-		for i := range p.mutants {
-			if p.mutants[i].kind == kind && fates[i] != unmade && fates[i] != equivalent {
-				of++
-			}
-		}
-		left := 0
-		for _, m := range alive {
-			if m.kind == kind {
-				left++
-			}
-		}
-		fmt.Printf("  %-22s %4d of %4d survive\n", kind, left, of)
+		fmt.Printf("  %-22s %4d of %4d survive\n", kind, alive[kind], all[kind])
 	}
 	return score, nil
 }

@@ -27,7 +27,7 @@ func TestFates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fates, err := b.runAll(2, func(*mutant) bool { return true })
+	fates, err := b.runAll(2, func(*mutant) bool { return true }, func(*mutant) {})
 	if err != nil {
 		t.Fatal(err)
 	}

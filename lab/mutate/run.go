@@ -171,8 +171,8 @@ func (b *built) command(binary string, t *test, n int) (*exec.Cmd, context.Cance
 	return cmd, cancel
 }
 
-// runAll tells the fate of every mistake that is wanted.
-func (b *built) runAll(workers int, wanted func(m *mutant) bool) ([]fate, error) {
+// runAll tells the fate of every mistake that is wanted. Those that survive are told at once.
+func (b *built) runAll(workers int, wanted func(m *mutant) bool, alive func(m *mutant)) ([]fate, error) {
 	fates := make([]fate, len(b.p.mutants))
 	return fates, parallel.All(len(fates), workers, func(int) func(int) error {
 		return func(i int) (err error) {
@@ -180,7 +180,9 @@ func (b *built) runAll(workers int, wanted func(m *mutant) bool) ([]fate, error)
 				fates[i] = unmade
 				return nil
 			}
-			fates[i], err = b.run(i + 1)
+			if fates[i], err = b.run(i + 1); fates[i] == survived && err == nil {
+				alive(&b.p.mutants[i])
+			}
 			return err
 		}
 	})
