@@ -34,66 +34,20 @@ type completed struct {
 
 // complete completes tables. Cables held back from schedules are the last to be taken.
 func complete(t *topology.FatTree, tables *Tables) {
-	f := t.Fabric
-	parts, in := islands(f)
-	var c *completion
-	for i := range tables.Switches {
-		sw := &tables.Switches[i]
-		part := parts[f.Find(sw.GUID)]
-		if bytes.Count(sw.Out, []byte{NoPath}) > len(sw.Out)-in[part] {
-			c = newCompletion(t, tables)
-			break
-		}
-	}
-	if c == nil {
+	lids := LIDs(t.Fabric)
+	if !slices.ContainsFunc(tables.Switches, func(s Table) bool { return bytes.Count(s.Out, []byte{NoPath}) > len(s.Out)-len(lids) }) {
 		return
 	}
-	for _, kind := range []topology.Kind{topology.Switch, topology.Adapter, topology.Router} { // switches must be managed
-		for _, e := range f.EndPorts() {
-			if f.Nodes[e.Node].Kind != kind || e.LID == 0 {
-				continue
-			}
-			for lid := int(e.LID); lid < int(e.LID)+1<<e.LMC; lid++ {
-				for c.round(topology.LID(lid), parts, parts[e.Node]) {
-				}
+	c := newCompletion(t, tables, lids)
+	for _, e := range t.Fabric.EndPorts() {
+		for lid := int(e.LID); e.LID != 0 && lid < int(e.LID)+1<<e.LMC; lid++ {
+			for c.round(topology.LID(lid)) {
 			}
 		}
 	}
 }
 
-// islands numbers the parts of a fabric that hang together, [node], and counts the LIDs in
-// each, [part]. No node in use is in part 0.
-func islands(f *topology.Fabric) (parts []int32, lids []int) {
-	parts, lids = make([]int32, len(f.Nodes)), make([]int, len(f.Nodes)+1)
-	var ahead []int32
-	for i := range parts {
-		if parts[i] != 0 || f.Nodes[i].Kind != topology.Switch {
-			continue
-		}
-		ahead = append(ahead, int32(i))
-		parts[i] = int32(i) + 1
-		for len(ahead) > 0 {
-			at := ahead[len(ahead)-1]
-			ahead = ahead[:len(ahead)-1]
-			for p := range f.Nodes[at].Ports {
-				if port := &f.Nodes[at].Ports[p]; port.Up() && parts[port.Peer] == 0 {
-					parts[port.Peer] = parts[at]
-					if f.Nodes[port.Peer].Kind == topology.Switch {
-						ahead = append(ahead, port.Peer)
-					}
-				}
-			}
-		}
-	}
-	for _, e := range f.EndPorts() {
-		if e.LID != 0 {
-			lids[parts[e.Node]] += 1 << e.LMC
-		}
-	}
-	return parts, lids
-}
-
-func newCompletion(t *topology.FatTree, tables *Tables) *completion {
+func newCompletion(t *topology.FatTree, tables *Tables, lids []topology.LID) *completion {
 	f := t.Fabric
 	c := &completion{fabric: f, tables: tables, of: make([]int32, len(f.Nodes)), slow: map[topology.PortRef]bool{}}
 	for i := range c.of {
@@ -117,7 +71,7 @@ func newCompletion(t *topology.FatTree, tables *Tables) *completion {
 	c.after = make([][4]uint64, len(c.nodes)*c.ports)
 	c.never = make([][4]uint64, len(c.after))
 	c.found = make([]bool, len(c.after))
-	for _, lid := range LIDs(f) {
+	for _, lid := range lids {
 		for s := range c.nodes {
 			if out := tables.Port(s, lid); out != NoPath {
 				if next := c.next(s, out); next >= 0 {
@@ -171,10 +125,10 @@ func has(bits *[4]uint64, n uint8) bool { return bits[n/64]&(1<<(n%64)) != 0 }
 
 // round adds the entries for a LID that lead to switches which had one before. It tells
 // whether there were any.
-func (c *completion) round(lid topology.LID, parts []int32, home int32) bool {
+func (c *completion) round(lid topology.LID) bool {
 	c.added = c.added[:0]
 	for s := range c.nodes {
-		if parts[c.nodes[s]] == home && c.tables.Port(s, lid) == NoPath {
+		if c.tables.Port(s, lid) == NoPath {
 			if out := c.way(s, lid); out != NoPath {
 				c.added = append(c.added, completed{s, out})
 			}

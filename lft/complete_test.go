@@ -13,25 +13,9 @@ import (
 func TestComplete(t *testing.T) {
 	lacking, all, unmanaged := 0, 0, 0
 	for seed := range uint64(400) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		whole := fabgen.Generate(fabgen.Spec{Spines: 2 + rng.IntN(5), Leaves: 3 + rng.IntN(5), Hosts: []int{2}})
-		fabgen.AssignLIDs(whole, uint8(rng.IntN(3)))
-		base, err := topology.NewBaseline(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := whole.Clone()
-		damage := rng.IntN(60)
-		for i := range f.Nodes {
-			for _, p := range f.Trunks(int32(i)) {
-				if rng.IntN(100) < damage {
-					f.Disconnect(topology.PortRef{Node: int32(i), Port: p})
-				}
-			}
-		}
-		tree, err := topology.Fit(f, base, nil)
-		if err != nil {
-			continue // too little is left for a tree
+		tree := worn(t, seed)
+		if tree == nil {
+			continue
 		}
 		tables, err := Build(tree)
 		if err != nil {
@@ -90,4 +74,26 @@ func island(f *topology.Fabric, home int32) []int32 {
 		}
 	}
 	return found
+}
+
+// worn is a tree of which up to six of ten cables are gone, nil if too little is left.
+func worn(t *testing.T, seed uint64) *topology.FatTree {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	whole := fabgen.Generate(fabgen.Spec{Spines: 2 + rng.IntN(5), Leaves: 3 + rng.IntN(5), Hosts: []int{2}})
+	fabgen.AssignLIDs(whole, uint8(rng.IntN(3)))
+	base, err := topology.NewBaseline(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := whole.Clone()
+	damage := rng.IntN(60)
+	for i := range f.Nodes {
+		for _, p := range f.Trunks(int32(i)) {
+			if rng.IntN(100) < damage {
+				f.Disconnect(topology.PortRef{Node: int32(i), Port: p})
+			}
+		}
+	}
+	tree, _ := topology.Fit(f, base, nil)
+	return tree
 }

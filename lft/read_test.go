@@ -115,7 +115,7 @@ func TestTruncated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for n := range len(data) {
+		for n := 0; n < len(data); n += 7 { // lines are of many lengths
 			got, err := ReadBytes(data[:n])
 			if err != nil {
 				continue

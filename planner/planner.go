@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/forsd/forsd/fors"
@@ -252,34 +251,6 @@ func route(ctx context.Context, t *topology.FatTree, pins *lft.Pins, more ...lft
 	return tables, Times{Tables: built.Sub(start), Verify: time.Since(built)}, nil
 }
 
-// Verified verifies the schedule on each of the tables. One that fails is
-// replaced by one of the next engine that does not, and a warning says so; not so
-// a schedule with tables of its own, which carry no other.
-func (s *Schedule) Verified(ctx context.Context, tables ...*lft.Tables) (*Schedule, error) {
-	err := s.Check(tables...)
-	if err == nil {
-		return s, nil
-	}
-	if s.Plan.Engine == fors.Conservative || s.pins != nil {
-		return nil, err
-	}
-	for second, again := range s.fallbacks(ctx) {
-		if again == nil && second.Check(tables...) == nil {
-			second.replaces(s, err)
-			return second, nil
-		}
-	}
-	if ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	return nil, err
-}
-
-// replaces warns that the schedule stands in for one that failed verification.
-func (s *Schedule) replaces(failed *Schedule, why error) {
-	s.Warnings = append(s.Warnings, Warning{Code: EngineFallback, Text: fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", failed.Plan.Engine, why)})
-}
-
 // Plan runs the chosen engine and binds its plan to the fabric's LIDs, without
 // verifying it: see Schedule.Verified. Where tables follow from the plan, Route
 // gives both.
@@ -308,35 +279,6 @@ func (s Settings) plan(ctx context.Context, t *topology.FatTree) (*Schedule, err
 		return nil, err
 	}
 	return plan, nil
-}
-
-// Check verifies the plan on each of the tables. The error is that of the first.
-// Where they agree on every entry that the plan uses, one walk is a walk through all
-// of them.
-func (s *Schedule) Check(tables ...*lft.Tables) error {
-	if len(tables) > 1 && verify.Plan(s.Tree, lft.Common(tables...), s.Rows, s.unreachable()) == nil {
-		return nil
-	}
-	errs := make([]error, len(tables))
-	var group sync.WaitGroup
-	for i, t := range tables {
-		group.Go(func() { errs[i] = verify.Plan(s.Tree, t, s.Rows, s.unreachable()) })
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return fmt.Errorf("verify plan: %w", err)
-		}
-	}
-	return nil
-}
-
-func (s *Schedule) unreachable() [][2]int32 {
-	out := make([][2]int32, len(s.Plan.Unreachable))
-	for i, p := range s.Plan.Unreachable {
-		out[i] = [2]int32{int32(p.Src), int32(p.Dst)}
-	}
-	return out
 }
 
 func (s *Schedule) warn() {

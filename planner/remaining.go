@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -71,15 +70,6 @@ func Remaining(ctx context.Context, t *topology.FatTree, old *phasetable.View, d
 	r.Times.Plan = schedule.Took
 	r.Times.Verify += time.Since(checked)
 	return r, nil
-}
-
-// Check verifies on some tables that the plan is conflict-free and, with what was
-// done, has every ordered pair of servers exactly once.
-func (r *Rest) Check(tables *lft.Tables) error {
-	if err := verify.Remaining(r.Tree, tables, r.past, r.Rows, r.unreachable()); err != nil {
-		return fmt.Errorf("verify the plan of what remains: %w", err)
-	}
-	return nil
 }
 
 // pastOf reads the rows of a table.

@@ -4,13 +4,49 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
+
+// MayPlan tells whether enough servers have a way to each other.
+func (s Settings) MayPlan(t *topology.PodTree) error {
+	pairs, of := len(pods.Unreachable(Shape(t))), len(t.Servers)*(len(t.Servers)-1)
+	limit := planner.DefaultMaxUnreachable
+	if s.MaxUnreachable != nil {
+		limit = *s.MaxUnreachable
+	}
+	if float64(pairs) > limit*float64(of) {
+		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: limit}
+	}
+	return nil
+}
+
+// verify verifies the tables, and the plans on them.
+func (r *Result) verify(ctx context.Context) error {
+	start := time.Now()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := verify.TablesByRank(r.Tree.Fabric, r.Tree.Rank, r.Tables); err != nil {
+		return fmt.Errorf("verify tables: %w", err)
+	}
+	if err := r.Check(ctx, r.Tables); err != nil {
+		return fmt.Errorf("verify plan: %w", err)
+	}
+	if r.Base != nil && r.LIDs > 1 { // else it is the plan
+		if err := r.Base.Check(ctx, r.Tables); err != nil {
+			return fmt.Errorf("verify the plan for base LIDs: %w", err)
+		}
+	}
+	r.Times.Verify = time.Since(start)
+	return nil
+}
 
 // Check walks the plan through tables, phase by phase.
 func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {

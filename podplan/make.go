@@ -3,7 +3,6 @@ package podplan
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
-	"github.com/forsd/forsd/verify"
 )
 
 // Make plans the complete exchange of the tree's servers, builds the tables and verifies
@@ -154,25 +152,4 @@ func (r *Result) finish(ctx context.Context) error {
 		r.setBase(base)
 	}
 	return ctx.Err()
-}
-
-// verify verifies the tables, and the plans on them.
-func (r *Result) verify(ctx context.Context) error {
-	start := time.Now()
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := verify.TablesByRank(r.Tree.Fabric, r.Tree.Rank, r.Tables); err != nil {
-		return fmt.Errorf("verify tables: %w", err)
-	}
-	if err := r.Check(ctx, r.Tables); err != nil {
-		return fmt.Errorf("verify plan: %w", err)
-	}
-	if r.Base != nil && r.LIDs > 1 { // else it is the plan
-		if err := r.Base.Check(ctx, r.Tables); err != nil {
-			return fmt.Errorf("verify the plan for base LIDs: %w", err)
-		}
-	}
-	r.Times.Verify = time.Since(start)
-	return nil
 }

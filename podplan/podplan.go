@@ -161,19 +161,6 @@ func Shape(t *topology.PodTree) *pods.Tree {
 	return s
 }
 
-// MayPlan tells whether enough servers have a way to each other.
-func (s Settings) MayPlan(t *topology.PodTree) error {
-	pairs, of := len(pods.Unreachable(Shape(t))), len(t.Servers)*(len(t.Servers)-1)
-	limit := planner.DefaultMaxUnreachable
-	if s.MaxUnreachable != nil {
-		limit = *s.MaxUnreachable
-	}
-	if float64(pairs) > limit*float64(of) {
-		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: limit}
-	}
-	return nil
-}
-
 // warn collects the warnings.
 func (r *Result) warn() {
 	add := func(code, format string, args ...any) {

@@ -3,7 +3,7 @@
 // against each, and prints the mistakes that survive them and the score: the share
 // that the tests find.
 //
-//	go run ./lab/mutate [-min 90] [-files REGEXP] [-lines FROM-TO] PACKAGE [FLAGS OF THE TEST BINARY]
+//	go run ./lab/mutate [-min 90] [-files REGEXP] [-lines FROM-TO] [-run REGEXP] PACKAGE [FLAGS OF THE TEST BINARY]
 //
 // All mistakes are compiled into one test binary, behind a switch that the
 // environment sets, so that a mistake costs no build, and a run of the tests alone that
@@ -30,6 +30,7 @@ func main() {
 		_, err := fmt.Sscanf(text, "%d-%d", &first, &last)
 		return err
 	})
+	tests := flag.String("run", "", "run the tests alone whose names match this regular expression")
 	workers := flag.Int("p", 2, "runs of the tests at a time")
 	list := flag.Bool("list", false, "print the mistakes and run nothing")
 	flag.Usage = func() {
@@ -41,7 +42,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	score, err := mutate(flag.Arg(0), *files, [2]int{first, last}, *workers, *list, flag.Args()[1:])
+	score, err := mutate(flag.Arg(0), *files, *tests, [2]int{first, last}, *workers, *list, flag.Args()[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
@@ -54,7 +55,7 @@ func main() {
 
 // mutate prints the mistakes that survive in a package, in lines if the last of them is not
 // 0, and returns the score.
-func mutate(pattern, files string, lines [2]int, workers int, list bool, args []string) (score float64, err error) {
+func mutate(pattern, files, tests string, lines [2]int, workers int, list bool, args []string) (score float64, err error) {
 	wanted, err := regexp.Compile(files)
 	if err != nil {
 		return 0, fmt.Errorf("-files: %w", err)
@@ -80,7 +81,7 @@ func mutate(pattern, files string, lines [2]int, workers int, list bool, args []
 	}
 	defer os.RemoveAll(dir)
 	began := time.Now()
-	b, err := p.build(dir, args)
+	b, err := p.build(dir, tests, args)
 	if err != nil {
 		return 0, err
 	}

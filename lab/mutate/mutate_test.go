@@ -23,7 +23,7 @@ func TestFates(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.spoil(regexp.MustCompile(""))
-	b, err := p.build(t.TempDir(), nil)
+	b, err := p.build(t.TempDir(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 		"./testdata/failing":  "fails without a mistake",
 		"./testdata/mistyped": "string",
 	} {
-		if _, err := mutate(pattern, "", [2]int{}, 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := mutate(pattern, "", "", [2]int{}, 1, false, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", pattern, err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,7 @@ type test struct {
 
 // Bounds of what one run may take beyond the run without a mistake.
 const (
-	moreCPU    = 3 * time.Second
+	moreCPU    = time.Second
 	cpuFactor  = 4
 	wallFactor = 10
 	memoryKB   = 6 << 20 // of addresses, which Go is generous with
@@ -57,9 +58,9 @@ const (
 // quick is what a test may take to be run together with others.
 const quick = 100 * time.Millisecond
 
-// build compiles the spoilt package with its tests, and has each of them pass without a
-// mistake first.
-func (p *spoilt) build(tmp string, args []string) (*built, error) {
+// build compiles the spoilt package with its tests, and has each of those wanted pass
+// without a mistake first.
+func (p *spoilt) build(tmp, wanted string, args []string) (*built, error) {
 	deps, err := exec.Command("go", "list", "-deps", "-test", p.path).Output()
 	if err != nil {
 		return nil, fmt.Errorf("list what the tests of %s import: %w", p.path, err)
@@ -74,7 +75,14 @@ func (p *spoilt) build(tmp string, args []string) (*built, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the tests of %s: %w", p.path, err)
 	}
+	tests, err := regexp.Compile(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
 	for _, name := range strings.Fields(string(list)) {
+		if !tests.MatchString(name) {
+			continue
+		}
 		t, err := b.reach(name)
 		if err != nil {
 			return nil, err

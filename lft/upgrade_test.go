@@ -1,0 +1,80 @@
+package lft
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// TestUpgrade holds that tables are those of the version before, on whole and damaged
+// fabrics of two levels and three: where they are not, an upgrade moves entries of fabrics
+// in use, under the jobs on them. Who means to move them rewrites the file with -update.
+func TestUpgrade(t *testing.T) {
+	var got strings.Builder
+	note := func(name string, tables *Tables) {
+		fmt.Fprintf(&got, "%s %d %x\n", name, len(tables.Switches), sha256.Sum256(write(t, tables, nil)))
+	}
+	drawn := rapid.Custom(func(r *rapid.T) *topology.FatTree {
+		ft := drawTree(r)
+		hold(r, ft)
+		return ft
+	})
+	for i := range 150 {
+		note(fmt.Sprint("two ", i), build(t, drawn.Example(i)))
+	}
+	for seed := range uint64(200) {
+		if ft := worn(t, seed); ft != nil {
+			note(fmt.Sprint("worn ", seed), build(t, ft))
+		}
+	}
+	for i, s := range []fabgen.TreeSpec{
+		fabgen.KAry(4), fabgen.KAry(6),
+		{Pods: 3, Leaves: 3, Mids: 2, Tops: 3, Hosts: 4, LeafCables: 2, TopCables: 2, LMC: 2},
+		{Pods: 4, Leaves: 2, Mids: 4, Tops: 2, Hosts: 4, Shared: 2, LMC: 1},
+		{Pods: 3, Leaves: 4, Mids: 3, Tops: 2, Hosts: 6, Missing: [][2]int{{0, 1}, {5, 0}}, LMC: 3},
+	} {
+		rng := rand.New(rand.NewPCG(uint64(i), 7))
+		f := fabgen.GenerateTree(s)
+		base, err := topology.NewPodBaseline(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 5 {
+			g := f.Clone()
+			for _, spec := range s.Draw(rng, fabgen.Damage{LeafCables: 2 * round, TopCables: 2 * round, Mids: round / 3, Tops: round / 3}) {
+				_, _ = g.Fail(spec) // what hangs on a mid may be gone already
+			}
+			tree, err := topology.FitPods(g, base, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables, err := BuildPods(t.Context(), tree, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			note(fmt.Sprint("three ", i, " ", round), tables)
+		}
+	}
+	const file = "testdata/upgrade.golden"
+	if *update {
+		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("tables of another version (-%s +now):\n%s", file, diff)
+	}
+}
