@@ -151,11 +151,16 @@ mpi-suites: deps
 	@hack/deps.sh 'programs of others are tried with the shim' hpcc python3-mpi4py
 	GO=$(GO) hack/mpi-suites
 
-# Mistakes in the pure state machines and in the verifier that their own tests do not find.
+# Mistakes in the pure state machines, the verifier, tables, what is stored and the planners'
+# checks that their own tests do not find.
 mutants:
 	$(foreach package,controller internal/delivery internal/linkstate internal/standby,$(GO) run ./lab/mutate -min 90 ./$(package) -rapid.checks=300 &&) true
 	$(GO) run ./lab/mutate -min 95 ./verify -rapid.checks=60
 	$(GO) run ./lab/mutate -min 90 ./phasetable -rapid.checks=50
+	$(GO) run ./lab/mutate -min 90 ./internal/store
+	$(GO) run ./lab/mutate -min 85 ./lft -rapid.checks=30
+	$(GO) run ./lab/mutate -min 85 -files '^(check|limit|unreachable)\.go$$' -run 'MayLeaveOut|LaneLess|Unreachable|Check|Verified' ./planner
+	$(GO) run ./lab/mutate -min 90 -files '^check\.go$$' -run 'MayPlan|Check|VerifyBase' ./podplan
 
 # Faults planted in forsd, and which nets catch them: each is caught by two or more.
 # PLANTEDFLAGS are those of lab/planted; -without judge takes a net away.

@@ -43,7 +43,6 @@ func makeTables(t *topology.FatTree, pins *Pins) *Tables {
 			b.fillUpper(u, at[node])
 		}
 	}
-	b.fillAlone(tables)
 	if u := newUpDown(t); u != nil {
 		u.fill(at)
 	}
@@ -140,7 +139,6 @@ func (b *builder) openLanes(l, d int) {
 	b.closed, b.usable, b.full = b.closed[:0], false, false
 	from, to := b.Leaves[l].Cables, b.Leaves[d].Cables
 	for k := range b.Lanes {
-		b.ports[k] = 0
 		switch {
 		case from[k].State == topology.Full && to[k].State == topology.Full:
 			b.ports[k], b.full = from[k].LeafPort, true
@@ -313,11 +311,7 @@ func (b *builder) upperToLeaf(u int, ends []end, out []uint8) {
 	for r := range rows {
 		row := b.down[r]
 		for k := range b.k {
-			own := k - b.uppers[u].first
-			if own >= b.uppers[u].lanes {
-				own = -1
-			}
-			row[k] = b.pick(d, u, own, k+r).upPort
+			row[k] = b.pick(d, u, k-b.uppers[u].first, k+r).upPort
 		}
 		for i := b.k; i < len(row); i++ {
 			row[i] = row[i-b.k]
@@ -326,14 +320,5 @@ func (b *builder) upperToLeaf(u int, ends []end, out []uint8) {
 	for i := range ends {
 		e := &ends[i]
 		copy(out[e.lid:int(e.lid)+e.n], b.down[e.alpha%rows][e.alpha%b.k:])
-	}
-}
-
-// fillAlone gives switches that nothing leads to their own LID.
-func (b *builder) fillAlone(t *Tables) {
-	for i := range t.Switches {
-		if lid := t.Switches[i].LID; lid != 0 {
-			t.Switches[i].Out[lid] = 0
-		}
 	}
 }

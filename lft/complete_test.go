@@ -76,7 +76,14 @@ func island(f *topology.Fabric, home int32) []int32 {
 	return found
 }
 
-// worn is a tree of which up to six of ten cables are gone, nil if too little is left.
+// slow has a cable run at one lane.
+func slow(f *topology.Fabric, at topology.PortRef) {
+	here := f.At(at)
+	here.Rate.Width, f.At(topology.PortRef{Node: here.Peer, Port: here.PeerPort}).Rate.Width = 1, 1
+}
+
+// worn is a tree of which up to six of ten cables are gone, and some slow, where the seed is
+// odd. It is nil if too little is left.
 func worn(t *testing.T, seed uint64) *topology.FatTree {
 	rng := rand.New(rand.NewPCG(seed, 5))
 	whole := fabgen.Generate(fabgen.Spec{Spines: 2 + rng.IntN(5), Leaves: 3 + rng.IntN(5), Hosts: []int{2}})
@@ -91,6 +98,8 @@ func worn(t *testing.T, seed uint64) *topology.FatTree {
 		for _, p := range f.Trunks(int32(i)) {
 			if rng.IntN(100) < damage {
 				f.Disconnect(topology.PortRef{Node: int32(i), Port: p})
+			} else if seed%2 == 1 && rng.IntN(5) == 0 {
+				slow(f, topology.PortRef{Node: int32(i), Port: p})
 			}
 		}
 	}

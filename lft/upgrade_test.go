@@ -21,7 +21,7 @@ import (
 func TestUpgrade(t *testing.T) {
 	var got strings.Builder
 	note := func(name string, tables *Tables) {
-		fmt.Fprintf(&got, "%s %d %x\n", name, len(tables.Switches), sha256.Sum256(write(t, tables, nil)))
+		fmt.Fprintf(&got, "%s %d %x\n", name, len(tables.Switches), sha256.Sum256(fmt.Append(nil, tables.Switches)))
 	}
 	drawn := rapid.Custom(func(r *rapid.T) *topology.FatTree {
 		ft := drawTree(r)
@@ -35,6 +35,16 @@ func TestUpgrade(t *testing.T) {
 		if ft := worn(t, seed); ft != nil {
 			note(fmt.Sprint("worn ", seed), build(t, ft))
 		}
+	}
+	for seed := range uint64(6) { // more spines than a word has bits
+		rng := rand.New(rand.NewPCG(seed, 8))
+		note(fmt.Sprint("wide ", seed), build(t, tree(t, fabgen.Generate(fabgen.Spec{Spines: 64 + int(seed), Leaves: 4, LMC: uint8(seed)}), func(f *topology.Fabric) {
+			for _, c := range cables(f) {
+				if rng.IntN(100) < 40+10*int(seed) {
+					f.Disconnect(c)
+				}
+			}
+		})))
 	}
 	for i, s := range []fabgen.TreeSpec{
 		fabgen.KAry(4), fabgen.KAry(6),
@@ -52,6 +62,13 @@ func TestUpgrade(t *testing.T) {
 			g := f.Clone()
 			for _, spec := range s.Draw(rng, fabgen.Damage{LeafCables: 2 * round, TopCables: 2 * round, Mids: round / 3, Tops: round / 3}) {
 				_, _ = g.Fail(spec) // what hangs on a mid may be gone already
+			}
+			for n := range g.Nodes {
+				for _, p := range g.Trunks(int32(n)) {
+					if round%2 == 1 && rng.IntN(8) == 0 {
+						slow(g, topology.PortRef{Node: int32(n), Port: p})
+					}
+				}
 			}
 			tree, err := topology.FitPods(g, base, nil)
 			if err != nil {

@@ -47,18 +47,16 @@ const maxName = 256
 // It fails, besides when w does, on a port that its switch does not have and on a
 // LID outside the unicast range, for either makes OpenSM refuse the whole file.
 func (t *Tables) Write(w io.Writer, owners []Owner) error {
-	entries, longest := 0, 0
+	entries := 0
 	for i := range t.Switches {
 		n, err := t.Switches[i].check()
 		if err != nil {
 			return fmt.Errorf("write tables: %w", err)
 		}
 		entries += n
-		longest = max(longest, n)
 	}
 	labels := newLabels(t, owners)
-	buf := make([]byte, 0, 1024+longest*(labels.longest+11))
-	buf = appendCount(buf, len(t.Switches), entries)
+	buf := appendCount(nil, len(t.Switches), entries)
 	for i := range t.Switches {
 		buf = t.Switches[i].appendHeader(buf)
 		buf = t.Switches[i].appendEntries(buf, labels)
@@ -131,9 +129,8 @@ func appendName(buf []byte, name string) []byte {
 
 // labels holds what is printed before and after the port of a line.
 type labels struct {
-	before  []byte   // [8·LID] "0x0020 " and a filler
-	after   []string // [LID] the comment and line end; nil in the lean form
-	longest int      // bytes of the longest comment
+	before []byte   // [8·LID] "0x0020 " and a filler
+	after  []string // [LID] the comment and line end; nil in the lean form
 }
 
 func newLabels(t *Tables, owners []Owner) *labels {
@@ -141,7 +138,7 @@ func newLabels(t *Tables, owners []Owner) *labels {
 	for i := range t.Switches {
 		lids = max(lids, len(t.Switches[i].Out))
 	}
-	l := &labels{before: make([]byte, 8*lids), longest: 4}
+	l := &labels{before: make([]byte, 8*lids)}
 	const hex = "0123456789abcdef"
 	for lid := range lids {
 		copy(l.before[8*lid:], []byte{'0', 'x', hex[lid>>12], hex[lid>>8&15], hex[lid>>4&15], hex[lid&15], ' ', ' '})
@@ -153,12 +150,10 @@ func newLabels(t *Tables, owners []Owner) *labels {
 	for i := range l.after {
 		l.after[i] = " # unknown node and type\n"
 	}
-	l.longest = len(" # unknown node and type\n")
 	for _, o := range owners {
 		text := fmt.Appendf(nil, " # %s portguid %s: '", kindName(o.Kind), o.GUID)
 		text = append(appendName(text, o.Name), "'\n"...)
 		label := string(text)
-		l.longest = max(l.longest, len(label))
 		for lid := int(o.LID); lid < min(lids, int(o.LID)+1<<o.LMC); lid++ {
 			l.after[lid] = label
 		}

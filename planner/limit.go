@@ -26,11 +26,12 @@ func (e *TooManyUnreachable) Error() string {
 // mayPlan tells whether the lanes that live join enough servers for a plan.
 func (s Settings) mayPlan(t *topology.FatTree) error {
 	pairs, of := LaneLess(t)
-	return s.mayLeaveOut(pairs, of)
+	return s.MayLeaveOut(pairs, of)
 }
 
-// mayLeaveOut tells whether a plan may leave out so many pairs.
-func (s Settings) mayLeaveOut(pairs, of int) error {
+// MayLeaveOut tells whether a plan may leave out so many ordered pairs of servers, of all.
+// The error is a TooManyUnreachable.
+func (s Settings) MayLeaveOut(pairs, of int) error {
 	limit := DefaultMaxUnreachable
 	if s.MaxUnreachable != nil {
 		limit = *s.MaxUnreachable
@@ -58,14 +59,8 @@ func LaneLess(t *topology.FatTree) (pairs, of int) {
 		}
 	}
 	for a := range t.Leaves {
-		if on[a] == 0 {
-			continue
-		}
 	others:
 		for b := range t.Leaves[:a] {
-			if on[b] == 0 {
-				continue
-			}
 			for w := range words {
 				if up[a*words+w]&up[b*words+w] != 0 {
 					continue others

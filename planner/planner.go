@@ -119,7 +119,7 @@ func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error)
 		r.Times.Plan = schedule.Took
 		r.Times.Verify += time.Since(checked) - schedule.Took
 	}
-	if err := s.mayLeaveOut(r.leftOut()); err != nil {
+	if err := s.MayLeaveOut(r.leftOut()); err != nil {
 		return nil, err
 	}
 	if r.Base != nil && r.Base != r.Schedule {
@@ -275,7 +275,7 @@ func (s Settings) plan(ctx context.Context, t *topology.FatTree) (*Schedule, err
 	if err != nil {
 		return nil, err
 	}
-	if err := s.mayLeaveOut(plan.leftOut()); err != nil {
+	if err := s.MayLeaveOut(plan.leftOut()); err != nil {
 		return nil, err
 	}
 	return plan, nil

@@ -179,7 +179,7 @@ func TestBarred(t *testing.T) {
 	template := w.template(t)
 	paths := below(t, template)
 	for _, name := range []string{"epochs/.new-8", "epochs/.new-2", "epochs/0000000008", "jobs/.new-3", "jobs/.new-4", "jobs/.new-5", "jobs/0000000003-0000000008",
-		"jobs/0000000005-0000000008", "jobs/.new-4-6", "jobs/.new-4-5"} {
+		"jobs/0000000005-0000000008", "jobs/.new-4-6", "jobs/.new-4-5", "jobs/0000000004-0000000009"} {
 		paths = append(paths, filepath.Join(template, name))
 	}
 	bars := map[string]func(path string) error{
@@ -263,64 +263,72 @@ func TestUnsynced(t *testing.T) {
 // is lost then, and the deed is not.
 func TestSynced(t *testing.T) {
 	w := newWorld(t)
-	template := w.template(t)
-	real := syncPath
-	t.Cleanup(func() { syncPath = real })
+	empty := newStore(t)
+	ok(t, empty.Close())
 	for what, d := range w.deeds {
-		s := copied(t, template)
-		var mu sync.Mutex
-		disk := map[uint64]string{} // [inode] what is in a file, or the names in a directory
-		inode := func(path string) uint64 {
-			info, err := os.Stat(path)
-			if err != nil {
-				return 0
-			}
-			return info.Sys().(*syscall.Stat_t).Ino
+		w.synced(t, what, d, w.template(t))
+		if what != "lease" && what != "end of a job" {
+			w.synced(t, what+", the first", d, empty.dir)
 		}
-		look := func(path string) string {
-			if text, err := os.ReadFile(path); err == nil {
-				return "file " + string(text)
-			}
-			entries, _ := os.ReadDir(path)
-			names := ""
-			for _, e := range entries {
-				names += "/" + e.Name() + "/"
-			}
-			return names
+	}
+}
+
+func (w *world) synced(t *testing.T, what string, d deed, template string) {
+	real := syncPath
+	defer func() { syncPath = real }()
+	s := copied(t, template)
+	var mu sync.Mutex
+	disk := map[uint64]string{} // [inode] what is in a file, or the names in a directory
+	inode := func(path string) uint64 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0
 		}
-		for _, path := range below(t, s.dir) {
-			disk[inode(path)] = look(path)
+		return info.Sys().(*syscall.Stat_t).Ino
+	}
+	look := func(path string) string {
+		if text, err := os.ReadFile(path); err == nil {
+			return "file " + string(text)
 		}
-		syncPath = func(path string) error {
-			mu.Lock()
-			defer mu.Unlock()
-			disk[inode(path)] = look(path)
-			return real(path)
+		entries, _ := os.ReadDir(path)
+		names := ""
+		for _, e := range entries {
+			names += "/" + e.Name() + "/"
 		}
-		ok(t, d.do(s))
-		syncPath = real
-		for _, path := range below(t, s.dir) {
-			was, is := disk[inode(path)], look(path)
-			if filepath.Base(filepath.Dir(path)) == filepath.Base(s.dir) && strings.HasPrefix(is, "file ") || strings.HasSuffix(path, lastFile) {
-				continue // files that take the place of others are synced before that
+		return names
+	}
+	for _, path := range below(t, s.dir) {
+		disk[inode(path)] = look(path)
+	}
+	syncPath = func(path string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		disk[inode(path)] = look(path)
+		return real(path)
+	}
+	ok(t, d.do(s))
+	syncPath = real
+	for _, path := range below(t, s.dir) {
+		was, is := disk[inode(path)], look(path)
+		if filepath.Base(filepath.Dir(path)) == filepath.Base(s.dir) && strings.HasPrefix(is, "file ") || strings.HasSuffix(path, lastFile) {
+			continue // files that take the place of others are synced before that
+		}
+		if strings.HasPrefix(is, "file ") {
+			if _, err := os.Stat(strings.Replace(filepath.Dir(path), s.dir, template, 1)); err == nil {
+				continue // likewise
 			}
-			if strings.HasPrefix(is, "file ") {
-				if _, err := os.Stat(strings.Replace(filepath.Dir(path), s.dir, template, 1)); err == nil {
-					continue // likewise
-				}
-				if was != is {
-					t.Errorf("%s: %s is not on disk", what, path)
-				}
-				continue
+			if was != is {
+				t.Errorf("%s: %s is not on disk", what, path)
 			}
-			for _, name := range strings.FieldsFunc(is, func(r rune) bool { return r == '/' }) {
-				if !strings.Contains(was, "/"+name+"/") {
-					t.Errorf("%s: the name %s in %s is not on disk", what, name, path)
-				}
+			continue
+		}
+		for _, name := range strings.FieldsFunc(is, func(r rune) bool { return r == '/' }) {
+			if !strings.Contains(was, "/"+name+"/") {
+				t.Errorf("%s: the name %s in %s is not on disk", what, name, path)
 			}
-			if gone := strings.Contains(was, decisionsFile) && !strings.Contains(is, decisionsFile) || what == "end of a job" && strings.Contains(was, "/0000000004-"); gone {
-				t.Errorf("%s: what was removed from %s comes back", what, path)
-			}
+		}
+		if gone := strings.Contains(was, decisionsFile) && !strings.Contains(is, decisionsFile) || what == "end of a job" && strings.Contains(was, "/0000000004-"); gone {
+			t.Errorf("%s: what was removed from %s comes back", what, path)
 		}
 	}
 }

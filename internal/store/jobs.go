@@ -90,10 +90,10 @@ func (dir jobs) versions() []jobVersion {
 	entries, _ := os.ReadDir(string(dir))
 	var out []jobVersion
 	for _, e := range entries {
-		id, epoch, ok := strings.Cut(e.Name(), "-")
+		id, epoch, _ := strings.Cut(e.Name(), "-")
 		i, err := strconv.ParseUint(id, 10, 64)
 		n, err2 := strconv.ParseUint(epoch, 10, 64)
-		if ok && errors.Join(err, err2) == nil {
+		if errors.Join(err, err2) == nil {
 			out = append(out, jobVersion{i, n})
 		}
 	}
@@ -168,7 +168,10 @@ func (s *Store) writeJob(j *Job) error {
 		err = writePlan(temp, j.Plan)
 	}
 	if err == nil && j.Base != nil {
-		err = os.WriteFile(filepath.Join(temp, planner.BaseBinaryFile), j.Base.Bytes(), 0o644)
+		base := filepath.Join(temp, planner.BaseBinaryFile)
+		if err = os.WriteFile(base, j.Base.Bytes(), 0o644); err == nil {
+			err = syncPath(base)
+		}
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(temp, jobInfo), sealed.Seal(info), 0o644)

@@ -175,10 +175,7 @@ type note struct {
 // write keeps a note in every file beside that takes it, and tells whether one did. It
 // outlasts this process at once, and the machine soon: see synced.
 func (s *numbers) write(n note) (kept bool) {
-	text, err := json.Marshal(n)
-	if err != nil {
-		return false
-	}
+	text, _ := json.Marshal(n)
 	s.synced.Wait()
 	for _, path := range s.beside {
 		next := path + ".new"

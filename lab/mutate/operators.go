@@ -74,9 +74,9 @@ func (p *spoilt) number(e ast.Expr) bool {
 	return is && b.Info()&(types.IsInteger|types.IsFloat) != 0
 }
 
-// literal takes a number for the next one.
+// literal takes a number for the next one. The mode of a file has none.
 func (p *spoilt) literal(n *ast.BasicLit) {
-	if n.Kind != token.INT && n.Kind != token.FLOAT {
+	if n.Kind != token.INT && n.Kind != token.FLOAT || strings.HasPrefix(n.Value, "0o") {
 		return
 	}
 	t := p.pkg.TypesInfo.TypeOf(n)
