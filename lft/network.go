@@ -34,7 +34,6 @@ type end struct {
 type network struct {
 	*topology.FatTree
 	k       int // lanes, at least 1
-	leafAt  []int
 	upperAt []int
 	uppers  []upper
 	links   []link   // by leaf, then upper, then lane; cables without a lane last
@@ -47,12 +46,7 @@ type network struct {
 }
 
 func newNetwork(t *topology.FatTree) *network {
-	n := &network{FatTree: t, k: max(1, t.Lanes), leafAt: filled(len(t.Fabric.Nodes)), upperAt: filled(len(t.Fabric.Nodes))}
-	for l := range t.Leaves {
-		if node := t.Leaves[l].Node; node != topology.None {
-			n.leafAt[node] = l
-		}
-	}
+	n := &network{FatTree: t, k: max(1, t.Lanes), upperAt: filled(len(t.Fabric.Nodes))}
 	for s := range t.Spines {
 		spine := &t.Spines[s]
 		if spine.Node != topology.None {
@@ -97,8 +91,6 @@ func gcd(a, b int) int {
 func (n *network) join() {
 	n.words = (len(n.uppers) + 63) / 64
 	n.reach = make([]uint64, len(n.Leaves)*n.words)
-	n.first = make([]int32, 0, len(n.Leaves)*len(n.uppers)+1)
-	n.links = make([]link, 0, len(n.Leaves)*n.k)
 	var extra [][]link
 	for l := range n.Leaves {
 		extra = n.withoutLane(l, extra)
@@ -188,7 +180,6 @@ func (n *network) chooseRelay() {
 // collectEnds lists every LID range that is attached to the tree. A switch's
 // own LID has the switch's number as its index, to spread them.
 func (n *network) collectEnds() {
-	n.ends = make([]end, 0, len(n.Fabric.Nodes))
 	for l := range n.Leaves {
 		n.addSwitch(n.Leaves[l].Node, end{leaf: l, upper: -1, alpha: l})
 	}

@@ -217,3 +217,122 @@ func TestBeside(t *testing.T) {
 		t.Error("what could not take the place of the file beside is left there")
 	}
 }
+
+// TestPrune keeps as many epochs as asked for, one at least.
+func TestPrune(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	for n := range uint64(5) {
+		ok(t, s.save(planned(t, v, n+1), 20))
+	}
+	for i, c := range []struct {
+		keep int
+		want []uint64
+	}{{3, []uint64{4, 5, 6}}, {2, []uint64{6, 7}}, {1, []uint64{8}}, {0, []uint64{9}}} {
+		ok(t, s.save(planned(t, v, uint64(i)+6), c.keep))
+		if got := s.epochs.kept(); !slices.Equal(got, c.want) {
+			t.Errorf("of %d to keep, epochs %v are kept, want %v", c.keep, got, c.want)
+		}
+	}
+}
+
+// TestAhead promises numbers before they are needed, and has the file beside forget numbers
+// given from memory once a higher one is stored, and not before.
+func TestAhead(t *testing.T) {
+	dir, v := inMemory(t), tree(t)
+	beside := filepath.Join(dir, "beside")
+	s := besides(t, dir)
+	ok(t, s.save(planned(t, v, 1), 20))
+	if ok(t, s.save(planned(t, v, s.promised), 20)); s.promised <= s.Last() {
+		t.Errorf("numbers up to %d are promised, and %d is given", s.promised, s.Last())
+	}
+	ok(t, os.Remove(beside))
+	if ok(t, s.save(planned(t, v, s.Next()), 20)); s.noted.Given != 0 {
+		t.Errorf("numbers up to %d were given from memory", s.noted.Given)
+	}
+	if _, err := os.Stat(beside); err == nil {
+		t.Error("the file beside is written where it has nothing new to say")
+	}
+	ok(t, s.Close(), os.WriteFile(beside, fmt.Appendf(nil, `{"promised": %d, "given": %d}`, s.promised, s.promised), 0o644))
+	s = besides(t, dir)
+	first := s.Next()
+	ok(t, s.Reveal(planned(t, v, first)))
+	if text, err := os.ReadFile(beside); err != nil || strings.Contains(string(text), `"given":0`) {
+		t.Errorf("before %d is on disk, beside is %s, %v", first, text, err)
+	}
+	ok(t, s.Flush(planned(t, v, first), 20))
+	if text, err := os.ReadFile(beside); err != nil || !strings.Contains(string(text), `"given":0`) {
+		t.Errorf("after %d is on disk, beside is %s, %v", first, text, err)
+	}
+}
+
+// TestTake takes a file for one process alone, waits for one that is just ending, and does
+// without where no file can be.
+func TestTake(t *testing.T) {
+	path := filepath.Join(inMemory(t), "file")
+	first, err := Take(path, "a file")
+	if ok(t, err); first == nil {
+		t.Fatal("it is not taken")
+	}
+	if second, err := Take(path, "a file"); second != nil || err == nil || !strings.Contains(err.Error(), "lock a file: another process") {
+		t.Errorf("taken twice: %v, %v", second, err)
+	}
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		_ = first.Close()
+	}()
+	second, err := Take(path, "a file")
+	if ok(t, err); second == nil {
+		t.Fatal("it is not taken after it was let go")
+	}
+	ok(t, second.Close())
+	if none, err := Take(filepath.Join(path, "below"), "a file"); none != nil || err != nil {
+		t.Errorf("below a file: %v, %v", none, err)
+	}
+}
+
+// TestStageFails says where a plan cannot be staged, and has it stored all the same once it can.
+func TestStageFails(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	e := planned(t, v, 1)
+	ok(t, os.RemoveAll(string(s.epochs)))
+	if err := s.Stage(e); err == nil {
+		t.Error("staged without a directory of epochs")
+	}
+	ok(t, os.Mkdir(string(s.epochs), 0o755), s.save(e, 20), os.Rename(s.dir, s.dir+".old"))
+	if err := s.Stage(planned(t, v, 2)); err == nil {
+		t.Error("staged without a state directory")
+	}
+	ok(t, os.Rename(s.dir+".old", s.dir), hasEpoch(reopened(t, s), e))
+}
+
+// TestCounted counts decisions one by one, and makes the copy of a baseline that has none or
+// another one, and of no other.
+func TestCounted(t *testing.T) {
+	d := Decisions{}
+	for n := range uint64(12) {
+		if d.Serial() != n {
+			t.Errorf("after %d decisions the serial number is %d", n, d.Serial())
+		}
+		d.Count()
+	}
+	s, v := newStore(t), tree(t)
+	ok(t, s.SaveBaseline(v.Baseline))
+	path := filepath.Join(s.dir, baselineCopy)
+	whole, err := os.ReadFile(path)
+	ok(t, err)
+	for name, spoil := range map[string]func() error{"none": func() error { return os.Remove(path) }, "another": func() error { return os.WriteFile(path, []byte("{}"), 0o644) }} {
+		ok(t, spoil())
+		_, damaged := s.Baseline()
+		ok(t, damaged)
+		if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, whole) {
+			t.Errorf("where there is %s, the copy is %q, %v", name, text, err)
+		}
+	}
+	before, err := os.Stat(path)
+	ok(t, err)
+	_, damaged := s.Baseline()
+	ok(t, damaged)
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("a copy that is right is written again: %v", err)
+	}
+}
