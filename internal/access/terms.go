@@ -18,7 +18,7 @@ const (
 // Kinds are the kinds of these warnings.
 func Kinds() []health.Warnable {
 	return []health.Warnable{
-		{Code: Incomplete, Severity: health.Degraded, Title: "Somebody may not do what was meant"},
+		{Code: Incomplete, Severity: health.Degraded, Title: "Clients lack rights that they should have"},
 		{Code: ListenerDown, Severity: health.Degraded, Title: "The API does not listen everywhere"},
 		{Code: ExpiresSoon, Severity: health.Info, Title: "Something expires within 30 days"},
 		{Code: ExpiresShortly, Severity: health.Degraded, Title: "Something expires within 7 days"},

@@ -35,13 +35,13 @@ func writeManual(t *testing.T) string {
 	all := slices.SortedFunc(slices.Values(kinds()), func(a, b health.Warnable) int { return cmp.Compare(a.Code, b.Code) })
 	all = slices.CompactFunc(all, func(a, b health.Warnable) bool { return a.Code == b.Code })
 	var out strings.Builder
-	out.WriteString("# Warnings\n\nEvery warning of forsd by its code, with its meaning and the remedy. *critical*: forsd cannot do its work. *degraded*: it costs something. *info*: good to know. `forsctl status --all` shows the same advice for the warnings in force, and so do `man forsd-warnings`, the page for browsers and the webhook. This page is made from the program (`go test ./internal/daemon -run Manual -manual`).\n")
+	out.WriteString("# Warnings\n\nEvery warning by its code. *critical*: forsd cannot do its work. *degraded*: it costs something. *info*: good to know. `forsctl status --all` shows the same remedies. The program makes this page (`go test ./internal/daemon -run Manual -manual`).\n")
 	for _, k := range all {
 		e, ok := health.Explain(k.Code)
 		if !ok {
 			t.Errorf("internal/health/advice.txt does not explain %s (%s)", k.Code, k.Title)
 		}
-		fmt.Fprintf(&out, "\n## %s\n\n*%s: %s.* %s\n\n**What to do:** %s\n", k.Code, k.Severity, strings.TrimSuffix(k.Title, "."), e.Meaning, e.Advice)
+		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n**Remedy:** %s\n", k.Code, strings.TrimSpace(fmt.Sprintf("*%s: %s.* %s", k.Severity, strings.TrimSuffix(k.Title, "."), e.Meaning)), e.Advice)
 	}
 	if n := health.Explained(); n != len(all) {
 		t.Errorf("internal/health/advice.txt explains %d codes, and forsd raises %d", n, len(all))

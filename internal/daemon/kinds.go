@@ -61,7 +61,7 @@ var warnables = []health.Warnable{
 	{Code: planner.PlanOverBound, Severity: health.Degraded, Title: "The plan is longer than its bound"},
 	{Code: planner.BasePlanOverBound, Severity: health.Info, Title: "The plan for base LIDs is longer than its bound"},
 	{Code: planner.BaseLIDsCrowded, Severity: health.Info, Title: "Too many base LIDs share a cable"},
-	{Code: planner.NoBasePlan, Severity: health.Degraded, Title: "There is no plan for base LIDs"},
+	{Code: planner.NoBasePlan, Severity: health.Degraded, Title: "Base LIDs have no plan"},
 	{Code: planner.UnreachablePairs, Severity: health.Degraded, Title: "Pairs of servers share no lane"},
 	{Code: planner.EngineFallback, Severity: health.Degraded, Title: "A plan failed verification and was replaced"},
 
@@ -69,7 +69,7 @@ var warnables = []health.Warnable{
 	{Code: controller.LiquidFailed, Severity: health.Critical, Title: "No plan could be made on OpenSM's routes"},
 
 	{Code: jobs.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
-	{Code: jobs.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned anew"},
+	{Code: jobs.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned"},
 	{Code: jobs.JobSharesLanes, Severity: health.Degraded, Title: "Jobs that asked for lanes of their own share them"},
 	{Code: jobs.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
 

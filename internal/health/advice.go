@@ -13,13 +13,14 @@ type Explanation struct{ Meaning, Advice string }
 //go:embed advice.txt
 var adviceText string
 
-// explanations are those of advice.txt by code. An entry has three lines: the code, the
-// meaning, and what to do.
+// explanations are those of advice.txt by code. An entry has the code, the meaning
+// where the warning's title does not say it all, and what to do.
 var explanations = func() map[string]Explanation {
 	out := map[string]Explanation{}
 	for entry := range strings.SplitSeq(strings.TrimSpace(adviceText), "\n\n") {
-		lines := strings.SplitN(entry, "\n", 3)
-		out[lines[0]] = Explanation{lines[1], lines[2]}
+		lines := strings.Split(entry, "\n")
+		last := len(lines) - 1
+		out[lines[0]] = Explanation{strings.Join(lines[1:last], " "), lines[last]}
 	}
 	return out
 }()

@@ -28,7 +28,7 @@ const (
 // Kinds are these warnings.
 func Kinds() []health.Warnable {
 	return []health.Warnable{
-		{Code: Damaged, Severity: health.Info, Title: "The history was damaged and begins anew"},
+		{Code: Damaged, Severity: health.Info, Title: "The history was damaged and begins again"},
 		{Code: NotStored, Severity: health.Degraded, Title: "What happens is not kept in the history"},
 	}
 }
