@@ -35,7 +35,7 @@ func writeManual(t *testing.T) string {
 	all := slices.SortedFunc(slices.Values(kinds()), func(a, b health.Warnable) int { return cmp.Compare(a.Code, b.Code) })
 	all = slices.CompactFunc(all, func(a, b health.Warnable) bool { return a.Code == b.Code })
 	var out strings.Builder
-	out.WriteString("# Warnings\n\nEvery warning by its code. *critical*: forsd cannot do its work. *degraded*: it costs something. *info*: good to know. `forsctl status --all` shows the same remedies. The program makes this page (`go test ./internal/daemon -run Manual -manual`).\n")
+	out.WriteString("# Warnings\n\nEvery warning by its code. *critical*: forsd cannot do its work. *degraded*: it costs something. *info*: good to know. `forsctl status --all` shows the same remedies. Made by `go test ./internal/daemon -run Manual -manual`.\n")
 	for _, k := range all {
 		e, ok := health.Explain(k.Code)
 		if !ok {
