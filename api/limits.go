@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // What all requests together may hold in memory. Both are of the process, as its
@@ -18,8 +19,28 @@ var (
 	answers = budget{free: 64 << 20, kept: 16 << 20} // answers made for one client
 )
 
-// making has a place for each answer that is being made for others than operators.
-var making = make(chan struct{}, max(1, runtime.NumCPU()-1))
+// making has places for answers that are made for others than operators, and writing for parts
+// of long answers that are copied into the kernel.
+var making, writing = newPlaces(), newPlaces()
+
+// places let few do something at a time, and each place is used for half of the time at most: the
+// process has processors for its own work.
+type places chan struct{}
+
+func newPlaces() places { return make(places, max(1, runtime.NumCPU()-1)) }
+
+// use does something as soon as there is a place, which stays taken for as long again.
+func (p places) use(ctx context.Context, f func()) error {
+	select {
+	case p <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	began := time.Now()
+	defer func() { time.AfterFunc(time.Since(began), func() { <-p }) }()
+	f()
+	return nil
+}
 
 // smallBody is what a body may have that is taken in any case: an operator's request
 // comes through while others fill the memory for bodies.
@@ -168,9 +189,6 @@ type boundedConn struct {
 	leave func()
 }
 
-// writing has a place for each long answer of which a part is being copied into the kernel.
-var writing = make(chan struct{}, max(1, runtime.NumCPU()-1))
-
 // mostWritten is what one call writes. A call that copies megabytes is a thread in addition to those
 // that the process works with, and hundreds of them would leave it no processor.
 const mostWritten = 64 << 10
@@ -199,9 +217,7 @@ func writePart(c syscall.Conn, p []byte) (n int, err error) {
 	}
 	var failed error
 	err = raw.Write(func(fd uintptr) bool {
-		writing <- struct{}{}
-		n, failed = syscall.Write(int(fd), p)
-		<-writing
+		_ = writing.use(context.Background(), func() { n, failed = syscall.Write(int(fd), p) })
 		return !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR)
 	})
 	return max(n, 0), errors.Join(err, failed)

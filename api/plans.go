@@ -83,8 +83,14 @@ func (p *Published) CSV() ([]byte, error) {
 	if n := p.Table.Servers(); n*p.Table.Phases() > mostInCSV {
 		return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, p.Table.Phases())
 	}
+	var length counter
 	var out bytes.Buffer
-	if err := phasetable.WriteCSV(&out, p.Table.Table()); err != nil {
+	table := p.Table.Table()
+	if err := phasetable.WriteCSV(&length, table); err != nil {
+		return nil, err
+	}
+	out.Grow(int(length))
+	if err := phasetable.WriteCSV(&out, table); err != nil {
 		return nil, err
 	}
 	body := out.Bytes()
@@ -92,6 +98,14 @@ func (p *Published) CSV() ([]byte, error) {
 		p.csv.Store(nil)
 	}
 	return body, nil
+}
+
+// counter counts what is written.
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
 
 // leave says that the plan is no longer in force.

@@ -339,20 +339,19 @@ func writeMade(w http.ResponseWriter, r *http.Request, f func() (any, error)) er
 }
 
 // made makes an answer.
-func made(ctx context.Context, f func() (any, error)) ([]byte, error) {
-	if c := callerOf(ctx); c == nil || c.Role < operators {
-		select {
-		case making <- struct{}{}:
-			defer func() { <-making }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
+func made(ctx context.Context, f func() (any, error)) (body []byte, err error) {
+	answer := func() {
+		var v any
+		if v, err = f(); err == nil {
+			body, err = json.Marshal(v)
 		}
 	}
-	v, err := f()
-	if err != nil {
-		return nil, err
+	if c := callerOf(ctx); c != nil && c.Role >= operators {
+		answer()
+	} else if busy := making.use(ctx, answer); busy != nil {
+		return nil, busy
 	}
-	return json.Marshal(v)
+	return body, err
 }
 
 // ReadJSON reads the body of a request of our own, one JSON object, into v.

@@ -28,7 +28,7 @@ func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controlle
 		better = p.better(ctx, v, held)
 	}
 	if ended {
-		collect(runtime.GC)
+		collect()
 	}
 	return better
 }
@@ -45,9 +45,15 @@ func (p *Parts) better(ctx context.Context, v *view.View, held []controller.Lane
 	return full
 }
 
-// Release gives memory back to the system that clients have left, which is garbage while nothing
-// happens.
-func Release() { collect(debug.FreeOSMemory) }
+// Release collects garbage while nothing happens. Where half of the clients have left, their memory,
+// which passes for live since, goes back to the system at once, which holds up all that takes memory.
+func Release() {
+	if int64(runtime.NumGoroutine()) < served.Load()/2 {
+		debug.FreeOSMemory()
+	} else {
+		collect()
+	}
+}
 
 // roomForGarbage may gather before the heap is collected, or half of what is in use where that is
 // more. A small heap is collected seldom, since a collection during a failure costs more than
@@ -77,14 +83,14 @@ func PaceGarbage() {
 // served is how many goroutines there were at the last collection: clients have one or two each.
 var served atomic.Int64
 
-// collect collects garbage where a quarter of what may gather has, or half of the clients have
-// left, whose memory passes for live since: now, and not during the next change. After each change
-// it would take long with thousands of watchers, whose memory is looked through.
-func collect(by func()) {
+// collect collects garbage where a quarter of what may gather has: now, and not during the next
+// change. After each change it would take long with thousands of watchers, whose memory is looked
+// through.
+func collect() {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(heap)
 	live, now, goal := heap[0].Value.Uint64(), heap[1].Value.Uint64(), heap[2].Value.Uint64()
-	if now > live+(goal-live)/4 || int64(runtime.NumGoroutine()) < served.Load()/2 {
-		by()
+	if now > live+(goal-live)/4 {
+		runtime.GC()
 	}
 }
