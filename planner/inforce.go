@@ -14,7 +14,8 @@ import (
 // wish is the lanes that base LIDs are to keep: those in force, or without a plan those of the
 // whole tree. Where hosts have the lanes of their number, these stay wherever they are up, for
 // plans that choose lanes may use them, and so do entries that are given. Others move, as few as
-// have to, where all of them are not to be had at the price.
+// have to, where all of them are not to be had at the price. What is in force is given up where a
+// plan would be too long with it.
 func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
 	own := baseLanes(t, tree, s.given)
 	if w.Via = own; allMoved(t) {
@@ -31,7 +32,12 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 	for i, k := range w.Via {
 		w.Stay[i] = w.Stay[i] && k == own[i]
 	}
-	return s.repaired(tree, w, s.mayChange(t, w)), nil
+	r := s.repaired(tree, w, s.mayChange(t, w))
+	if least, _, err := fors.LeastOneLID(tree); s.Before != nil && err == nil && !fors.Keeps(tree, r, int(tolerance*float64(least))) {
+		s.Before = nil
+		return s.wish(t, tree)
+	}
+	return r, nil
 }
 
 // mayChange is how many lanes of a wish that are up may change: any if it is of no plan in force

@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+// TestChains has cables, leaves, spines and hosts of a fabric fail and return, and plans from the
+// plan and the tables in force each time. No plan for base LIDs is much longer than its bound
+// unless it is so without them too; and a tree planned once more keeps its tables.
+func TestChains(t *testing.T) {
+	all, again, plans := 1.0, 0, 0
+	for i := range share(300, 60) {
+		rng := rand.New(rand.NewPCG(uint64(i), 78))
+		var dead [][2]int
+		var now Settings
+		now.MaxUnreachable = &all
+		for range 5 {
+			if rng.IntN(3) == 0 {
+				dead = nil
+			}
+			switch rng.IntN(4) {
+			case 0:
+				dead = append(dead, spine(6, rng.IntN(6))...)
+			case 1:
+				leaf := rng.IntN(6)
+				for k := range 6 {
+					dead = append(dead, [2]int{leaf, k})
+				}
+			default:
+				dead = append(dead, drawCables(rng, fabgen.Spec{Leaves: 6, Spines: 6}, 1+rng.IntN(4))...)
+			}
+			var gone [][2]int
+			for range rng.IntN(4) {
+				gone = append(gone, [2]int{rng.IntN(6), 1 + rng.IntN(5)})
+			}
+			tree := fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}), func(f *topology.Fabric) {
+				for _, c := range dead {
+					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(7 + c[1])})
+				}
+				for _, h := range gone {
+					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(h[0])), Port: uint8(1 + h[1])})
+				}
+			})
+			route := func(s Settings) *Result {
+				r, err := Route(bg, tree, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			r := route(now)
+			if r.Base == nil {
+				continue
+			}
+			var err error
+			if now.Before, err = phasetable.New(r.Base.Table(1)); err != nil {
+				t.Fatal(err)
+			}
+			now.Tables = r.Tables
+			if p := r.Base.Plan; float64(p.Phases) > tolerance*float64(p.LowerBound) {
+				if free := route(Settings{MaxUnreachable: &all}).Base.Plan.Phases; free < p.Phases {
+					t.Errorf("chain %d, cables %v dead: %d phases for base LIDs, %d without a plan in force", i, dead, p.Phases, free)
+				}
+			}
+			plans++
+			if err := lft.Compare(r.Tables, route(now).Tables, lft.LIDs(tree.Fabric)); err != nil {
+				t.Logf("chain %d, cables %v dead, planned once more: %v", i, dead, err)
+				again++
+			}
+		}
+	}
+	if t.Logf("%d of %d plans change tables if made once more", again, plans); 100*again > plans {
+		t.Error("a restart would move entries")
+	}
+}
