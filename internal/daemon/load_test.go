@@ -331,9 +331,10 @@ func TestEndpointsUnderLoad(t *testing.T) {
 // timeSlice is that of Go's scheduler: whether the loop's longest answer took less is chance.
 const timeSlice = 10 * time.Millisecond
 
-// String is a cell of the table.
+// String is a cell of the table: the loop's median in µs and its longest answer in ms, an
+// operator's request and the plan for a pulled cable in ms, memory in MB.
 func (f figures) String() string {
-	return fmt.Sprintf("%d µs, %s; %s; %s; %d", f.median.Microseconds(), millis(f.worst), millis(f.request), millis(f.plan), f.mb)
+	return fmt.Sprintf("%d/%s/%s/%s/%d", f.median.Microseconds(), millis(f.worst), millis(f.request), millis(f.plan), f.mb)
 }
 
 func millis(d time.Duration) string {
