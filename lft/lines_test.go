@@ -155,7 +155,7 @@ func TestPodPins(t *testing.T) {
 		other = tree.Leaves[0].Cables[1].Port
 	}
 	one := func(e Entry) []iter.Seq[Entry] {
-		return []iter.Seq[Entry]{func(yield func(Entry) bool) {}, func(yield func(Entry) bool) { yield(e) }}
+		return []iter.Seq[Entry]{func(func(Entry) bool) {}, func(yield func(Entry) bool) { yield(e) }}
 	}
 	pinned, err := BuildPods(t.Context(), tree, one(Entry{leaf, lid, other}))
 	if err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -44,7 +45,7 @@ func TestAnother(t *testing.T) {
 			ok(t, os.RemoveAll(s.dir))
 		}
 		owed := s.Owed()
-		if s.Look(w.now); s.Owed() != owed {
+		if s.Look(w.now); !errors.Is(s.Owed(), owed) {
 			t.Errorf("%s: %v was owed, and now %v", what, owed, s.Owed())
 		}
 		ok(t, os.WriteFile(s.dir, nil, 0o644))
@@ -196,14 +197,14 @@ func TestBeside(t *testing.T) {
 	if s.Raise(20); s.Passed() != 20 {
 		t.Errorf("another forsd has given 20, and %d are passed over", s.Passed())
 	}
-	real, synced := syncPath, false
-	t.Cleanup(func() { syncPath = real })
+	plain, synced := syncPath, false
+	t.Cleanup(func() { syncPath = plain })
 	syncPath = func(path string) error {
 		if path == beside {
 			time.Sleep(20 * time.Millisecond)
 			synced = true
 		}
-		return real(path)
+		return plain(path)
 	}
 	ok(t, os.RemoveAll(s.dir))
 	s.clock = milliseconds()

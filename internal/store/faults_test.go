@@ -232,8 +232,8 @@ func TestBarred(t *testing.T) {
 func TestUnsynced(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)
-	real := syncPath
-	t.Cleanup(func() { syncPath = real })
+	plain := syncPath
+	t.Cleanup(func() { syncPath = plain })
 	for what, d := range w.deeds {
 		for n := 1; ; n++ {
 			s, left := copied(t, template), n
@@ -244,10 +244,10 @@ func TestUnsynced(t *testing.T) {
 				if left--; left == 0 {
 					return fmt.Errorf("%s: the disk fails", path)
 				}
-				return real(path)
+				return plain(path)
 			}
 			err := d.do(s)
-			syncPath = real
+			syncPath = plain
 			if left > 0 { // all of them came
 				ok(t, err)
 				break
@@ -274,8 +274,8 @@ func TestSynced(t *testing.T) {
 }
 
 func (w *world) synced(t *testing.T, what string, d deed, template string) {
-	real := syncPath
-	defer func() { syncPath = real }()
+	plain := syncPath
+	defer func() { syncPath = plain }()
 	s := copied(t, template)
 	var mu sync.Mutex
 	disk := map[uint64]string{} // [inode] what is in a file, or the names in a directory
@@ -304,10 +304,10 @@ func (w *world) synced(t *testing.T, what string, d deed, template string) {
 		mu.Lock()
 		defer mu.Unlock()
 		disk[inode(path)] = look(path)
-		return real(path)
+		return plain(path)
 	}
 	ok(t, d.do(s))
-	syncPath = real
+	syncPath = plain
 	for _, path := range below(t, s.dir) {
 		was, is := disk[inode(path)], look(path)
 		if filepath.Base(filepath.Dir(path)) == filepath.Base(s.dir) && strings.HasPrefix(is, "file ") || strings.HasSuffix(path, lastFile) {
