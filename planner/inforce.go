@@ -55,8 +55,8 @@ func (s Settings) mayChange(t *topology.FatTree, w fors.Wish) int {
 		}
 		if down >= 0 && t.LaneUp(leaf, int(k)) && t.LaneUp(to, int(down)) {
 			idle[leaf*t.Lanes+int(k)], idle[(len(t.Leaves)+to)*t.Lanes+int(down)] = false, false
-		} else if leaf != to && joined(t, leaf, to) {
-			dead = true
+		} else {
+			dead = dead || leaf != to && joined(t, leaf, to)
 		}
 	}
 	for _, leaf := range leaves {
