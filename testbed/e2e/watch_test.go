@@ -37,7 +37,10 @@ func watching(t *testing.T, prepare func(*test)) {
 	x := newSite(t, 3*time.Minute, o)
 	prepare(x)
 	x.ok(x.StartForsd(), x.StartOpenSM(x.ctx))
-	first := x.until("a plan for the fabric", func(st *api.Status) bool { return st.Watched != nil && st.Watched.Shift != nil })
+	// forsd may look while OpenSM still gives out LIDs and tables
+	first := x.until("a plan for all 16 hosts", func(st *api.Status) bool {
+		return st.Watched != nil && st.Watched.Shift != nil && st.Watched.Plan.Servers == 16 && st.Watched.Shift.Lost == 0
+	})
 	if w := first.Watched; !first.Watches || w.Error != "" || w.Plan.Phases != 15 || w.Shift.Phases != 15 || w.Shift.Lost > 0 || w.Shift.Throughput <= 0 || w.Shift.Throughput > 1 || first.Epoch != 0 {
 		t.Errorf("%v, epoch %d, %+v, %+v, %s", first.Watches, first.Epoch, w.Plan, w.Shift, w.Error)
 	}
