@@ -44,12 +44,17 @@ func (w *watch) follow(ctx context.Context, c *api.Client) {
 }
 
 // followBase reads the plans for base LIDs of one forsd until ctx ends; they have numbers of
-// their own.
+// their own. A plan is read when its number is new or lower, and once a second.
 func (w *watch) followBase(ctx context.Context, c *api.Client) {
-	for last := uint64(0); ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+	last, read := uint64(0), time.Time{}
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		st, err := c.Status(ctx)
+		if err != nil || st.Base == nil || st.Base.Epoch == last && time.Since(read) < time.Second {
+			continue
+		}
 		if table, err := c.BaseTable(ctx); err == nil {
 			w.take(time.Now(), table.Epoch(), last, table)
-			last = max(last, table.Epoch())
+			last, read = max(last, table.Epoch()), time.Now()
 		}
 	}
 }
