@@ -22,9 +22,10 @@ type Published struct {
 	document []byte // the answer of /v1/plan
 	onBase   func() bool
 
-	making sync.Mutex // one makes the CSV form, for all who ask for it
-	csv    atomic.Pointer[[]byte]
-	past   atomic.Bool // no longer in force: its CSV form is not kept
+	making  sync.Mutex // one makes the CSV form, for all who ask for it
+	csv     atomic.Pointer[Text]
+	readers atomic.Int32 // are sent it
+	past    atomic.Bool  // no longer in force: its CSV form is not kept
 }
 
 // mostInCSV is how many entries a plan may have that is written out as text.
@@ -72,46 +73,45 @@ func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, err
 // onBaseLIDs tells whether the plan sends to base LIDs alone.
 func (p *Published) onBaseLIDs() bool { return p.onBase() }
 
-// CSV is the plan as phases.csv, made when it is first asked for, and kept while the plan is in
-// force. The caller must not change it.
-func (p *Published) CSV() ([]byte, error) {
+// sendCSV answers with the plan as phases.csv. That is made when it is first asked for, and kept
+// while the plan is in force or clients are sent it.
+func (p *Published) sendCSV(w http.ResponseWriter) error {
+	p.readers.Add(1)
+	defer func() {
+		if p.readers.Add(-1) == 0 && p.past.Load() {
+			p.csv.Store(nil)
+		}
+	}()
+	text, err := p.text()
+	if err != nil {
+		return err
+	}
+	text.send(w)
+	return nil
+}
+
+func (p *Published) text() (*Text, error) {
 	p.making.Lock()
 	defer p.making.Unlock()
 	if kept := p.csv.Load(); kept != nil {
-		return *kept, nil
+		return kept, nil
 	}
 	if n := p.Table.Servers(); n*p.Table.Phases() > mostInCSV {
 		return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, p.Table.Phases())
 	}
-	var length counter
-	var out bytes.Buffer
-	table := p.Table.Table()
-	if err := phasetable.WriteCSV(&length, table); err != nil {
+	text := &Text{}
+	if err := phasetable.WriteCSV(text, p.Table.Table()); err != nil {
 		return nil, err
 	}
-	out.Grow(int(length))
-	if err := phasetable.WriteCSV(&out, table); err != nil {
-		return nil, err
-	}
-	body := out.Bytes()
-	if p.csv.Store(&body); p.past.Load() {
-		p.csv.Store(nil)
-	}
-	return body, nil
-}
-
-// counter counts what is written.
-type counter int
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
+	p.csv.Store(text)
+	return text, nil
 }
 
 // leave says that the plan is no longer in force.
 func (p *Published) leave() {
-	p.past.Store(true)
-	p.csv.Store(nil)
+	if p.past.Store(true); p.readers.Load() == 0 {
+		p.csv.Store(nil)
+	}
 }
 
 // Plans holds the plan in force and wakes those who wait for the next. Its zero

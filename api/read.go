@@ -133,14 +133,11 @@ func sendPhases(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	if p == nil {
 		return err
 	}
-	body := p.Table.Bytes()
-	if f.name == "csv" {
-		if body, err = p.CSV(); err != nil {
-			return err
-		}
-	}
 	w.Header().Set("Content-Type", f.content)
-	return send(w, body)
+	if f.name == "csv" {
+		return p.sendCSV(w)
+	}
+	return send(w, p.Table.Bytes())
 }
 
 // send answers with a whole body; its length makes HEAD useful.

@@ -288,7 +288,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 }
 
-// Answer turns a function of a request into a handler: []byte is sent as it is,
+// Answer turns a function of a request into a handler: a *Text is sent as it is,
 // everything else as JSON.
 func Answer(f func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -297,9 +297,9 @@ func Answer(f func(r *http.Request) (any, error)) http.Handler {
 			WriteError(w, err)
 			return
 		}
-		if raw, ok := v.([]byte); ok {
+		if text, ok := v.(*Text); ok {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			_, _ = w.Write(raw) // the client has gone; nobody is left to tell
+			text.send(w)
 			return
 		}
 		if err := WriteJSON(w, r, v); err != nil {

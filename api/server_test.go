@@ -379,18 +379,70 @@ func TestNewPublishedRefuses(t *testing.T) {
 	}
 }
 
-// TestFormerText holds that the text of plans that are no longer in force is not kept, and that
-// it can still be had.
+// TestFormerText holds that the text of a plan that is no longer in force is one for all who are
+// sent it, is not kept beyond that, and can still be had.
 func TestFormerText(t *testing.T) {
 	plans, former := &Plans{}, publish(t, 1)
 	plans.Publish(former)
-	first, err := former.CSV()
-	if err != nil || former.csv.Load() == nil {
-		t.Fatalf("text of the plan in force: kept %t, error %v", former.csv.Load() != nil, err)
+	var want bytes.Buffer
+	if err := phasetable.WriteCSV(&want, former.Table.Table()); err != nil {
+		t.Fatal(err)
 	}
+	asked := func() {
+		w := httptest.NewRecorder()
+		if err := former.sendCSV(w); err != nil || w.Body.String() != want.String() || w.Header().Get("Content-Length") != fmt.Sprint(want.Len()) {
+			t.Errorf("%d bytes, said to be %s, error %v; want %d", w.Body.Len(), w.Header().Get("Content-Length"), err, want.Len())
+		}
+	}
+	asked()
+	first := former.csv.Load()
+	if first == nil {
+		t.Fatal("the text of the plan in force is not kept")
+	}
+	slow := &stalled{ResponseWriter: httptest.NewRecorder(), writes: make(chan struct{})}
+	done := make(chan error)
+	go func() { done <- former.sendCSV(slow) }()
+	slow.writes <- struct{}{}
 	plans.Publish(publish(t, 2))
-	again, err := plans.Exactly(1).CSV()
-	if err != nil || !bytes.Equal(first, again) || former.csv.Load() != nil {
-		t.Errorf("text of the plan before: %d bytes, want %d; kept %t, error %v", len(again), len(first), former.csv.Load() != nil, err)
+	if asked(); former.csv.Load() != first {
+		t.Error("another text is made while a client is still sent the first")
+	}
+	close(slow.writes)
+	if err := <-done; err != nil || former.csv.Load() != nil {
+		t.Errorf("the text is kept when all have it: %t; error %v", former.csv.Load() != nil, err)
+	}
+	if asked(); former.csv.Load() != nil {
+		t.Error("the text of a former plan is kept")
+	}
+}
+
+// stalled is an answer that is not taken: each part waits for a word, and one more.
+type stalled struct {
+	http.ResponseWriter
+	writes chan struct{}
+}
+
+func (s *stalled) Write(p []byte) (int, error) {
+	<-s.writes
+	<-s.writes
+	return s.ResponseWriter.Write(p)
+}
+
+// TestText writes texts of all lengths around the size of a part, in pieces of any size.
+func TestText(t *testing.T) {
+	for _, length := range []int{0, 1, mostWritten - 1, mostWritten, mostWritten + 1, 3*mostWritten + 5} {
+		for _, piece := range []int{1 << 10, mostWritten, 1 << 20} {
+			want := bytes.Repeat([]byte("0123456789\n"), length/11+1)[:length]
+			text := &Text{}
+			for at := 0; at < length; at += piece {
+				if n, err := text.Write(want[at:min(at+piece, length)]); err != nil || n != min(piece, length-at) {
+					t.Fatalf("writes %d bytes, error %v", n, err)
+				}
+			}
+			w := httptest.NewRecorder()
+			if text.send(w); !bytes.Equal(w.Body.Bytes(), want) || w.Header().Get("Content-Length") != fmt.Sprint(length) {
+				t.Errorf("%d bytes in pieces of %d come as %d", length, piece, w.Body.Len())
+			}
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"bytes"
 	"net/http"
 	"sync"
 
@@ -114,11 +113,11 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 type tablesText struct {
 	mu   sync.Mutex // guards what follows
 	of   *lft.Tables
-	text []byte
+	text *api.Text
 }
 
 // Tables is the tables that were read back last, as one text for all who ask.
-func (b *Backend) Tables() ([]byte, error) {
+func (b *Backend) Tables() (*api.Text, error) {
 	kept := &b.tables
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
@@ -127,11 +126,11 @@ func (b *Backend) Tables() ([]byte, error) {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
 	}
 	if tables != kept.of {
-		var out bytes.Buffer
-		if err := tables.Write(&out, nil); err != nil {
+		text := &api.Text{}
+		if err := tables.Write(text, nil); err != nil {
 			return nil, err
 		}
-		kept.of, kept.text = tables, out.Bytes()
+		kept.of, kept.text = tables, text
 	}
 	return kept.text, nil
 }

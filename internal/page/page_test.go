@@ -19,7 +19,7 @@ func TestFiles(t *testing.T) {
 	for name, f := range files {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page/"+name, nil))
-		if w.Code != 200 || w.Body.String() != f.body || f.kind == "" || w.Header().Get("Content-Type") != f.kind {
+		if w.Code != 200 || w.Body.String() != string(f.body) || f.kind == "" || w.Header().Get("Content-Type") != f.kind {
 			t.Errorf("%s: %d, %s", name, w.Code, w.Header())
 		}
 		again := httptest.NewRequest(http.MethodGet, "/page/"+name, nil)
@@ -30,14 +30,15 @@ func TestFiles(t *testing.T) {
 			}
 		}
 		all += len(f.body)
-		text := strings.ReplaceAll(f.body, "http://www.w3.org/2000/svg", "")
+		body := string(f.body)
+		text := strings.ReplaceAll(body, "http://www.w3.org/2000/svg", "")
 		if m := outside.FindString(text); m != "" {
 			t.Errorf("%s has %q: it is to load nothing from elsewhere", name, m)
 		}
-		if strings.Contains(f.body, "innerHTML") || strings.Contains(f.body, "eval(") || name == "index.html" && regexp.MustCompile(`style=|<style|<script>| on[a-z]+=`).MatchString(f.body) {
+		if strings.Contains(body, "innerHTML") || strings.Contains(body, "eval(") || name == "index.html" && regexp.MustCompile(`style=|<style|<script>| on[a-z]+=`).MatchString(body) {
 			t.Errorf("%s makes HTML or code of text", name)
 		}
-		for _, m := range imports.FindAllStringSubmatch(f.body, -1) {
+		for _, m := range imports.FindAllStringSubmatch(body, -1) {
 			if _, there := files[m[1]]; !there {
 				t.Errorf("%s imports %s", name, m[1])
 			}
