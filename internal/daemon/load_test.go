@@ -272,8 +272,8 @@ func (l *loaded) request(pattern string, role access.Role) load {
 // TestEndpointsUnderLoad has many clients at each endpoint, idle, slow and rude ones: the loop
 // answers, a pulled cable gets its plan, and the memory stays bounded. With FORS_LONG it is all
 // endpoints and 1000 clients, and what takes more than twice of the quiet figure fails, the
-// longest answer if it takes more than timeSlice as well; the table is that of
-// docs/reliability.md.
+// longest answer if it takes more than timeSlice as well; docs/reliability.md sums the
+// table up.
 func TestEndpointsUnderLoad(t *testing.T) {
 	clients, probes, pulls, spec := 60, 20, 1, fabgen.Spec{Spines: 4, Leaves: 4}
 	few := []string{"GET /v1/plan/phases", "GET /v1/events", "POST /v1/whatif", "POST /v1/reroute", "GET /v1/replica"}
