@@ -1,11 +1,10 @@
-// Package delivery decides how tables get into the switches, and knows which they may
-// hold. It is a pure state machine beside the controller: an event goes in, a batch of
-// actions comes out, and time is what the caller says it is. Package desk carries its
-// actions out.
+// Package delivery decides how tables get into the switches, and tracks which tables the
+// switches may hold. It is a pure state machine: an event goes in, a batch of actions comes
+// out, and the caller supplies the time. Package desk carries out the actions.
 //
-// There are two ways. OpenSM loads the table file when it sweeps; and while its plugin is
-// connected it asks for the tables in the middle of a sweep, and loads the file only where
-// it gets none. The plugin never waits for the file, nor for the disk under it.
+// There are two ways. OpenSM loads the table file when it sweeps; while its plugin is
+// connected, OpenSM asks for the tables during a sweep, and loads the file only if it gets
+// none. The plugin never waits for the file or its disk.
 package delivery
 
 import (
@@ -16,90 +15,90 @@ import (
 )
 
 const (
-	// FileWithin is how long the table file waits for a sweep to be routed, so that its
-	// writing does not keep OpenSM from its work.
+	// FileWithin limits how long writing the table file is put off until a sweep is routed,
+	// so as not to slow OpenSM down.
 	FileWithin = time.Second
-	// SettleWithin is how long a sweep and a read-back wait for the table file.
+	// SettleWithin limits how long a sweep and a read-back wait for the table file.
 	SettleWithin = 5 * time.Second
-	// Kept bounds what is remembered of tables that were ordered since the last read-back.
+	// Kept limits the number of tables remembered as ordered since the last read-back.
 	Kept = 8
 )
 
-// Core is the state machine. New makes one.
+// Core is the state machine. See New.
 type Core struct {
 	differ func(a, b *lft.Tables) bool
 
 	// What the switches hold.
 	read      *lft.Tables   // as read back last, nil before that
-	confirmed *lft.Tables   // ordered, and equal to read; nil where they differ
-	since     []*lft.Tables // what they may have loaded since, oldest first
-	reading   bool          // read is about to be replaced
-	during    []*lft.Tables // what they may have loaded since that began
-	changing  bool          // other tables may be ordered for the fabric as it is
+	confirmed *lft.Tables   // the tables ordered, if equal to read; otherwise nil
+	since     []*lft.Tables // tables possibly loaded since, oldest first
+	reading   bool          // a read-back is under way
+	during    []*lft.Tables // tables possibly loaded during it
+	changing  bool          // other tables may be ordered for the present fabric
 
 	// What was ordered.
 	fabric   string
-	tables   *lft.Tables // nil before the first
-	rewrite  bool        // the file is to be written though it holds them
-	answer   bool        // Ordered is due when the file is written
-	declined string      // a fabric without tables
+	tables   *lft.Tables // nil before the first order
+	rewrite  bool        // write the file even if it holds the tables
+	answer   bool        // send Ordered when the file is written
+	declined string      // the fabric for which no tables will be made
 	why      string
 
 	file  file
 	sweep sweep
 	asks  []Asked
 
-	load, settle bool      // Sweep or Settled is due when the file is written
-	late         time.Time // when they no longer wait for it
+	load, settle bool      // send Sweep or Settled when the file is written
+	late         time.Time // deadline of that wait
 	out          []Action
 }
 
 // file is the table file.
 type file struct {
-	holds   *lft.Tables // before the writing under way; nil for nothing of use
-	writing *lft.Tables // WriteFile has no answer yet; nil where none is due
-	due     time.Time   // when the tables ordered are to be written at the latest; zero for never
-	changed bool        // the last writing has changed it
-	err     string      // of the last writing
+	holds   *lft.Tables // before the current write; nil if unusable
+	writing *lft.Tables // being written: FileWritten is awaited; nil if none
+	due     time.Time   // deadline for writing the tables ordered; zero if none is needed
+	changed bool        // by the last write
+	err     string      // of the last write
 }
 
-// sweep is OpenSM's sweep, under way or over, as the plugin tells of it.
+// sweep is OpenSM's current or last sweep, as reported by the plugin.
 type sweep struct {
-	connected bool // the plugin is
+	connected bool // the plugin is connected
 	state     sweepState
-	routing   bool          // it has not been routed
-	given     *lft.Tables   // to the sweep under way, or the last one
-	file      []*lft.Tables // what the file may have held since the sweep under way had to do without others
+	routing   bool          // the sweep is not routed yet
+	given     *lft.Tables   // given to the current or last sweep
+	file      []*lft.Tables // possible content of the file since the current sweep was left without other tables
 	relied    bool          // the controller counts on the sweep to load the tables
-	ordered   bool          // another one was asked for and has not started
+	ordered   bool          // another sweep was requested and has not started
 }
 
 type sweepState uint8
 
 const (
-	noSweep  sweepState = iota // none is under way
-	unasked                    // it has yet to ask for tables, or waits for them
+	noSweep  sweepState = iota // no sweep is under way
+	unasked                    // it has not asked for tables yet, or waits for them
 	served                     // it was given tables
-	unserved                   // it had to do without
+	unserved                   // it was given none
 )
 
-// New is a core that knows nothing of the switches. The table file holds the given tables,
-// whatever its text is; nil is for none that OpenSM could use. differ tells whether one of
-// two tables has an entry that the other lacks.
+// New returns a core that knows nothing of the switches. file is the content of the table
+// file, nil if OpenSM could not use it. differ reports whether one of two tables has an
+// entry that the other lacks.
 func New(file *lft.Tables, differ func(a, b *lft.Tables) bool) *Core {
 	c := &Core{differ: differ, rewrite: true}
 	c.file.holds = file
 	return c
 }
 
-// InSwitches is the tables as read back last, nil before that.
+// InSwitches returns the tables read back last, nil before the first read-back.
 func (c *Core) InSwitches() *lft.Tables { return c.read }
 
-// Match tells whether the tables read back last are those planned for the fabric as it is.
+// Match reports whether the tables read back last are those planned for the present fabric.
 func (c *Core) Match() bool { return c.confirmed != nil && c.confirmed == c.tables && !c.changing }
 
-// Possible lists the tables that the switches may hold: those read back, nil before the
-// first, and all that OpenSM can load, or may have loaded since.
+// Possible returns the tables that the switches may hold: those read back, nil before the
+// first read-back, and all that OpenSM can load or may have loaded since.
 func (c *Core) Possible() []*lft.Tables {
 	out := []*lft.Tables{c.read}
 	future := add(c.loadable(), c.file.holds, c.file.writing)
@@ -111,8 +110,8 @@ func (c *Core) Possible() []*lft.Tables {
 	return out
 }
 
-// loadable lists what OpenSM can load now: the tables ordered, those given to a sweep that
-// has not confirmed them, and the file where the plugin is not there to ask, or got nothing.
+// loadable returns what OpenSM can load now: the tables ordered, those given to a sweep
+// that is not routed, and the file if the plugin is not connected or got no tables.
 func (c *Core) loadable() []*lft.Tables {
 	out := []*lft.Tables{c.tables}
 	if c.sweep.routing {
@@ -124,7 +123,7 @@ func (c *Core) loadable() []*lft.Tables {
 	return out
 }
 
-// Wake is when the core wants a Tick at the latest; zero for never.
+// Wake returns when the core needs a Tick at the latest; zero means never.
 func (c *Core) Wake() time.Time {
 	var wake time.Time
 	for _, a := range c.asks {
@@ -139,7 +138,7 @@ func (c *Core) Wake() time.Time {
 	return wake
 }
 
-// earlier is the earlier of two times, of which zero is none.
+// earlier returns the earlier of two times, ignoring zero times.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -147,7 +146,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Step takes an event and returns what is to be done, in order.
+// Step handles an event and returns the actions to carry out, in order.
 func (c *Core) Step(now time.Time, e Event) []Action {
 	c.out = nil
 	switch e := e.(type) {
@@ -169,7 +168,7 @@ func (c *Core) Step(now time.Time, e Event) []Action {
 		c.changing = true
 	case Forget:
 		c.read, c.confirmed, c.since, c.reading, c.during = nil, nil, nil, false, nil
-	default: // Tick is among them
+	default: // including Tick
 		c.ofPlugin(now, e)
 	}
 	c.serve(now)
@@ -181,7 +180,7 @@ func (c *Core) Step(now time.Time, e Event) []Action {
 
 func (c *Core) do(a Action) { c.out = append(c.out, a) }
 
-// remember takes note of what the switches may have come to hold by now.
+// remember records what the switches may hold by now.
 func (c *Core) remember() {
 	if c.sweep.state == unserved {
 		c.sweep.file = add(c.sweep.file, c.file.holds, c.file.writing)
@@ -194,7 +193,7 @@ func (c *Core) remember() {
 	c.since = c.since[max(0, len(c.since)-Kept):]
 }
 
-// add is a list with further tables at its end, each once; nil is none.
+// add appends tables to a list, omitting nil and duplicates.
 func add(to []*lft.Tables, more ...*lft.Tables) []*lft.Tables {
 	for _, t := range more {
 		if t != nil && !slices.Contains(to, t) {
@@ -204,8 +203,8 @@ func add(to []*lft.Tables, more ...*lft.Tables) []*lft.Tables {
 	return to
 }
 
-// order lays the tables out for the plugin and has the table file written, for which
-// Ordered waits where OpenSM depends on it.
+// order makes the tables available to the plugin and schedules the table file to be
+// written. Ordered waits for the file if the plugin is not connected.
 func (c *Core) order(now time.Time, e Order) {
 	if c.tables == nil {
 		c.tables = c.file.holds
@@ -223,15 +222,15 @@ func (c *Core) order(now time.Time, e Order) {
 	case c.file.writing != nil || c.rewrite || c.file.holds == nil || c.differ(c.file.holds, c.tables):
 		c.file.due = now.Add(FileWithin)
 	default:
-		c.file.holds, c.file.due, c.file.err = c.tables, time.Time{}, "" // they are alike
+		c.file.holds, c.file.due, c.file.err = c.tables, time.Time{}, "" // equal
 	}
 	if !c.answer {
 		c.do(Ordered{Changed: changed})
 	}
 }
 
-// write begins to write the table file: when the sweep under way is routed, or somebody
-// waits for the file, or it has waited long enough.
+// write starts writing the table file once no sweep is being routed, a request waits for
+// the file, or its deadline has come.
 func (c *Core) write(now time.Time) {
 	hurry := !c.sweep.routing || c.answer || c.load || c.settle || !now.Before(c.file.due)
 	if c.file.writing != nil || c.file.due.IsZero() || !hurry {
@@ -241,7 +240,7 @@ func (c *Core) write(now time.Time) {
 	c.do(WriteFile{c.tables})
 }
 
-// written takes in what became of a writing.
+// written handles the result of a write.
 func (c *Core) written(e FileWritten) {
 	f := &c.file
 	if e.Err == "" {
@@ -253,9 +252,9 @@ func (c *Core) written(e FileWritten) {
 	f.writing, f.changed, f.err = nil, e.Changed, e.Err
 }
 
-// reload finds what has OpenSM load the tables ordered. A sweep of the plugin does so once:
-// an order that counts on it again has not got what it wanted. Any other sweep may load the
-// file, and waits for it.
+// reload chooses the sweep that makes OpenSM load the tables ordered. Without a new sweep
+// by the plugin this is tried once: a second Load means that the tables did not arrive. Any
+// other sweep may load the file, and waits for it.
 func (c *Core) reload(now time.Time) {
 	s := &c.sweep
 	fits := s.given != nil && s.given == c.tables
@@ -274,12 +273,12 @@ func (c *Core) reload(now time.Time) {
 	c.load, c.late = true, now.Add(SettleWithin)
 }
 
-// release lets those go on that wait for the table file. A file that cannot be written
-// keeps nothing from the plugin.
+// release ends the waits for the table file that are over. A file that cannot be written
+// does not delay the plugin.
 func (c *Core) release(now time.Time) {
 	f := &c.file
 	idle := f.writing == nil && f.due.IsZero()
-	if c.answer && c.sweep.connected { // it has come meanwhile
+	if c.answer && c.sweep.connected { // the plugin connected while the file was written
 		c.answer = false
 		c.do(Ordered{Changed: true})
 	} else if c.answer && idle {
@@ -306,8 +305,8 @@ func (c *Core) release(now time.Time) {
 	c.load, c.settle = false, false
 }
 
-// wasRead takes in what the switches hold. Tables that were ordered before are out of the
-// way where those ordered last have been found: OpenSM has loaded them since.
+// wasRead records what the switches hold. If the tables ordered last were found, earlier
+// ones are superseded, because OpenSM has loaded the ordered ones since.
 func (c *Core) wasRead(e Read) {
 	c.read, c.confirmed = e.Tables, nil
 	if e.Match {

@@ -7,80 +7,81 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// Event is what happened.
+// Event is an input of the core.
 type Event interface{ event() }
 
-// Tick says that time has passed; see Core.Wake.
+// Tick reports that time has passed; see Core.Wake.
 type Tick struct{}
 
-// Order has the tables of a fabric delivered. It is answered by Ordered, and no other
-// order comes before that. Rewrite has the table file written where only its comments
-// may differ.
+// Order requests the delivery of a fabric's tables. The response is Ordered, and the next
+// Order comes after it. Rewrite requests writing the table file even if only its comments
+// differ.
 type Order struct {
 	Fabric  string
 	Tables  *lft.Tables
 	Rewrite bool
 }
 
-// Decline says that no tables will be made for a fabric, unless some are ordered later.
+// Decline announces that no tables will be made for a fabric. A later Order overrides it.
 type Decline struct{ Fabric, Why string }
 
-// FileWritten answers WriteFile. Changed says that a byte of the file differs now. After
-// an error the file is as it was before.
+// FileWritten is the response to WriteFile. Changed means that the file's bytes differ now.
+// After an error the file is unchanged.
 type FileWritten struct {
 	Changed bool
 	Err     string
 }
 
-// Load has OpenSM load the tables ordered. It is answered by Sweep.
+// Load requests that OpenSM load the tables ordered. The response is Sweep.
 type Load struct{}
 
-// Settle waits until the table file is written. It is answered by Settled.
+// Settle waits until the table file is written. The response is Settled.
 type Settle struct{}
 
-// Reading says that the tables of the switches are going to be read.
+// Reading announces that reading the switches' tables begins.
 type Reading struct{}
 
-// Read says what the switches held at some time since Reading. Match says that these are
-// the tables ordered, entry by entry.
+// Read reports what the switches held at some time since Reading. Match means that these
+// are the tables ordered, entry by entry.
 type Read struct {
 	Tables *lft.Tables
 	Match  bool
 }
 
-// Changing says that other tables may be planned for the fabric as it is: an order follows.
+// Changing announces that other tables may be planned for the present fabric; an Order
+// follows.
 type Changing struct{}
 
-// Forget says that what the switches hold is another manager's business.
+// Forget reports that another manager routes the switches now.
 type Forget struct{}
 
-// Connected says that OpenSM's plugin has come.
+// Connected reports that OpenSM's plugin has connected.
 type Connected struct{}
 
-// Disconnected says that it has gone.
+// Disconnected reports that it has disconnected.
 type Disconnected struct{}
 
-// SweepStarted says that a sweep has begun, as the plugin tells of its stations.
+// SweepStarted reports that a sweep has begun. It comes from the plugin.
 type SweepStarted struct{}
 
-// Routed says that the switches have confirmed the sweep's tables.
+// Routed reports that the switches have acknowledged the sweep's tables.
 type Routed struct{}
 
-// SweepEnded says that the sweep is over. It is answered by Loaded, or by nothing.
+// SweepEnded reports that the sweep is over. The response is Loaded or nothing.
 type SweepEnded struct{}
 
-// Asked says that the plugin asks for the tables of a fabric, and waits for them until the
-// deadline. It is answered by Answer, which bears the same number.
+// Asked reports that the plugin asks for the tables of a fabric and waits for them until
+// the deadline. The response is an Answer with the same number.
 type Asked struct {
 	Number   uint64
 	Fabric   string
 	Deadline time.Time
 }
 
-// Withdrawn says that the plugin waits no longer for the answer of this number.
+// Withdrawn reports that the plugin no longer waits for the answer with this number.
 type Withdrawn struct{ Number uint64 }
 
-// Missed says that the sweep under way did without the tables that it was given.
+// Missed reports that the current sweep did not use the tables that it was given.
 type Missed struct{}
 
 func (Tick) event()         {}
@@ -102,58 +103,59 @@ func (Asked) event()        {}
 func (Withdrawn) event()    {}
 func (Missed) event()       {}
 
-// Action is what is to be done.
+// Action is an output of the core.
 type Action interface{ String() string }
 
-// WriteFile has the table file hold the tables ordered last. It is answered by
-// FileWritten; there is one at a time.
+// WriteFile writes the tables ordered last to the table file. The response is FileWritten.
+// There is one at a time.
 type WriteFile struct{ Tables *lft.Tables }
 
-// Ordered answers Order. Changed says that OpenSM has to load the tables; it may be
-// mistaken, and a read-back shows that. Err says why OpenSM cannot get them.
+// Ordered is the response to Order. Changed means that OpenSM has to load the tables; it
+// may be wrong, which a read-back detects. Err is why OpenSM cannot get them.
 type Ordered struct {
 	Changed bool
 	Err     string
 }
 
-// Answer answers Asked, with the tables, or why there are none.
+// Answer is the response to Asked: the tables, or why there are none.
 type Answer struct {
 	Number uint64
 	Tables *lft.Tables
-	Why    string // there will be none
-	Late   bool   // they were not there in time
+	Why    string // no tables will be made
+	Late   bool   // the tables did not exist in time
 }
 
-// How is what has OpenSM load the tables ordered.
+// How is the sweep by which OpenSM loads the tables ordered.
 type How uint8
 
-// The ways, as Sweep says them.
+// The values of How.
 const (
-	ThisSweep  How = iota // the one under way loads them, or will ask for them
-	LastSweep             // the one that has ended has
-	NextSweep             // the plugin is to be told to sweep
-	SweepAlone            // OpenSM is to be told to sweep without the plugin
+	ThisSweep  How = iota // the current one loads them or will ask for them
+	LastSweep             // the last one loaded them
+	NextSweep             // the plugin must be asked for one
+	SweepAlone            // OpenSM must be asked for one, without the plugin
 )
 
 var howNames = [...]string{"this sweep", "the last sweep", "another sweep by the plugin", "a sweep by signal"}
 
-// String says which sweep it is.
+// String returns the sweep's name.
 func (h How) String() string { return howNames[h] }
 
-// Sweep answers Load.
+// Sweep is the response to Load.
 type Sweep struct{ By How }
 
-// Settled answers Settle. Err says why the table file does not hold the tables ordered.
+// Settled is the response to Settle. Err is why the table file does not hold the tables
+// ordered.
 type Settled struct{ Err string }
 
-// Loaded says that the sweep which has ended counts as the one that was to load the
-// tables.
+// Loaded reports that the last sweep counts as having loaded the tables
+// ordered.
 type Loaded struct{}
 
-// String prints the action.
+// String returns the action's line in transcripts.
 func (WriteFile) String() string { return "write the file" }
 
-// String prints the action.
+// String returns the action's line in transcripts.
 func (a Ordered) String() string {
 	switch {
 	case a.Err != "":
@@ -164,7 +166,7 @@ func (a Ordered) String() string {
 	return "ordered: the same"
 }
 
-// String prints the action without the tables.
+// String returns the action's line in transcripts, without the tables.
 func (a Answer) String() string {
 	switch {
 	case a.Late:
@@ -175,10 +177,10 @@ func (a Answer) String() string {
 	return fmt.Sprintf("answer %d: tables", a.Number)
 }
 
-// String prints the action.
+// String returns the action's line in transcripts.
 func (a Sweep) String() string { return "load by " + a.By.String() }
 
-// String prints the action.
+// String returns the action's line in transcripts.
 func (a Settled) String() string {
 	if a.Err != "" {
 		return "settled: " + a.Err
@@ -186,5 +188,5 @@ func (a Settled) String() string {
 	return "settled"
 }
 
-// String prints the action.
+// String returns the action's line in transcripts.
 func (Loaded) String() string { return "loaded" }

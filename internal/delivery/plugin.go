@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// ofPlugin takes in what the plugin tells, of its own sweeps and of what it did with its
-// answers.
+// ofPlugin handles the plugin's events: its sweeps, and its use of the answers.
 func (c *Core) ofPlugin(now time.Time, e Event) {
 	s := &c.sweep
 	switch e := e.(type) {
@@ -29,7 +28,7 @@ func (c *Core) ofPlugin(now time.Time, e Event) {
 		s.routing = s.routing || s.state != noSweep // a sweep may route twice
 		if !now.Before(e.Deadline) {
 			c.do(Answer{Number: e.Number, Late: true})
-			if s.state == unasked { // else OpenSM has gone on, and the sweep may be over
+			if s.state == unasked { // otherwise OpenSM has continued, and the sweep may be over
 				s.state = unserved
 			}
 			return
@@ -44,8 +43,8 @@ func (c *Core) ofPlugin(now time.Time, e Event) {
 	}
 }
 
-// ended takes note that the sweep is over. It does not count as the one that was to load
-// the tables where another one is to come, or where it loaded older ones.
+// ended handles the end of a sweep. The sweep counts as having loaded the tables
+// ordered unless another one was asked for or it loaded older tables.
 func (c *Core) ended() {
 	s := &c.sweep
 	if s.state != served {
@@ -57,7 +56,8 @@ func (c *Core) ended() {
 	}
 }
 
-// serve answers who waits for tables that are there, or that will not be, or no longer.
+// serve answers questions whose tables exist or were declined, or whose deadline has
+// passed.
 func (c *Core) serve(now time.Time) {
 	c.asks = slices.DeleteFunc(c.asks, func(a Asked) bool {
 		s := &c.sweep
@@ -74,7 +74,7 @@ func (c *Core) serve(now time.Time) {
 		default:
 			return false
 		}
-		s.routing = true // what OpenSM loads now has yet to be confirmed
+		s.routing = true // OpenSM loads tables now; they are not confirmed
 		return true
 	})
 }

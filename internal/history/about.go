@@ -9,25 +9,25 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// about is what an event tells of.
+// about is what an event can be found by.
 type about struct {
-	subjects []string // cables by either end, nodes, and persons behind "by:"
-	code     string   // of a warning
-	begins   bool     // the warning is in force from now on
+	subjects []string // cables by either end ("node/port"), nodes, people prefixed with "by:", and the warning's code
+	code     string   // of a warning, else ""
+	begins   bool     // the warning is raised, not cleared
 }
 
-// person is the subject that a person is.
+// person returns the subject for a person.
 func person(name string) string { return "by:" + name }
 
-// mostSubjects bounds what one event is found by: a spine that dies has a cable to every
+// mostSubjects limits the subjects of one event: a spine that fails has a cable to every
 // leaf.
 const mostSubjects = 512
 
-// cable finds cables at the beginning of a sentence, and of each in a list: "Leaf007 port
-// 31 – Spine010 port 8 went down". Names of nodes may have any sign in them.
+// cable matches cables at the beginning of a sentence and of each item of a list: "Leaf007
+// port 31 – Spine010 port 8 went down". Node names may contain any character.
 var cable = regexp.MustCompile(`(?:^|[;:,] )(?:the cable )?(.+?) port ([0-9]+) – (.+?) port ([0-9]+)`)
 
-// aboutOf reads what an event tells of out of its data.
+// aboutOf extracts the subjects from an event's data.
 func aboutOf(kind string, data json.RawMessage) about {
 	var out about
 	switch kind {
@@ -64,7 +64,7 @@ func aboutOf(kind string, data json.RawMessage) about {
 	return out
 }
 
-// sentences adds the cables that the texts of a JSON value name, and their ends.
+// sentences adds the cables, and their end nodes, that occur in strings of a JSON value.
 func (a *about) sentences(value any) {
 	switch v := value.(type) {
 	case string:

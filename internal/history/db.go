@@ -16,13 +16,13 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// version is that of the schema.
+// version is the schema version.
 const version = 1
 
-// An entry is one event. Its number is the run's first number plus the number of the event
-// in its run, so a missing number is an event that was lost. Names are kinds, and what
-// entries tell of: cables, nodes, persons. The tables are laid out for one question:
-// the entries of a kind, or of a kind and a name, in the order of time.
+// An entry is one event. Its ID is the run's first ID plus the event's number within the
+// run, so a gap is a lost event. Names are kinds and subjects: cables, nodes, people,
+// warning codes. The schema serves one query: the entries of a kind, optionally with a
+// subject, by time.
 const schema = `
 CREATE TABLE runs (first INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, whole INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE COLLATE NOCASE);
@@ -32,25 +32,25 @@ CREATE INDEX entries_open ON entries (code) WHERE code IS NOT NULL AND ended IS 
 CREATE TABLE subjects (name INTEGER NOT NULL, kind INTEGER NOT NULL, at INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (name, kind, at, entry)) WITHOUT ROWID;
 `
 
-// database is an open one.
+// database is an open database.
 type database struct {
 	path    string
-	file    os.FileInfo // as it was opened
+	file    os.FileInfo // identity of the file that was opened
 	write   *sql.DB
 	read    *sql.DB
-	first   int64            // number of this run's event 0
-	run     string           // what its events' IDs begin with
-	names   map[string]int64 // by lower-case name; only the writer uses it
-	pending int              // entries stored since it was trimmed last
+	first   int64            // ID of this run's event 0
+	run     string           // prefix of its events' IDs
+	names   map[string]int64 // IDs by lower-case name; used by the writer only
+	pending int              // entries stored since the last trimming
 }
 
-// source names a database for the driver.
+// source returns the driver's data source name for a path.
 func source(path string, more ...string) string {
 	q := url.Values{"_pragma": append([]string{"busy_timeout(5000)", "cache_size(-1024)"}, more...), "_txlock": {"immediate"}}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-// open opens a database, or makes it, for one run of forsd.
+// open opens or creates the database and begins a run.
 func open(s Settings, run string) (db *database, err error) {
 	const page = 4096
 	db = &database{path: s.Path, run: run, names: map[string]int64{}}
@@ -73,8 +73,8 @@ func open(s Settings, run string) (db *database, err error) {
 	return db, nil
 }
 
-// begin brings the schema into being, and notes that a run has begun. Warnings of the run
-// before have ended with it.
+// begin creates the schema if necessary, records the run, and marks the warnings of earlier
+// runs as ended.
 func (db *database) begin() error {
 	return db.do(func(tx *sql.Tx) error {
 		var have int
@@ -104,20 +104,19 @@ func (db *database) begin() error {
 	})
 }
 
-// end notes that all events of this run are stored.
+// end records that all events of this run were stored.
 func (db *database) end() error {
 	_, err := db.write.Exec("UPDATE runs SET whole = 1 WHERE run = ?", db.run)
 	return err
 }
 
-// do runs f in a transaction.
 func (db *database) do(f func(*sql.Tx) error) error {
 	tx, err := db.write.Begin()
 	if err != nil {
 		return err
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback() // where the disk is full it has been rolled back
+		_ = tx.Rollback() // if the disk is full, SQLite has already rolled back
 		return err
 	}
 	return tx.Commit()
@@ -137,7 +136,7 @@ func (db *database) insert(batch []noted) error {
 		return nil
 	})
 	if err != nil {
-		clear(db.names) // those of this transaction are not there
+		clear(db.names) // the transaction's new names were rolled back
 		return fmt.Errorf("store: %w", err)
 	}
 	db.pending += len(batch)
@@ -162,7 +161,7 @@ func (db *database) insertOne(tx *sql.Tx, e *noted) error {
 		if err != nil {
 			return err
 		}
-		// A warning that has ended, or has another text, ends the entry before.
+		// A warning that is cleared, or raised with a new text, ends its previous entry.
 		if _, err := tx.Exec("UPDATE entries SET ended = ? WHERE code = ? AND ended IS NULL", at, number); err != nil {
 			return err
 		}
@@ -185,10 +184,10 @@ func (db *database) insertOne(tx *sql.Tx, e *noted) error {
 	return nil
 }
 
-// mostNames is how many names are kept in memory.
+// mostNames limits the names cached in memory.
 const mostNames = 20_000
 
-// name is the number of a name, which it gets if it has none.
+// name returns the ID of a name, which it inserts if necessary.
 func (db *database) name(tx *sql.Tx, name string) (id int64, err error) {
 	key := strings.ToLower(name)
 	if id, ok := db.names[key]; ok {
@@ -208,20 +207,20 @@ func (db *database) name(tx *sql.Tx, name string) (id int64, err error) {
 	return id, nil
 }
 
-// number reads the ID of an event: that of its run, and its number in it.
+// number splits an event's ID into its run and its number within the run.
 func number(id string) (run string, n int64, ok bool) {
 	run, text, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseInt(text, 10, 63)
 	return run, n, err == nil && n >= 0
 }
 
-// inPlace tells whether the file that was opened is the one with the path.
+// inPlace reports whether the path still names the file that was opened.
 func (db *database) inPlace() bool {
 	now, err := os.Stat(db.path)
 	return err == nil && os.SameFile(now, db.file)
 }
 
-// size is what the database's file has.
+// size is the size of the database file in bytes, 0 if unknown.
 func (db *database) size() int64 {
 	now, err := os.Stat(db.path)
 	if err != nil {
@@ -230,16 +229,16 @@ func (db *database) size() int64 {
 	return now.Size()
 }
 
-// close closes the database. What it says does not matter: all is stored that was committed.
+// close closes the database. Errors do not matter: everything committed is stored.
 func (db *database) close() {
 	_ = db.read.Close()
 	_ = db.write.Close()
 }
 
-// errNewer is the error of a database that a later version of forsd has made.
+// errNewer means that a later version of forsd made the database.
 var errNewer = errors.New("it was made by a later version of forsd")
 
-// failure is the primary result code of SQLite's in an error, 0 for none.
+// failure returns the primary SQLite result code of an error, or 0.
 func failure(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -248,19 +247,19 @@ func failure(err error) int {
 	return 0
 }
 
-// damaged tells whether an error says that a database cannot be read.
+// damaged reports whether err means that the database is unreadable and must be replaced.
 func damaged(err error) bool {
 	code := failure(err)
 	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB || code == lib.SQLITE_FORMAT || code == lib.SQLITE_ERROR || errors.Is(err, errNewer)
 }
 
-// full tells whether an error says that there is no room.
+// full reports whether err means that the disk or the size limit is reached.
 func full(err error) bool { return failure(err) == lib.SQLITE_FULL }
 
 // mostAside is how many damaged databases are kept.
 const mostAside = 2
 
-// moveAside renames a database and what belongs to it, and tells its new path.
+// moveAside renames a database and its log files, and returns the new path.
 func moveAside(path string) (string, error) {
 	aside := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000")
 	if err := os.Rename(path, aside); err != nil {
@@ -279,7 +278,7 @@ func moveAside(path string) (string, error) {
 	slices.Sort(old)
 	for _, p := range old[:max(0, len(old)-mostAside)] {
 		for _, log := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(p + log) // it takes room, and no more
+			_ = os.Remove(p + log) // on failure it only takes space
 		}
 	}
 	return aside, nil

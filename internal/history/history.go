@@ -1,7 +1,7 @@
-// Package history keeps what has happened, over restarts: the events of the API, in an
-// SQLite database in the state directory. Nobody waits for it: events are queued, and a
-// goroutine of its own stores them. What is damaged is moved aside, and what cannot be
-// stored is counted, and both are warnings.
+// Package history keeps the events of the API over restarts, in an SQLite database in the
+// state directory. Events are queued and written by a separate goroutine, so that no caller
+// waits for the disk. A damaged database is moved aside, events that do not fit into the
+// queue are counted, and both raise warnings.
 package history
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// The codes of the warnings of the history.
+// Codes of the history's warnings.
 const (
 	Damaged   = "history-damaged"
 	NotStored = "history-not-stored"
 )
 
-// Kinds are these warnings.
+// Kinds returns the history's warnings.
 func Kinds() []health.Warnable {
 	return []health.Warnable{
 		{Code: Damaged, Severity: health.Info, Title: "The history was damaged and begins again"},
@@ -33,48 +33,48 @@ func Kinds() []health.Warnable {
 	}
 }
 
-// Settings say where the history is, and how much of it is kept.
+// Settings are the history's path and limits.
 type Settings struct {
-	Path     string        // of the database
-	MaxAge   time.Duration // of what is kept
-	MaxBytes int64         // of the database's file; its log takes some MB beside it
+	Path     string        // database file
+	MaxAge   time.Duration // older entries are removed
+	MaxBytes int64         // of the database file; its write-ahead log takes some MB more
 }
 
 const (
-	queueLength = 4096                   // events that wait for the disk
-	mostInOne   = 512                    // events of one transaction
-	gather      = 50 * time.Millisecond  // that the first event of a transaction waits for others
-	tryAgain    = 2 * time.Second        // after what could not be stored
-	lookAfter   = 10 * time.Minute       // when nothing happens, for what has become too old
-	atTheEnd    = 300 * time.Millisecond // to store what is queued when forsd ends
+	queueLength = 4096                   // events waiting to be written
+	mostInOne   = 512                    // events per transaction
+	gather      = 50 * time.Millisecond  // how long the first event of a transaction waits for others
+	tryAgain    = 2 * time.Second        // pause after a failed write
+	lookAfter   = 10 * time.Minute       // interval of trimming when no events arrive
+	atTheEnd    = 300 * time.Millisecond // time to collect queued events when forsd shuts down
 )
 
-// History is the events that are kept.
+// History is the stored events and the queue to them.
 type History struct {
 	Settings
 	log    *zap.Logger
 	health *health.Tracker
-	run    string // of this process's events
+	run    string // prefix of this process's event IDs
 
 	queue  chan noted
-	lost   atomic.Uint64 // events that found the queue full
-	opened chan struct{} // closed when it has been tried to open the database
+	lost   atomic.Uint64 // events dropped because the queue was full
+	opened chan struct{} // closed after the first attempt to open the database
 	db     atomic.Pointer[database]
 	trim   trimmer
 }
 
-// noted is an event, and when it was.
+// noted is an event with its time.
 type noted struct {
 	api.Event
 	at time.Time
 }
 
-// New is a history that Run opens. Run is what the IDs of this process's events begin with.
+// New returns a history that Run opens. run is the prefix of this process's event IDs.
 func New(s Settings, run string, log *zap.Logger, h *health.Tracker) *History {
 	return &History{Settings: s, run: run, log: log, health: h, queue: make(chan noted, queueLength), opened: make(chan struct{})}
 }
 
-// Note takes an event in, and does not wait: where too many wait already, it is lost.
+// Note queues an event without waiting. If the queue is full, the event is dropped.
 func (h *History) Note(e api.Event, at time.Time) {
 	select {
 	case h.queue <- noted{e, at}:
@@ -83,10 +83,10 @@ func (h *History) Note(e api.Event, at time.Time) {
 	}
 }
 
-// Lost counts the events that could not be kept.
+// Lost returns the number of events dropped.
 func (h *History) Lost() uint64 { return h.lost.Load() }
 
-// Bytes is what the database's file has, 0 where there is none.
+// Bytes returns the size of the database file, 0 if it is not open.
 func (h *History) Bytes() int64 {
 	if db := h.db.Load(); db != nil {
 		return db.size()
@@ -94,7 +94,7 @@ func (h *History) Bytes() int64 {
 	return 0
 }
 
-// Run stores events until ctx ends, and what is queued then.
+// Run stores events until ctx ends, and then the events queued by that time.
 func (h *History) Run(ctx context.Context) error {
 	defer h.close()
 	opened := sync.OnceFunc(func() { close(h.opened) })
@@ -119,8 +119,8 @@ func (h *History) Run(ctx context.Context) error {
 	}
 }
 
-// next waits for events, and a moment for more of them. It is empty where nothing has
-// happened for long, and at the end.
+// next waits for an event and then briefly for more. It returns nothing after a long
+// silence and at shutdown.
 func (h *History) next(ctx context.Context) []noted {
 	var batch []noted
 	wait := time.NewTimer(lookAfter)
@@ -147,8 +147,7 @@ func (h *History) next(ctx context.Context) []noted {
 	}
 }
 
-// database is the open one. Where there is none, or another file is in its place, it is
-// opened.
+// database returns the open database. It opens it if none is open or the file was replaced.
 func (h *History) database() (*database, error) {
 	db := h.db.Load()
 	if db != nil && db.inPlace() {
@@ -162,15 +161,15 @@ func (h *History) database() (*database, error) {
 	return db, err
 }
 
-// close closes the database, if one is open.
+// close closes the database if it is open.
 func (h *History) close() {
 	if db := h.db.Swap(nil); db != nil {
 		db.close()
 	}
 }
 
-// store stores events, and removes what is too old or too much. It tells whether there is
-// nothing to try again. A database that is damaged is moved aside.
+// store writes events and trims. It reports false if the same batch must be tried again. A
+// damaged database is moved aside.
 func (h *History) store(batch []noted) bool {
 	err := h.keep(batch)
 	if damaged(err) {
@@ -186,7 +185,7 @@ func (h *History) store(batch []noted) bool {
 	return true
 }
 
-// keep is store without care for damage. What it stored before it failed may be stored
+// keep is store without handling of damage. After an error the same events can be stored
 // again.
 func (h *History) keep(batch []noted) error {
 	db, err := h.database()
@@ -194,7 +193,7 @@ func (h *History) keep(batch []noted) error {
 		return err
 	}
 	err = db.insert(batch)
-	for range trimShare { // there may be little of what can be removed
+	for range trimShare { // trimming may free too little at first
 		if !full(err) {
 			break
 		}
@@ -208,7 +207,7 @@ func (h *History) keep(batch []noted) error {
 	return h.trim.trim(db, h.Settings, time.Now(), false)
 }
 
-// setAside moves a damaged database aside.
+// setAside moves a damaged database aside and warns.
 func (h *History) setAside(why error) error {
 	h.close()
 	aside, err := moveAside(h.Path)
@@ -220,13 +219,13 @@ func (h *History) setAside(why error) error {
 	return nil
 }
 
-// trouble warns that nothing can be stored.
+// trouble warns that events cannot be stored.
 func (h *History) trouble(err error) {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	h.health.Raise(NotStored, fmt.Sprintf("%s: %s; what happens meanwhile is kept in memory, up to %d events%s", h.Path, text, queueLength, h.lostText()), time.Now())
 }
 
-// stored takes that warning back, and tells what was lost before.
+// stored clears that warning and logs the events dropped before.
 func (h *History) stored() {
 	if n := h.lost.Load(); n != h.trim.told {
 		h.log.Error("events are missing in the history: more came than could be stored", zap.Uint64("lost", n-h.trim.told))
@@ -235,7 +234,7 @@ func (h *History) stored() {
 	h.health.Clear(NotStored)
 }
 
-// lostText says how many events are lost, "" for none.
+// lostText says how many events were dropped, or is "".
 func (h *History) lostText() string {
 	if n := h.lost.Load(); n > 0 {
 		return fmt.Sprintf(", and %d were lost", n)

@@ -15,15 +15,15 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// This file reads the history, beside the one goroutine that writes it.
+// This file reads the history, concurrently with the goroutine that writes it.
 
-// mostTime is how long a question may take.
+// mostTime limits the time of a query.
 const mostTime = 5 * time.Second
 
-// errNone answers what cannot be answered now.
+// errNone is returned while the database is not open.
 var errNone = api.Errorf(http.StatusServiceUnavailable, api.CodeNotReady, "the history cannot be read now: the warning %s says why", NotStored)
 
-// reader is the database to ask, once it has been tried to open it.
+// reader returns the open database, after waiting for the first attempt to open it.
 func (h *History) reader(ctx context.Context) (*database, error) {
 	select {
 	case <-h.opened:
@@ -36,7 +36,7 @@ func (h *History) reader(ctx context.Context) (*database, error) {
 	return nil, errNone
 }
 
-// History is a page of what has happened.
+// History returns a page of entries.
 func (h *History) History(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
@@ -51,7 +51,7 @@ func (h *History) History(ctx context.Context, q api.HistoryQuery) (*api.History
 	return page, err
 }
 
-// row is an entry as the database has it.
+// row is a row of the table entries.
 type row struct {
 	id, at int64
 	kind   string
@@ -59,15 +59,15 @@ type row struct {
 	data   string
 }
 
-// place is where a page begins: behind an entry.
+// place is the position of an entry in time order; a page begins after it.
 type place struct{ at, id int64 }
 
-// String is the place as a cursor.
+// String returns the place as a cursor.
 func (p place) String() string {
 	return strconv.FormatInt(p.at, 36) + "." + strconv.FormatInt(p.id, 36)
 }
 
-// parsePlace reads a cursor.
+// parsePlace parses a cursor.
 func parsePlace(text string) (p place, err error) {
 	one, other, _ := strings.Cut(text, ".")
 	p.at, err = strconv.ParseInt(one, 36, 64)
@@ -80,8 +80,8 @@ func parsePlace(text string) (p place, err error) {
 	return p, nil
 }
 
-// start is where a question begins to look: at the cursor, or where its time begins, whichever
-// leaves less to look at.
+// start returns where a query begins: at the cursor or at its time limit, whichever leaves
+// fewer entries.
 func start(q api.HistoryQuery) (from place, err error) {
 	const ever = 1 << 62
 	first := place{ever, ever}
@@ -102,7 +102,7 @@ func start(q api.HistoryQuery) (from place, err error) {
 	return from, err
 }
 
-// page reads the entries of each kind in their order, and merges them.
+// page reads the entries of each kind in order and merges them.
 func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
 	out := &api.HistoryPage{Entries: []api.HistoryEntry{}}
 	q.Limit = cmp.Or(q.Limit, 100)
@@ -148,7 +148,7 @@ func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryP
 	return out, nil
 }
 
-// entry is a row as the API has it.
+// entry converts a row to the API's type.
 func entry(r *row, runs []run) api.HistoryEntry {
 	e := api.HistoryEntry{Event: api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: []byte(r.data)}, At: time.UnixMicro(r.at).UTC()}
 	if r.ended.Valid {
@@ -157,7 +157,7 @@ func entry(r *row, runs []run) api.HistoryEntry {
 	return e
 }
 
-// kinds are the kinds to look at, by their numbers.
+// kinds returns the kinds to read, by their IDs.
 func (db *database) kinds(ctx context.Context, wanted []string) (map[int64]string, error) {
 	// Each kind is found by one step in the index of entries.
 	found, err := db.read.QueryContext(ctx, `WITH RECURSIVE k(kind) AS (SELECT min(kind) FROM entries
@@ -181,8 +181,8 @@ func (db *database) kinds(ctx context.Context, wanted []string) (map[int64]strin
 	return out, found.Err()
 }
 
-// subjects are the numbers of what is asked for, 0 for what is not; known is false where
-// nothing can be found.
+// subjects returns the IDs of the query's subject and person, 0 if not given. known is
+// false if the database has no such name, so that no entry can match.
 func (db *database) subjects(ctx context.Context, q api.HistoryQuery) (about, by int64, known bool, err error) {
 	look := func(name string, into *int64) {
 		if name == "" || err != nil {
@@ -200,7 +200,7 @@ func (db *database) subjects(ctx context.Context, q api.HistoryQuery) (about, by
 	return about, by, known, err
 }
 
-// rows reads the first entries of one kind.
+// rows reads one page of one kind, plus one entry.
 func (db *database) rows(ctx context.Context, q api.HistoryQuery, from place, id int64, kind string, about, by int64) ([]row, error) {
 	if about == 0 {
 		about, by = by, 0
@@ -245,14 +245,14 @@ func (db *database) rows(ctx context.Context, q api.HistoryQuery, from place, id
 	return out, found.Err()
 }
 
-// run is a run of forsd in the history.
+// run is a run of forsd.
 type run struct {
 	first int64
 	id    string
-	whole bool // it ended with all stored
+	whole bool // it ended after storing all events
 }
 
-// runs lists the runs, ascending.
+// runs returns the runs, ascending.
 func (db *database) runs(ctx context.Context) ([]run, error) {
 	found, err := db.read.QueryContext(ctx, "SELECT first, run, whole FROM runs ORDER BY first")
 	if err != nil {
@@ -270,7 +270,7 @@ func (db *database) runs(ctx context.Context) ([]run, error) {
 	return out, found.Err()
 }
 
-// runOf is the index of the run of an entry.
+// runOf returns the index of the run of an entry.
 func runOf(id int64, runs []run) int {
 	i, exactly := slices.BinarySearchFunc(runs, id, func(r run, id int64) int { return cmp.Compare(r.first, id) })
 	if !exactly {
@@ -279,7 +279,7 @@ func runOf(id int64, runs []run) int {
 	return max(0, i)
 }
 
-// eventID is the ID of an entry's event.
+// eventID returns the ID of an entry's event.
 func eventID(id int64, runs []run) string {
 	if len(runs) == 0 {
 		return strconv.FormatInt(id, 10)
@@ -288,7 +288,8 @@ func eventID(id int64, runs []run) string {
 	return r.id + "-" + strconv.FormatInt(id-r.first, 10)
 }
 
-// After lists what followed an event, with events of KindMissed where some are missing.
+// After returns at most most events after the event with the ID, with an event of
+// KindMissed in place of lost ones. It reports false if they cannot be found.
 func (h *History) After(ctx context.Context, id string, most int) ([]api.Event, bool) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
@@ -317,7 +318,7 @@ func (db *database) after(ctx context.Context, id string, most int) ([]api.Event
 	}
 	last := runs[at].first + n
 	if last+1 < least || at+1 < len(runs) && last >= runs[at+1].first {
-		return nil, false, nil // what followed has been removed, or was never stored
+		return nil, false, nil // the following events were removed or never stored
 	}
 	found, err := db.read.QueryContext(ctx, "SELECT e.id, names.name, e.data FROM entries e JOIN names ON names.id = e.kind WHERE e.id > ? ORDER BY e.id LIMIT ?", last, most)
 	if err != nil {
@@ -336,12 +337,12 @@ func (db *database) after(ctx context.Context, id string, most int) ([]api.Event
 		last = next
 	}
 	if len(out) == 0 && at+1 < len(runs) {
-		out = missing(out, runs, last, runs[len(runs)-1].first) // what followed has not been stored yet
+		out = missing(out, runs, last, runs[len(runs)-1].first) // the following events are not stored yet
 	}
 	return out, true, found.Err()
 }
 
-// missing adds an event that says that some are missing between two entries, if they are.
+// missing appends an event of KindMissed if events between two entries were lost.
 func missing(out []api.Event, runs []run, last, next int64) []api.Event {
 	one, other := runOf(last, runs), runOf(next, runs)
 	lost := one == other && next > last+1

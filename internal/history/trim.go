@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// trimmer removes what is too old or too much.
+// trimmer removes entries that are too old or exceed the size limit.
 type trimmer struct {
-	next time.Time // when it is looked for what is too old
-	told uint64    // lost events that were told of
+	next time.Time // when to look for old entries again
+	told uint64    // dropped events already logged
 }
 
 // The pace of trimming.
 const (
 	trimAfter = 2000 // entries stored
-	trimAtOne = 2000 // entries removed in one transaction
-	trimShare = 10   // of the entries go when there are too many
+	trimAtOne = 2000 // entries removed per transaction
+	trimShare = 10   // a tenth of the entries is removed when the file is too large
 )
 
-// trim removes what is too old, and the oldest where the file is too large. Much of it is
-// removed at once, so that this is rare.
+// trim removes entries that are too old, and the oldest tenth if the file is too large, so
+// that the latter is rare. full forces the latter.
 func (t *trimmer) trim(db *database, s Settings, now time.Time, full bool) error {
 	if !full && db.pending < trimAfter && now.Before(t.next) {
 		return nil
@@ -43,7 +43,7 @@ func (t *trimmer) trim(db *database, s Settings, now time.Time, full bool) error
 	if full || (used-unused)*size > s.MaxBytes-s.MaxBytes/trimShare {
 		below = least + (most-least)/trimShare + 1
 	}
-	var young int64 // numbers follow time, but where a clock was set
+	var young int64 // IDs follow time unless the clock was set
 	err := db.write.QueryRow("SELECT id FROM entries WHERE at >= ? ORDER BY id LIMIT 1", now.Add(-s.MaxAge).UnixMicro()).Scan(&young)
 	if errors.Is(err, sql.ErrNoRows) {
 		young, err = most+1, nil
@@ -54,7 +54,7 @@ func (t *trimmer) trim(db *database, s Settings, now time.Time, full bool) error
 	return t.remove(db, least, max(below, young))
 }
 
-// remove removes the entries from one number up to another.
+// remove removes the entries with IDs from from up to below, exclusive.
 func (t *trimmer) remove(db *database, from, below int64) error {
 	for at := from; at < below; at += trimAtOne {
 		if err := db.do(func(tx *sql.Tx) error {
@@ -71,7 +71,7 @@ func (t *trimmer) remove(db *database, from, below int64) error {
 		if _, err := tx.Exec("DELETE FROM subjects WHERE entry < ?", below); err != nil {
 			return err
 		}
-		// A run stays as long as it has entries.
+		// A run stays while it has entries.
 		_, err := tx.Exec("DELETE FROM runs WHERE first < (SELECT max(first) FROM runs WHERE first < ?)", below)
 		return err
 	})

@@ -13,12 +13,11 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// PrepareAhead makes the plans that the loss of one more cable would call for, before it
-// happens: one answers for all cables that are alike. It runs in parallel to everything else, on
-// what does not change any more, and collects what the change has left in memory: now
-// rather than during the next one. It ends when another fabric is seen, or with ctx. On three
-// levels it makes a new plan in its place, and returns the view for that if it gains more than
-// it costs.
+// PrepareAhead makes the plans for the loss of one more cable in advance; one plan serves
+// all equivalent cables. It uses immutable data only, runs concurrently with everything
+// else, and first frees the garbage of the last change. It ends when another fabric is seen
+// or ctx is done. On three levels it makes a new plan instead, and returns the view for
+// that plan if its gain exceeds its cost.
 func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controller.Lane) (better *view.View) {
 	latest := func() bool { return p.Board.Latest().ID == v.ID }
 	ended := v.Pods != nil
@@ -33,7 +32,7 @@ func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controlle
 	return better
 }
 
-// better is the view for a new plan, nil if that is the one made at once.
+// better returns the view for a new plan, nil if that is the plan made at once.
 func (p *Parts) better(ctx context.Context, v *view.View, held []controller.Lane) *view.View {
 	full := v.Stage(false)
 	now, err := v.Route(ctx, held, p.Planning)
@@ -45,8 +44,8 @@ func (p *Parts) better(ctx context.Context, v *view.View, held []controller.Lane
 	return full
 }
 
-// Release collects garbage while nothing happens. Where half of the clients have left, their memory,
-// which passes for live since, goes back to the system at once, which holds up all that takes memory.
+// Release collects garbage while the daemon is idle. If half of the clients have left, it
+// also returns their memory to the system, which stops all allocation for the time.
 func Release() {
 	if int64(runtime.NumGoroutine()) < served.Load()/2 {
 		debug.FreeOSMemory()
@@ -55,13 +54,14 @@ func Release() {
 	}
 }
 
-// roomForGarbage may gather before the heap is collected, or half of what is in use where that is
-// more. A small heap is collected seldom, since a collection during a failure costs more than
-// memory; with thousands of clients, who are in use, it does not grow to a multiple of them.
+// roomForGarbage is how much garbage, in bytes, may accumulate before a collection; half of
+// the live heap if that is more. A small heap is collected rarely, since a collection
+// during a failure costs more than memory; with thousands of clients the heap does not grow
+// to a multiple of the live data.
 const roomForGarbage = 32 << 20
 
-// PaceGarbage has the process collect garbage by roomForGarbage from now on: after each collection
-// it sets when the next one is due.
+// PaceGarbage applies roomForGarbage from now on: after each collection it sets the GC
+// percentage for the next one.
 func PaceGarbage() {
 	percent := 100
 	var next func(**int)
@@ -69,7 +69,7 @@ func PaceGarbage() {
 		read := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 		metrics.Read(read)
 		live := read[0].Value.Uint64()
-		all := live + read[1].Value.Uint64() + read[2].Value.Uint64() // what a percentage is of, 4 MB at least
+		all := live + read[1].Value.Uint64() + read[2].Value.Uint64() // base of the GC percentage, at least 4 MB
 		if p := int(100 * max(roomForGarbage, live/2) / max(4<<20, all)); p < percent/5*4 || p > percent/4*5 {
 			percent = p
 			debug.SetGCPercent(p)
@@ -77,15 +77,15 @@ func PaceGarbage() {
 		served.Store(int64(runtime.NumGoroutine()))
 		runtime.SetFinalizer(marker, next)
 	}
-	next(new(*int)) // an object that is garbage at once, and again after each collection
+	next(new(*int)) // garbage at once, and again after each collection
 }
 
-// served is how many goroutines there were at the last collection: clients have one or two each.
+// served is the number of goroutines at the last collection: each client has one or two.
 var served atomic.Int64
 
-// collect collects garbage where a quarter of what may gather has: now, and not during the next
-// change. After each change it would take long with thousands of watchers, whose memory is looked
-// through.
+// collect runs a collection if a quarter of the allowed garbage has accumulated, so that it
+// does not run during the next change. Running one after every change would take long with
+// thousands of watching clients, whose memory must be scanned.
 func collect() {
 	heap := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(heap)

@@ -13,16 +13,16 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// This file puts plans for base LIDs in force. They need tables of their own, so
-// their turn is when those have been read back.
+// This file publishes plans for base LIDs. They need tables of their own, so they are
+// published after those tables have been read back.
 
-// PublishBase puts the plan for base LIDs in force that goes with the tables read back,
-// unless it is in force. Where there is none, the one in force ends: a program that follows
-// base plans does better without than by one for another fabric. A failure leaves the
-// fabric's other plan as it is, and is a warning.
+// PublishBase publishes the plan for base LIDs that fits the tables read back, unless it is
+// in force. If there is none, the plan in force is withdrawn, since programs do better
+// without a base plan than with one for another fabric. A failure raises a warning and
+// leaves the pinned plan in force.
 func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan) {
 	if v.Kind == controller.OwnRoutes {
-		if e := p.Board.Current(); e != nil { // its plan sends to base LIDs
+		if e := p.Board.Current(); e != nil { // the pinned plan uses base LIDs only
 			p.putBase(e.Plan.Table(), e.Report, nil)
 		}
 		return
@@ -35,7 +35,7 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 		err = r.Base.Check(p.Desk.Possible()...)
 	}
 	if ctx.Err() != nil {
-		return // for a fabric that has been seen since
+		return // for a fabric that was superseded
 	}
 	if err != nil {
 		r.Base, r.Notes = nil, []planner.Warning{{Code: planner.NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", err)}}
@@ -47,8 +47,8 @@ func (p *Press) PublishBase(ctx context.Context, v *view.View, a controller.Plan
 	p.putBase(r.Base.Table(0), r.Base.Report(), append(append([]planner.Warning{}, r.Notes...), r.Base.Cautions()...))
 }
 
-// putBase puts a plan for base LIDs in force under a number of its own, unless it is the
-// one published last.
+// putBase publishes a plan for base LIDs under a number of its own, unless it was the last
+// one published.
 func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []planner.Warning) {
 	last, before := p.Board.LastBase(), uint64(0)
 	if last != nil {
@@ -56,7 +56,7 @@ func (p *Press) putBase(t *phasetable.Table, report planner.Report, warnings []p
 	}
 	plan, err := p.Store.PutBase(*t, last, p.Store.After(p.Board.EpochNumber(), before), p.Store.SaveBase)
 	if e := p.Board.Current(); err == nil && e != nil && bytes.Equal(plan.Bytes(), e.Plan.Bytes()) {
-		plan = e.Plan // megabytes, and the same
+		plan = e.Plan // the same plan; this frees megabytes
 	}
 	if err == nil {
 		err = p.Board.SetBase(plan, report, warnings)

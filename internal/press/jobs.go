@@ -14,27 +14,26 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file puts plans of jobs for base LIDs in force, and keeps plans of jobs that no
-// failure touches.
+// This file publishes jobs' plans for base LIDs, and reuses plans of jobs that no failure
+// affects.
 
-// aheadOfTables is what plans of jobs are made for before the fabric's tables have been
-// read back.
+// aheadOfTables describes plans of jobs made before the fabric's tables were read back.
 type aheadOfTables struct {
 	view   *view.View
 	asked  controller.Plan
-	number uint64 // of the fabric's plan, if that was published for it
+	number uint64 // of the fabric's plan, if one was published for the fabric
 }
 
-// JobsAhead plans the jobs for the fabric whose tables were ordered, or could not be: many
-// jobs take longer than a plan of the fabric, and tables do not wait for them. It ends soon
-// after ctx, when a fabric that has been seen since comes first.
+// JobsAhead plans the jobs for the fabric whose tables were ordered or failed: planning
+// many jobs takes longer than planning the fabric, and tables do not wait for it. It ends
+// soon after ctx, which ends when another fabric is seen.
 func (p *Press) JobsAhead(ctx context.Context) {
 	a := p.ahead
 	if a == nil {
 		return
 	}
 	p.ahead = nil
-	if a.number == 0 { // the fabric's plan has stayed
+	if a.number == 0 { // the fabric's plan is unchanged
 		a.number = p.Store.Next()
 	}
 	plans, err := p.planJobs(ctx, a.view, a.asked)
@@ -46,7 +45,7 @@ func (p *Press) JobsAhead(ctx context.Context) {
 	}
 }
 
-// jobPlans are plans of jobs with what they depend on.
+// jobPlans caches plans of jobs with their inputs.
 type jobPlans struct {
 	mu   sync.Mutex
 	made map[uint64]jobPlan
@@ -57,8 +56,8 @@ type jobPlan struct {
 	plan *planner.Schedule
 }
 
-// of is the plan of a job as it was made last, where its part of the tree is the same and
-// it holds on the tables; otherwise it is made.
+// of returns the cached plan of a job if its part of the tree is the same and it works on
+// the tables; otherwise it makes a new one.
 func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan func() (*planner.Schedule, error)) (*planner.Schedule, error) {
 	facts := planner.JobFacts(sub)
 	k.mu.Lock()
@@ -82,16 +81,16 @@ func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan f
 	return s, nil
 }
 
-// publishJobBases puts the plans of jobs for base LIDs in force that go with the tables
-// read back: those that the tables follow from, or others on these tables. A job whose
-// base LIDs are to be routed by its own plan from now on is marked: then tables follow.
+// publishJobBases publishes the jobs' plans for base LIDs that fit the tables read back:
+// those that determined the tables, or others made on these tables. A job whose base LIDs
+// should follow its own plan from now on is marked; tables follow.
 func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.Plan) {
 	if v.JobsOnRoutes() {
-		return // their plans send to base LIDs
+		return // the plans use base LIDs only
 	}
 	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
-		return // the fabric's own plan for base LIDs has said so
+		return // the fabric's own plan for base LIDs has warned
 	}
 	tree, on := v.Held(a.Hold), p.Desk.Possible()
 	p.giveLanes(ctx, tree)
@@ -104,7 +103,7 @@ func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.
 			s, err = planner.PlanJobFixed(ctx, planner.Restrict(tree, job.Members), on...)
 		}
 		if ctx.Err() != nil {
-			return // for a fabric that has been seen since
+			return // for a fabric that was superseded
 		}
 		if err == nil || routed {
 			err = p.Jobs.SetBase(job.ID, s.Table(0), s.Report())
@@ -120,7 +119,7 @@ func (p *Press) publishJobBases(ctx context.Context, v *view.View, a controller.
 	}
 }
 
-// mayRoute has the base LIDs of a job routed by its own plan if that is worth it.
+// mayRoute lets the base LIDs of a job follow its own plan if that is worth it.
 func (p *Press) mayRoute(tree *topology.FatTree, job *planner.Job, all []planner.Job, fixed *planner.Schedule) error {
 	worth, err := p.Planning.WorthRouting(tree, job, all, fixed)
 	if err == nil && worth {
@@ -129,9 +128,8 @@ func (p *Press) mayRoute(tree *topology.FatTree, job *planner.Job, all []planner
 	return err
 }
 
-// giveLanes gives lanes to jobs that asked for their own: to those that have none, and to
-// those whose lanes, without those that have died, make their plans longer than they may
-// be. They get them where others are free. Tables and plans follow.
+// giveLanes reserves free lanes for jobs that asked for their own: jobs that have none, and
+// jobs whose surviving lanes make their plans too long. Tables and plans follow.
 func (p *Press) giveLanes(ctx context.Context, tree *topology.FatTree) {
 	for _, j := range p.Jobs.List() {
 		all, job := p.Jobs.Planning(), j.Planning()

@@ -1,5 +1,5 @@
-// Package press makes plans, verifies them and puts them in force, as the controller
-// asks, and has tables written for them.
+// Package press makes, verifies and publishes plans, and orders their tables, as the
+// controller asks.
 package press
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Parts are what a press works with.
+// Parts are a press's dependencies.
 type Parts struct {
 	Log   *zap.Logger
 	Board *board.Board
@@ -31,25 +31,26 @@ type Parts struct {
 	Desk  *desk.Desk
 	Jobs  *jobs.Registry
 
-	Planning   planner.Settings // with the memory of plans made ahead
+	Planning   planner.Settings // with the cache of plans made in advance
 	KeepEpochs int
-	Paired     bool // another forsd follows this one, or is followed
+	Paired     bool // this forsd has a peer that follows it or that it follows
 }
 
-// Press makes, verifies and publishes plans, and has tables written for them. What it
-// does is one action of the controller's, or is done between two of them.
+// Press makes, verifies and publishes plans, and orders tables. Each call is an action of
+// the controller or runs between two actions.
 type Press struct {
 	Parts
-	candidate candidate // the last verified plan, not published yet
-	untouched jobPlans  // plans of jobs, while what they depend on stays
+	candidate candidate // last verified plan, not published yet
+	untouched jobPlans  // plans of jobs, valid while their inputs are unchanged
 	ahead     *aheadOfTables
 }
 
-// New is a press.
+// New returns a press.
 func New(parts Parts) *Press { return &Press{Parts: parts} }
 
-// Settings are those by which tables follow from plans: base LIDs keep the lanes of the plan
-// for them published last, and come down by the cables that the tables read back last have.
+// Settings returns the settings by which tables follow from plans: base LIDs keep the lanes
+// of the base plan published last, and traffic descends by the same cables as in the tables
+// read back last.
 func (p *Press) Settings() planner.Settings {
 	s := p.Planning
 	s.Before, s.Tables = p.Board.LastBase(), p.Desk.InSwitches()
@@ -82,8 +83,7 @@ func (p *Press) Plan(ctx context.Context, a controller.Plan) controller.Event {
 	return controller.Planned{Same: p.candidate.same && len(p.candidate.jobs) == 0, Err: controller.Text(err), Refused: tooMany && p.Board.Current() == nil}
 }
 
-// makePlan leaves the plan as the candidate, which tells whether the one in force
-// stays.
+// makePlan stores the plan as the candidate, which records whether the plan is unchanged.
 func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 	v := view.Of(a.Fabric)
 	if a.Final && !a.Anew && p.pinnedHolds(v) {
@@ -115,12 +115,11 @@ func (p *Press) makePlan(ctx context.Context, a controller.Plan) error {
 	return nil
 }
 
-// planWithTables takes the plan that the tables follow from, if it holds on all
-// tables that the switches may hold: before its tables are there it does so only
-// where they do not change what it uses. Lanes to avoid beyond those held back
-// need no plan of their own, for no other plan would hold. On three levels a plan on the
-// entries that all of these tables have in common takes its place until then, if the one in
-// force is broken.
+// planWithTables makes the plan that determines its tables and verifies it on all tables
+// that the switches may hold. Before its tables are installed it passes only if they do not
+// change the entries it uses. Lanes to avoid beyond those held need no separate plan,
+// because no other plan would pass. On three levels, if the plan in force is broken, a plan
+// on the entries common to all of these tables bridges the time until then.
 func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
 	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
@@ -149,16 +148,15 @@ func (p *Press) planWithTables(ctx context.Context, v *view.View, a controller.P
 	return c, err
 }
 
-// broken reports if the plan in force does not arrive on the tables in force, on three levels:
-// then any plan that holds before new tables is better.
+// broken reports whether, on three levels, the plan in force does not arrive on the tables
+// in force. Then any plan that works before the new tables is better.
 func (p *Press) broken(v *view.View, a controller.Plan) bool {
 	e, tables := p.Board.Current(), p.Desk.InSwitches()
 	return v.Pods != nil && !a.Ahead && e != nil && tables != nil && v.Carries(tables, e.Plan, a.Hold) != nil
 }
 
-// planForTables plans for tables that carry any plan. Planning and the tables
-// that are to follow are worked on side by side; the tables themselves are verified
-// when they are laid out.
+// planForTables makes a plan for tables that carry any plan. Planning and building the next
+// tables run concurrently. The tables themselves are verified when they are ordered.
 func (p *Press) planForTables(ctx context.Context, v *view.View, a controller.Plan) (c candidate, err error) {
 	type built struct {
 		tables *lft.Tables
@@ -187,8 +185,8 @@ func (p *Press) planForTables(ctx context.Context, v *view.View, a controller.Pl
 	return c, err
 }
 
-// tablesFor lists the tables on which a plan must hold: those that the switches
-// may hold, and those that are to follow unless they have been read back.
+// tablesFor returns the tables on which a plan must work: those that the switches may hold,
+// and the next ones unless they have been read back.
 func (p *Press) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables {
 	if a.Ahead {
 		return []*lft.Tables{next}
@@ -209,25 +207,25 @@ func (p *Press) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.T
 	return schedule.Verified(ctx, on...)
 }
 
-// pinnedHolds tells whether the epoch in force was put there by a rollback on
-// this very fabric and still stands verification on the tables in force.
+// pinnedHolds reports whether the epoch in force was set by a rollback on this fabric and
+// passes verification on the tables in force.
 func (p *Press) pinnedHolds(v *view.View) bool {
 	e := p.Board.Current()
 	return e != nil && e.RollbackOf != 0 && view.Bare(e.Fabric) == v.Bare() && v.Carries(p.Desk.InSwitches(), e.Plan, nil) == nil
 }
 
-// inForceIs tells whether the epoch in force is this very plan, and its number may stay.
+// inForceIs reports whether x is the plan in force, so that its number can stay.
 func (p *Press) inForceIs(x view.Proposal) bool {
 	e := p.Board.Current()
 	return e != nil && e.Epoch > p.Store.Passed() && x.Is(e.Plan, &e.Report)
 }
 
-// Publish puts the last plan in force. For tables read back, jobs are planned then, and
-// their plans published under the same number: the fabric's plan does not wait for theirs.
-// Before its tables they wait for these too: see JobsAhead.
+// Publish publishes the last plan. If its tables were read back, it then plans the jobs and
+// publishes their plans under the same number; the fabric's plan does not wait for them.
+// Otherwise the jobs wait for the tables too; see JobsAhead.
 func (p *Press) Publish(ctx context.Context) error {
 	c, n := p.candidate, p.Store.Next()
-	p.candidate = candidate{} // megabytes, which the board has in fewer
+	p.candidate = candidate{} // frees megabytes; the board has a smaller form
 	if c.view.Tree != nil {
 		p.Board.Adopt(c.view.Tree.Baseline)
 	}
@@ -246,7 +244,7 @@ func (p *Press) Publish(ctx context.Context) error {
 		p.PublishBase(ctx, c.view, c.asked)
 		var err error
 		if c.jobs, err = p.planJobs(ctx, c.view, c.asked); ctx.Err() != nil {
-			return nil // jobs are planned for the fabric that has been seen since
+			return nil // jobs are planned for the fabric that superseded it
 		} else if err != nil {
 			return err
 		}
@@ -258,7 +256,7 @@ func (p *Press) Publish(ctx context.Context) error {
 	return nil
 }
 
-// planJobs plans the jobs for what the controller asks.
+// planJobs plans the jobs as the controller asks.
 func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]jobs.Planned, error) {
 	if len(p.Jobs.List()) == 0 {
 		return nil, nil
@@ -274,7 +272,7 @@ func (p *Press) planJobs(ctx context.Context, v *view.View, a controller.Plan) (
 	return p.Jobs.Plan(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final), nil
 }
 
-// publishFabric puts the plan of the fabric in force under the number n.
+// publishFabric publishes the plan of the fabric under the number n.
 func (p *Press) publishFabric(c candidate, n uint64) error {
 	if c.pinned != nil {
 		plan, err := c.pinned.Plan.Numbered(n, c.pinned.Report.TopologyHash)
@@ -294,9 +292,9 @@ func (p *Press) publishFabric(c candidate, n uint64) error {
 	return p.Put(e, store.EpochInfo{Fabric: c.view.ID, What: p.Board.WhatOf(c.view), Report: c.plan.Report(), Warnings: c.plan.Cautions()})
 }
 
-// Put makes e the next epoch. A crash of this process leaves it in force from here
-// on, where the disk takes it; it is brought to disk when everybody has it, for it must
-// not be published twice under two numbers, and the store sees to that.
+// Put makes e the next epoch. If the disk works, e is in force from here on even if the
+// process crashes. It is synced after all readers have it; the store ensures that its
+// number is not used twice.
 func (p *Press) Put(e *store.Epoch, info store.EpochInfo) error {
 	info.Epoch, info.PublishedAt, info.PairsChanged = e.Epoch, time.Now(), e.PairsChanged
 	e.EpochInfo = info
@@ -317,14 +315,14 @@ func (p *Press) Put(e *store.Epoch, info store.EpochInfo) error {
 	return nil
 }
 
-// Write brings the tables up to date that OpenSM loads, if they are not.
+// Write updates the tables that OpenSM loads, if necessary.
 func (p *Press) Write(ctx context.Context, a controller.Write) (changed bool, err error) {
 	v := view.Of(a.Fabric)
 	r, err := v.Route(ctx, a.Hold, p.Settings())
 	if err != nil {
 		return false, err
 	}
-	// A newcomer's index must survive a crash before tables depend on it.
+	// A newcomer's index must be durable before tables depend on it.
 	p.Board.Adopt(v.Tree.Baseline)
 	p.Store.KeepBaseline()
 	if changed, err = p.Desk.Deliver(v.ID, v.Fabric, r.Tables); err != nil {
@@ -343,7 +341,8 @@ func (p *Press) planOnRoutes(ctx context.Context, v *view.View, _ controller.Pla
 	return c, err
 }
 
-// forMembers plans exchanges on a fabric without some lanes, to hold on tables.
+// forMembers returns a planner of exchanges among members that avoids some lanes and works
+// on all of the tables.
 func (p *Press) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) jobs.MemberPlanner {
 	if v.JobsOnRoutes() {
 		return func(job planner.Job) (view.Proposal, error) { return v.JobOnRoutes(ctx, job.Members, on...) }
@@ -358,8 +357,8 @@ func (p *Press) forMembers(ctx context.Context, v *view.View, avoid []controller
 	}
 }
 
-// layOut keeps the tables of a plan made ahead: in the table file, which the manager
-// loads should it take over without forsd, and for its plugin.
+// layOut provides the tables of a plan made in advance to the plugin and in the table file,
+// which OpenSM loads if it takes over without forsd.
 func (p *Press) layOut(ctx context.Context, v *view.View, a controller.Plan) error {
 	if !p.Paired {
 		return nil
@@ -372,14 +371,14 @@ func (p *Press) layOut(ctx context.Context, v *view.View, a controller.Plan) err
 	return err
 }
 
-// early is a plan whose table was encoded and written while it was being verified.
+// early is a plan whose table was encoded and written while it was verified.
 type early struct {
 	plan  view.Proposal
-	epoch *store.Epoch // nil where there was no need, or it failed
+	epoch *store.Epoch // nil if not needed or failed
 }
 
-// of is the epoch made early, if it is that of the plan: verification may have led to
-// another one.
+// of returns the epoch made early if it belongs to p: verification may have led to another
+// plan.
 func (e early) of(p view.Proposal) *store.Epoch {
 	if e.plan != p {
 		return nil
@@ -387,9 +386,9 @@ func (e early) of(p view.Proposal) *store.Epoch {
 	return e.epoch
 }
 
-// stage begins to encode a plan that is not in force, and to write its table, beside its
-// verification. The caller receives what came of it before it does anything else with
-// the store. Nothing follows from a failure, for publishing tries again.
+// stage starts to encode a new plan and to write its table, concurrently with its
+// verification. The caller must receive the result before it uses the store. A failure is
+// harmless: publishing tries again.
 func (p *Press) stage(x view.Proposal) <-chan early {
 	done := make(chan early, 1)
 	if p.inForceIs(x) || p.Store.Owed() != nil {
@@ -413,13 +412,13 @@ func (p *Press) stage(x view.Proposal) <-chan early {
 	return done
 }
 
-// Epoch is an epoch of a plan that knows what it changes.
+// Epoch returns an epoch for a plan, with the number of pairs that it changes.
 func (p *Press) Epoch(plan *phasetable.View) *store.Epoch {
 	return &store.Epoch{EpochInfo: store.EpochInfo{Epoch: plan.Epoch(), PairsChanged: p.pairsChanged(plan)}, Plan: plan}
 }
 
-// pairsChanged counts the pairs of servers that a plan gives another destination LID than
-// the one in force.
+// pairsChanged counts the pairs of servers whose destination LID differs from the plan in
+// force.
 func (p *Press) pairsChanged(plan *phasetable.View) int {
 	if old := p.Board.Current(); old != nil {
 		return len(phasetable.Changes(old.Plan, plan))
@@ -427,16 +426,16 @@ func (p *Press) pairsChanged(plan *phasetable.View) int {
 	return 0
 }
 
-// candidate is a verified plan and what it was made for. Where the plan is new,
-// epoch may be it with its table, which is written already then.
+// candidate is a verified plan with its view and request. For a new plan, epoch may be that
+// plan with its table already written.
 type candidate struct {
 	view   *view.View
 	plan   view.Proposal
 	epoch  *store.Epoch
-	pinned *store.Epoch    // the one in force, which a rollback chose and which still holds
-	asked  controller.Plan // what the controller asked for
-	same   bool            // the plan in force stays
-	jobs   []jobs.Planned  // where it stays: those of jobs that do not
+	pinned *store.Epoch    // the epoch in force, if a rollback set it and it still holds
+	asked  controller.Plan // the controller's request
+	same   bool            // the plan in force is kept
+	jobs   []jobs.Planned  // if same: new plans of jobs
 
 	planned, verified time.Time
 }

@@ -5,50 +5,49 @@ import (
 	"time"
 )
 
-// Event is what happened.
+// Event is an input of the machine.
 type Event interface{ event() }
 
-// Start is the first event. A daemon with another one beside it follows until its
-// manager says that it is the master; one alone leads until it says that it is not.
+// Start is the first event. A daemon with a peer follows until its manager is the master; a
+// daemon without a peer leads until its manager is not the master.
 type Start struct{}
 
-// Tick says that time has passed; see Machine.Wake.
+// Tick reports that time has passed; see Machine.Wake.
 type Tick struct{}
 
-// Manager says whether the manager next door is the subnet's master. One that cannot
-// be asked is not.
+// Manager reports whether the local subnet manager is the master. One that does not answer is
+// not.
 type Manager struct{ Master bool }
 
-// Asked says that the other one has asked, with a claim if it is taking over. What
-// it is answered is said after this event.
+// Asked reports that the peer has asked, with a claim if it is taking over. The answer is made
+// after this event.
 type Asked struct{ Claim uint64 }
 
-// Answered answers Ask: what the other one says, or why nothing can be had.
+// Answered is the response to Ask: the peer's word, or an error.
 type Answered struct {
 	Serial uint64 // of the Ask
 	Word   Word
-	Own    Numbers // of this daemon, now
+	Own    Numbers // this daemon's current numbers
 	Err    string
 }
 
-// Adopted answers Adopt: the other one's state is this one's, or Err says why not.
+// Adopted is the response to Adopt. If Err is "", the peer's state is now this daemon's.
 type Adopted struct{ Err string }
 
-// Word is what a daemon says of itself between two actions, when nothing of it is
-// under way.
+// Word is a daemon's state between two actions of its controller.
 type Word struct {
-	Tag   string // another one whenever something else here is
+	Tag   string // differs whenever anything else here differs
 	Leads bool
-	Claim uint64 // of the takeover under way, 0 for none
+	Claim uint64 // of the current takeover, 0 if there is none
 	Numbers
-	Whole bool  // its state came with it
-	Clock int64 // of its host when it answered, in milliseconds since 1970; 0 if it is not known
+	Whole bool  // the state was sent with it
+	Clock int64 // its host's clock when it answered, in milliseconds since 1970; 0 if unknown
 }
 
-// Numbers are those of a daemon's plans.
+// Numbers are the numbers of a daemon's plans.
 type Numbers struct {
 	Last  uint64 // the highest number known to be given
-	Epoch uint64 // of the plan in force, 0 for none; in a Word only if that is whole
+	Epoch uint64 // of the plan in force, 0 if there is none; in a Word only if Whole
 }
 
 func (Start) event()    {}
@@ -58,41 +57,40 @@ func (Asked) event()    {}
 func (Answered) event() {}
 func (Adopted) event()  {}
 
-// Action is what is to be done.
+// Action is an output of the machine.
 type Action interface{ String() string }
 
-// Ask puts a question to the other daemon, and gives up the one before. It is
-// answered by Answered.
+// Ask asks the peer and cancels the previous question. The response is Answered.
 type Ask struct {
 	Serial uint64
-	Have   string        // the tag of what this daemon has: only what differs is wanted
-	Brief  bool          // the state is not wanted
-	Wait   time.Duration // for something to differ
-	Claim  uint64        // of the takeover that the question is for, 0 for none
+	Have   string        // tag of the state that this daemon has; only a different one is sent
+	Brief  bool          // do not send the state
+	Wait   time.Duration // how long the peer may wait for a change
+	Claim  uint64        // of the takeover that asks, 0 if there is none
 }
 
-// Adopt makes the state that came with the answer this daemon's. It is answered by
+// Adopt replaces this daemon's state by the one sent with the answer. The response is
 // Adopted.
 type Adopt struct{}
 
-// Lead begins to lead. With a doubt the other one may have published since: all
-// numbers up to Above count as given, and the plan in force is published again. It has
-// no answer.
+// Lead begins to lead. If Doubt is not "", the peer may have published since: all numbers
+// up to Above count as given, and the plan in force is published again. It has no response.
 type Lead struct {
 	Doubt string
 	Above uint64
 	Slot  uint64 // of this daemon in a block of numbers
 }
 
-// Blocks of numbers have a slot for each daemon, so that two which do not hear each other
-// give different numbers.
+// Blocks of numbers have a slot for each daemon, so that two daemons without contact give
+// different numbers.
 const (
 	blockBits = 24
 	slotBits  = 12
 )
 
-// Over is the highest number that may have been given, if this daemon knows of numbers up to
-// last. If these are above the clock's, a block is left for those that it does not know of.
+// Over returns the highest number that may have been given if this daemon knows of numbers
+// up to last. If last is greater than the clock's number, a block is left for numbers that
+// this daemon does not know of.
 func (a Lead) Over(last uint64) uint64 {
 	if a.Above <= last {
 		return (last>>blockBits+2)<<blockBits + a.Slot<<slotBits
@@ -100,16 +98,16 @@ func (a Lead) Over(last uint64) uint64 {
 	return a.Above
 }
 
-// Follow ceases to lead, or to take over. It has no answer.
+// Follow stops leading or taking over. It has no response.
 type Follow struct{ Why string }
 
-// Warn raises or renews a health warning. It has no answer.
+// Warn raises or updates a health warning. It has no response.
 type Warn struct{ Code, Text string }
 
-// Clear takes a health warning back. It has no answer.
+// Clear clears a health warning. It has no response.
 type Clear struct{ Code string }
 
-// The codes of the warnings.
+// Warning codes.
 const (
 	ManagerStandby = "manager-standby"
 	PeerLost       = "peer-unreachable"

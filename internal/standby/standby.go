@@ -1,12 +1,12 @@
-// Package standby decides which of two forsd leads that run beside two subnet
-// managers of one fabric. It is a pure state machine like the controller: an event
-// goes in, a batch of actions comes out, and time is what the caller says it is.
+// Package standby decides which of two forsd leads, each of which runs next to a subnet
+// manager of the same fabric. It is a pure state machine: an event goes in, a batch of
+// actions comes out, and the caller supplies the time.
 //
-// A daemon leads only while its manager is the subnet's master, and begins when the
-// other one has said that it leads no more. Where the other one cannot be asked, or
-// leads as well because both managers are masters, it begins in doubt after
-// Settings.TakeoverWait: under numbers by the clocks of both, which are above all that were
-// given before. docs/architecture.md has the invariants.
+// A daemon leads only while its manager is the master, and begins to lead when the peer has
+// said that it does not lead. If the peer cannot be asked, or leads as well because both
+// managers are masters, the daemon leads in doubt after Settings.TakeoverWait, under
+// numbers that are taken from the two clocks and exceed all numbers given before. The
+// invariants are in docs/architecture.md.
 package standby
 
 import (
@@ -14,55 +14,55 @@ import (
 	"time"
 )
 
-// Settings tell the machine of the other daemon.
+// Settings describe the peer.
 type Settings struct {
-	// Peer is the other one's address, for texts; "" where there is none.
+	// Peer is the peer's address, used in messages; "" if none.
 	Peer string
-	// TakeoverWait is how long a takeover waits for the other one's last word before
-	// this daemon leads in doubt: peer.timeout of the configuration.
+	// TakeoverWait limits how long a takeover waits for the peer before this daemon leads
+	// in doubt (peer.timeout in the configuration).
 	TakeoverWait time.Duration
-	// Salt makes claims of the same millisecond differ: a random number.
+	// Salt is a random number that makes claims of the same millisecond differ.
 	Salt uint32
 }
 
 const (
-	pollWait    = 10 * time.Second       // that the other one may keep a question until it has news
-	pollGrace   = 5 * time.Second        // that an answer may take beyond that
-	askAgain    = 250 * time.Millisecond // after a failure
-	handingOver = 10 * time.Millisecond  // between two questions of a takeover
+	pollWait    = 10 * time.Second       // how long the peer may wait for news before it answers
+	pollGrace   = 5 * time.Second        // how much later the answer may arrive
+	askAgain    = 250 * time.Millisecond // pause after a failure
+	handingOver = 10 * time.Millisecond  // pause between two questions of a takeover
 )
 
-// Role is what the daemon does at present.
+// Role is the present role of the daemon.
 type Role uint8
 
 // The roles.
 const (
-	Follows   Role = iota // it keeps the other one's state
-	TakesOver             // its manager is the master, and it waits for the other one's last word
+	Follows   Role = iota // it copies the peer's state
+	TakesOver             // its manager is the master, and it waits for the peer's last word
 	Leads                 // it publishes plans and writes tables
 )
 
-// String is the role's name.
+// String returns the role's name.
 func (r Role) String() string { return [...]string{"follows", "takes over", "leads"}[r] }
 
 // Machine is the state machine. See New.
 type Machine struct {
 	set    Settings
 	role   Role
-	master bool // the manager is the master, as it said last
+	master bool // the local manager was the master when last asked
 
-	claim    uint64    // of this takeover; the lower of two goes first
-	heard    uint64    // the highest claim known
-	given    uint64    // the highest number that the other one has told of
-	ahead    int64     // milliseconds that its clock is ahead of this one at least, 0 if it is behind
-	deadline time.Time // of this takeover
-	late     string    // why it begins in doubt at its deadline
+	claim    uint64    // of the present or last takeover; the lower of two claims goes first
+	heard    uint64    // highest claim known
+	given    uint64    // highest number that the peer has named
+	ahead    int64     // lower bound in milliseconds of how far the peer's clock is ahead, 0 if it is behind
+	deadline time.Time // of the takeover
+	late     string    // why it leads in doubt at the deadline
 
 	serial   uint64    // of the last question
-	open     bool      // its answer is awaited
-	due      time.Time // when it is given up; where none is open, when the next one is asked
-	have     string    // the tag of what the other one said last
-	adopting bool      // its state is being taken over
+	open     bool      // the last question is not answered
+	due      time.Time // when the open question is given up, or the next one is asked
+	have     string    // tag of the peer's last word
+	adopting bool      // an Adopt is not answered
 	raised   map[string]bool
 	out      []Action
 }
@@ -76,13 +76,13 @@ func New(s Settings) *Machine {
 	return m
 }
 
-// Role tells what the daemon does.
+// Role returns the present role.
 func (m *Machine) Role() Role { return m.role }
 
-// Master reports whether the manager is the subnet's master.
+// Master reports whether the local manager is the master.
 func (m *Machine) Master() bool { return m.master }
 
-// Claim is that of the takeover under way, 0 for none.
+// Claim returns the claim of the current takeover, 0 if there is none.
 func (m *Machine) Claim() uint64 {
 	if m.role != TakesOver {
 		return 0
@@ -90,12 +90,12 @@ func (m *Machine) Claim() uint64 {
 	return m.claim
 }
 
-// Wake is when the machine wants a Tick; zero for never.
+// Wake returns when the machine needs a Tick; zero means never.
 func (m *Machine) Wake() time.Time { return m.due }
 
-// Step takes an event and returns what is to be done, in order. Every event but
-// Manager comes between two actions of the controller: plans, numbers and tables are
-// at rest then.
+// Step handles an event and returns the actions to carry out, in order. All events but
+// Manager must come between two actions of the controller, while plans, numbers and tables
+// are at rest.
 func (m *Machine) Step(now time.Time, e Event) []Action {
 	m.out = nil
 	switch e := e.(type) {
@@ -131,8 +131,8 @@ func (m *Machine) clear(code string) {
 	}
 }
 
-// manager takes note of whether the manager is the master. What the switches hold is
-// another's business as soon as it is not.
+// manager records whether the manager is the master. From the moment it is not, this daemon
+// must not change the switches.
 func (m *Machine) manager(now time.Time, master bool) {
 	m.master = master
 	switch {
@@ -143,7 +143,7 @@ func (m *Machine) manager(now time.Time, master bool) {
 	}
 }
 
-// follow ceases to lead or to take over.
+// follow stops leading or taking over.
 func (m *Machine) follow(now time.Time, why string) {
 	m.role = Follows
 	m.do(Follow{why})
@@ -156,12 +156,12 @@ func (m *Machine) follow(now time.Time, why string) {
 	m.askAnew(now)
 }
 
-// takeOver waits for the other one's last word, and no longer than TakeoverWait. Two
-// that take over at once must not take each other's word and both go on from the
-// same numbers: each has a claim, and the lower one goes first. A claim is above
-// all that its daemon has heard of, so the one that lets another one go first has the
-// higher claim later. It counts from the clock, so that a daemon that has been started
-// anew, and has forgotten what it heard, claims no less.
+// takeOver waits for the peer's last word, at most TakeoverWait. Two daemons that take over
+// at once must not adopt each other's state and both continue from the same numbers, so
+// each has a claim, and the lower claim goes first. A claim exceeds every claim heard of,
+// so the daemon that let the other one go first has the higher claim later. Claims count
+// from the clock, so that a restarted daemon, which has forgotten the claims it heard, does
+// not claim less than before.
 func (m *Machine) takeOver(now time.Time) {
 	if m.set.Peer == "" {
 		m.lead(now, "")
@@ -174,10 +174,10 @@ func (m *Machine) takeOver(now time.Time) {
 	m.askAnew(now)
 }
 
-// lead begins to lead. In doubt the next number is the time in milliseconds by the clock
-// that is ahead of the two: no number given before is higher, as none was ahead of that
-// clock. If that clock was set back, known numbers may be higher: then numbers
-// are left out for those that the other one has given since: see Over.
+// lead begins to lead. In doubt the next number is the time in milliseconds by the faster
+// of the two clocks: no number was ahead of that clock, so none given before is higher. If
+// that clock was set back, known numbers may be higher; then a block of numbers is left for
+// those that the peer has given since. See Over.
 func (m *Machine) lead(now time.Time, doubt string) {
 	a := Lead{Doubt: doubt}
 	if doubt != "" {
@@ -191,7 +191,7 @@ func (m *Machine) lead(now time.Time, doubt string) {
 	m.askAnew(now)
 }
 
-// askAnew asks as the present role does, and gives up what was asked before.
+// askAnew cancels the open question and asks as the present role requires.
 func (m *Machine) askAnew(now time.Time) {
 	m.have, m.adopting = "", false
 	if m.set.Peer != "" {
@@ -199,8 +199,8 @@ func (m *Machine) askAnew(now time.Time) {
 	}
 }
 
-// ask asks the other one: a follower for its state, a leader whether it leads, and
-// a daemon that takes over for its last word.
+// ask asks the peer: a follower for its state, a leader whether it leads, and a daemon that
+// takes over for its last word.
 func (m *Machine) ask(now time.Time) {
 	m.serial++
 	m.open = true
@@ -213,7 +213,7 @@ func (m *Machine) ask(now time.Time) {
 	m.do(Ask{Serial: m.serial, Have: m.have, Brief: m.role == Leads, Wait: pollWait})
 }
 
-// pause asks again later.
+// pause schedules the next question.
 func (m *Machine) pause(now time.Time, d time.Duration) {
 	m.open, m.due = false, now.Add(d)
 	if m.role == TakesOver && m.due.After(m.deadline) {
@@ -233,7 +233,7 @@ func (m *Machine) tick(now time.Time) {
 	}
 }
 
-// answered takes in what the other one says.
+// answered handles the peer's answer.
 func (m *Machine) answered(now time.Time, e Answered) {
 	if !m.open || e.Serial != m.serial {
 		return
@@ -259,8 +259,8 @@ func (m *Machine) answered(now time.Time, e Answered) {
 	}
 }
 
-// toldFollower keeps in step with a leader. Where the manager is the master, this
-// daemon has yielded, and leads again when the other one has ceased to.
+// toldFollower copies a leader's state. If the manager is the master, this daemon has
+// yielded, and takes over again when the peer no longer leads.
 func (m *Machine) toldFollower(now time.Time, w Word, own Numbers) {
 	switch {
 	case !w.Leads && m.master:
@@ -278,14 +278,14 @@ func (m *Machine) toldFollower(now time.Time, w Word, own Numbers) {
 	}
 }
 
-// older says that the other one's plan must not take the place of this one's: numbers
-// only grow for those who ask here. It leads in doubt, and is about to publish.
+// older explains why the peer's plan must not replace this daemon's: clients must see only
+// increasing numbers. The peer leads in doubt and is about to publish.
 func older(w Word, own Numbers) string {
 	return fmt.Sprintf("it has epoch %d in force, and this forsd epoch %d", w.Epoch, own.Epoch)
 }
 
-// toldSuccessor takes over where the other one leads no more, with its state unless
-// this daemon's is the later one.
+// toldSuccessor takes over if the peer no longer leads, with the peer's state unless this
+// daemon's is later.
 func (m *Machine) toldSuccessor(now time.Time, w Word, own Numbers) {
 	switch {
 	case w.Leads:
@@ -303,9 +303,8 @@ func (m *Machine) toldSuccessor(now time.Time, w Word, own Numbers) {
 	}
 }
 
-// toldLeader yields where the other one has given higher numbers: it took over while
-// this one's manager hung, or could not be reached, and this one's plans are the
-// older ones.
+// toldLeader yields if the peer has given higher numbers: the peer took over while this
+// daemon's manager hung or was unreachable, and this daemon's plans are older.
 func (m *Machine) toldLeader(now time.Time, w Word, own Numbers) {
 	m.clear(PeerLost)
 	if w.Last > own.Last {
@@ -342,8 +341,8 @@ func (m *Machine) adopted(now time.Time, err string) {
 	}
 }
 
-// missed goes on without an answer. A daemon that takes over leads in doubt. One that
-// has yielded, and whose manager is the master still, takes over.
+// missed handles a missing answer. A daemon that takes over leads in doubt. One that has
+// yielded takes over if its manager is still the master.
 func (m *Machine) missed(now time.Time, why string) {
 	m.unusable(now, why)
 	switch {
@@ -354,7 +353,7 @@ func (m *Machine) missed(now time.Time, why string) {
 	}
 }
 
-// unusable warns of an answer that is none, and asks for all again later.
+// unusable warns about an unusable answer and asks for the full state later.
 func (m *Machine) unusable(now time.Time, why string) {
 	m.have = ""
 	m.warn(PeerLost, fmt.Sprintf("the forsd at %s cannot be followed: %s", m.set.Peer, why))

@@ -11,14 +11,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// acceptedDir holds the baselines that others took the place of, keepAccepted at most.
+// acceptedDir holds replaced baselines, at most keepAccepted of them.
 const (
 	acceptedDir  = "baselines"
 	keepAccepted = 20
 )
 
-// KeepCopy stores a baseline that another is to take the place of, by the time, and returns
-// the file's path. The oldest copies go.
+// KeepCopy stores a baseline that is about to be replaced, under a name made from the time
+// now, and returns the file's path. Copies over keepAccepted are removed, the oldest first.
 func KeepCopy(s *Store, b *topology.Baseline, now time.Time) (string, error) {
 	dir := filepath.Join(s.dir, acceptedDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -13,11 +13,10 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// The last plan for base LIDs is stored, so that the same plan has the same number after a
-// restart.
+// The last plan for base LIDs is stored so that it keeps its number over a restart.
 
-// SaveBase makes a plan for base LIDs durable and replaces the last one. A crash before it
-// returns leaves one of the two.
+// SaveBase stores a plan for base LIDs durably, in place of the previous one. After a crash
+// during the call, one of the two is stored.
 func (s *Store) SaveBase(plan *phasetable.View) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err == nil {
@@ -35,7 +34,7 @@ func (s *Store) SaveBase(plan *phasetable.View) (err error) {
 	return nil
 }
 
-// Base is the plan for base LIDs kept, nil for none.
+// Base returns the stored plan for base LIDs, or nil if there is none.
 func (s *Store) Base() (*phasetable.View, error) {
 	data, err := os.ReadFile(filepath.Join(s.dir, planner.BaseBinaryFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,11 +15,12 @@ import (
 
 const (
 	baselineFile = "baseline.json"
-	baselineCopy = "baseline.copy.json" // of the same content
+	baselineCopy = "baseline.copy.json" // same content
 )
 
-// Baseline reads the stored baseline, or its copy where that is damaged or lost, of which
-// damaged tells. It is nil where there is neither; without damage there was none yet.
+// Baseline reads the stored baseline, or its copy if the file is missing or damaged;
+// damaged then describes the fault. If neither can be read, b is nil. If no baseline was
+// stored yet, b and damaged are both nil.
 func (s *Store) Baseline() (b *topology.Baseline, damaged error) {
 	b, err := readBaseline(filepath.Join(s.dir, baselineFile))
 	if err == nil {
@@ -36,9 +37,9 @@ func (s *Store) Baseline() (b *topology.Baseline, damaged error) {
 	return nil, err
 }
 
-// copyBaseline makes a copy of the baseline where there is another one, or none: older
-// versions made none, and the file may have been put there by hand. Without it nothing else
-// is amiss.
+// copyBaseline writes the copy of the baseline if it is missing or differs: older versions
+// wrote none, and an operator may have replaced the file. Errors are ignored, because only
+// the copy is affected.
 func copyBaseline(dir string, b *topology.Baseline) {
 	path, text := filepath.Join(dir, baselineCopy), sealed.Seal(b.Encode())
 	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, text) {
@@ -46,7 +47,7 @@ func copyBaseline(dir string, b *topology.Baseline) {
 	}
 }
 
-// readBaseline reads a file with the baseline. The error names it.
+// readBaseline reads a baseline file. Errors contain the path.
 func readBaseline(path string) (*topology.Baseline, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -59,8 +60,8 @@ func readBaseline(path string) (*topology.Baseline, error) {
 	return b, nil
 }
 
-// SaveBaseline makes the baseline durable. A crash before it returns leaves the one
-// before, or this one.
+// SaveBaseline stores the baseline durably. After a crash during the call, either the
+// previous baseline or this one is stored.
 func (s *Store) SaveBaseline(b *topology.Baseline) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err != nil {

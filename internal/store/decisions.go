@@ -15,26 +15,25 @@ import (
 	"github.com/forsd/forsd/internal/sealed"
 )
 
-// Decisions are what was decided about parts of the fabric, by the name of who decides:
-// JSON that only they know.
+// Decisions are operators' decisions about parts of the fabric, such as drains. Keys name
+// the package that decides; values are JSON that only that package reads.
 type Decisions map[string]json.RawMessage
 
-// decisionsSerial is the name under which decisions are counted, so that the later of two
-// sets is known.
+// decisionsSerial is the key of the counter that tells the later of two sets.
 const decisionsSerial = "serial"
 
-// Serial is how many decisions led to these.
+// Serial returns the number of decisions made up to these.
 func (d Decisions) Serial() (n uint64) {
-	_ = json.Unmarshal(d[decisionsSerial], &n) // those of old have none, and are the earliest
+	_ = json.Unmarshal(d[decisionsSerial], &n) // sets of older versions have no serial and sort first
 	return n
 }
 
-// Count notes that one more was decided.
+// Count increments the serial.
 func (d Decisions) Count() { d[decisionsSerial] = strconv.AppendUint(nil, d.Serial()+1, 10) }
 
 const decisionsFile = "decisions.json"
 
-// Decisions reads what was decided, nothing where nothing was.
+// Decisions reads the stored decisions, nil if none are stored.
 func (s *Store) Decisions() (Decisions, error) {
 	var out Decisions
 	if err := sealed.ReadFile(filepath.Join(s.dir, decisionsFile), &out); errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +41,7 @@ func (s *Store) Decisions() (Decisions, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	for name, text := range out { // as it was before it was laid out to be read
+	for name, text := range out { // undo the indentation of SaveDecisions
 		var plain bytes.Buffer
 		if err := json.Compact(&plain, text); err != nil {
 			return nil, err
@@ -52,7 +51,7 @@ func (s *Store) Decisions() (Decisions, error) {
 	return out, nil
 }
 
-// SaveDecisions makes what was decided durable.
+// SaveDecisions stores the decisions durably. An empty set removes the file.
 func (s *Store) SaveDecisions(d Decisions) (err error) {
 	defer s.oweWhere(&err)
 	if err := s.here(); err != nil {

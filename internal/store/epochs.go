@@ -16,36 +16,36 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// EpochInfo is what is told of an epoch, as epoch.json has it beside the phase table.
+// EpochInfo describes an epoch. It is stored as epoch.json next to the phase table.
 type EpochInfo struct {
-	Epoch       uint64    `json:"epoch"` // its number
+	Epoch       uint64    `json:"epoch"`
 	PublishedAt time.Time `json:"published_at"`
-	Fabric      string    `json:"fabric"`      // what the daemon calls the fabric that it was planned for
-	What        []string  `json:"what"`        // what led to it, in words
-	RollbackOf  uint64    `json:"rollback_of"` // the epoch that it repeats, 0 for none; kept while the fabric stays
-	// PairsChanged counts the ordered pairs of servers that it gives another destination
-	// LID than the epoch before.
+	Fabric      string    `json:"fabric"`      // identity of the fabric that was planned for
+	What        []string  `json:"what"`        // the causes, in words
+	RollbackOf  uint64    `json:"rollback_of"` // the epoch repeated, 0 if this is not a rollback; kept while the fabric stays
+	// PairsChanged counts the ordered pairs of servers whose destination LID differs from
+	// the previous epoch's.
 	PairsChanged int               `json:"pairs_changed"`
 	Report       planner.Report    `json:"report"`
-	Warnings     []planner.Warning `json:"warnings"` // those of the report that are the plan's own, with their texts
+	Warnings     []planner.Warning `json:"warnings"` // the report's warnings about the plan itself, with their texts
 }
 
 // Epoch is a published plan.
 type Epoch struct {
 	EpochInfo
-	Plan *phasetable.View // of the same number
+	Plan *phasetable.View // has the same number
 }
 
 const (
 	epochInfo = "epoch.json"
-	planFile  = planner.BinaryFile // of an epoch and of a job
+	planFile  = planner.BinaryFile // of epochs and jobs
 )
 
-// epochs is the directory of the epochs, a directory each. What reads it may be called
-// beside all else, and fails for an epoch that is removed meanwhile.
+// epochs is the path of the directory with one directory per epoch. Methods that only read
+// may run concurrently with all others; they fail for an epoch that is being removed.
 type epochs string
 
-// NewEpoch is an epoch with nothing but its plan, encoded, and the number of that.
+// NewEpoch encodes t as an epoch with t's number. The rest of its EpochInfo is empty.
 func NewEpoch(t *phasetable.Table) (*Epoch, error) {
 	plan, err := phasetable.New(t)
 	if err != nil {
@@ -54,7 +54,7 @@ func NewEpoch(t *phasetable.Table) (*Epoch, error) {
 	return &Epoch{EpochInfo: EpochInfo{Epoch: t.Epoch}, Plan: plan}, nil
 }
 
-// kept lists the numbers of the stored epochs, ascending.
+// kept returns the numbers of the stored epochs, ascending.
 func (dir epochs) kept() []uint64 {
 	entries, _ := os.ReadDir(string(dir))
 	var out []uint64
@@ -69,20 +69,20 @@ func (dir epochs) kept() []uint64 {
 
 func (dir epochs) path(n uint64) string { return filepath.Join(string(dir), fmt.Sprintf("%010d", n)) }
 
-// temp is where an epoch is before it appears.
+// temp is the path at which an epoch is written before it is renamed to its final path.
 func (dir epochs) temp(n uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, n))
 }
 
-// Stage writes the plan of an epoch, out of sight, where Reveal finds it: that much
-// need not wait for the plan's verification. What was staged before is dropped, and what
-// is not revealed is removed at the next start.
+// Stage writes an epoch's plan to a temporary path, from which Reveal renames it. It can
+// run before the plan is verified. It replaces the epoch staged before; Open removes an
+// epoch that was never revealed.
 func (s *Store) Stage(e *Epoch) error {
 	if err := s.here(); err != nil {
 		return err
 	}
 	if s.staged != nil {
-		_ = os.RemoveAll(s.temp(s.staged.Epoch)) // what cannot be removed now is removed at the next start
+		_ = os.RemoveAll(s.temp(s.staged.Epoch)) // on failure, Open removes it
 		s.staged = nil
 	}
 	if err := writePlan(s.temp(e.Epoch), e.Plan); err != nil {
@@ -92,11 +92,11 @@ func (s *Store) Stage(e *Epoch) error {
 	return nil
 }
 
-// Reveal puts e in force for all that open the store, as long as the machine runs:
-// its files are written, and need not be on disk. Should they be lost with the
-// machine, its number is not given again: it is among those promised. The number must
-// be above Last, and the plan that which was staged, if e was. Where it fails, e is not
-// in force for those who open the store: see Give. Flush follows.
+// Reveal puts e in force: its files are written and renamed into place, but not synced, so
+// e survives a crash of the process and not of the machine. In the latter case its number
+// is not used again, because numbers are promised durably first. The number must be greater
+// than Last. If e was staged, its plan must not have changed since. If Reveal fails, e is
+// not stored; see Give for its number. Flush completes it.
 func (s *Store) Reveal(e *Epoch) (err error) {
 	defer s.oweWhere(&err)
 	info, err := json.MarshalIndent(e.EpochInfo, "", " ")
@@ -124,8 +124,8 @@ func (s *Store) Reveal(e *Epoch) (err error) {
 	return nil
 }
 
-// Flush brings an epoch that was revealed to disk, removes the oldest epochs over keep,
-// and promises further numbers, so that the next one need not wait for the disk.
+// Flush syncs a revealed epoch to disk, removes the oldest epochs beyond keep, and promises
+// further numbers so that the next Reveal does not wait for the disk.
 func (s *Store) Flush(e *Epoch, keep int) (err error) {
 	defer s.oweWhere(&err)
 	if err = syncPlan(s.epochs.path(e.Epoch), epochInfo); err == nil {
@@ -136,12 +136,12 @@ func (s *Store) Flush(e *Epoch, keep int) (err error) {
 	}
 	s.prune(keep)
 	if err = s.promise(e.Epoch + 1); err == nil && s.noted.Given != 0 && s.noted.Given < e.Epoch {
-		s.write(note{Promised: s.promised}) // no restart comes to a lower number now
+		s.write(note{Promised: s.promised}) // no restart can return to a lower number now
 	}
 	return err
 }
 
-// save makes e durable and in force. Its number must be above s.last.
+// save stores e durably and puts it in force. Its number must be greater than s.last.
 func (s *Store) save(e *Epoch, keep int) error {
 	if err := s.Reveal(e); err != nil {
 		return err
@@ -149,9 +149,9 @@ func (s *Store) save(e *Epoch, keep int) error {
 	return s.Flush(e, keep)
 }
 
-// ReplaceEpoch makes e durable and in force, whatever is stored under its number and
-// higher ones: they are removed first, so that a crash meanwhile may leave one of them
-// in force, or an older epoch. Of the epochs before e it leaves what Flush does.
+// ReplaceEpoch stores e durably and puts it in force, and removes all epochs with the same
+// or a higher number first. A crash during the call may leave one of those or an older
+// epoch in force. Older epochs are pruned as by Flush.
 func (s *Store) ReplaceEpoch(e *Epoch, keep int) (err error) {
 	defer s.oweWhere(&err)
 	for _, n := range s.epochs.kept() {
@@ -168,18 +168,17 @@ func (s *Store) ReplaceEpoch(e *Epoch, keep int) (err error) {
 	return err
 }
 
-// prune removes the oldest epochs over keep.
+// prune removes the oldest epochs beyond keep, but never the last one.
 func (dir epochs) prune(keep int) {
 	numbers := dir.kept()
 	for len(numbers) > max(keep, 1) {
-		// What cannot be removed now is removed next time.
+		// On failure, the next call removes it.
 		_ = os.RemoveAll(dir.path(numbers[0]))
 		numbers = numbers[1:]
 	}
 }
 
-// Epochs lists what is told of the epochs that are kept, ascending, without those that
-// cannot be read.
+// Epochs describes the stored epochs, ascending. Unreadable ones are left out.
 func (dir epochs) Epochs() []EpochInfo {
 	var out []EpochInfo
 	for _, n := range dir.kept() {
@@ -191,8 +190,8 @@ func (dir epochs) Epochs() []EpochInfo {
 	return out
 }
 
-// LoadEpoch reads a stored epoch and checks it whole. The error says so where it is not
-// kept, and what is damaged where it is.
+// LoadEpoch reads a stored epoch and checks it completely. The error distinguishes a
+// missing epoch from a damaged one.
 func (dir epochs) LoadEpoch(n uint64) (*Epoch, error) {
 	e := &Epoch{}
 	var err error
@@ -207,9 +206,9 @@ func (dir epochs) LoadEpoch(n uint64) (*Epoch, error) {
 	return e, nil
 }
 
-// Current loads the epoch in force: the highest one that is whole. It is nil
-// when there is none; damaged says what was skipped. A later one was in force then, and
-// this one may use what has died since: it is not to be handed out unverified.
+// Current loads the epoch in force: the highest one that is intact, or nil. If damaged
+// epochs were skipped, damaged describes them. Then a later epoch was in force, and the one
+// returned may use cables that have died since: it must be verified before it is published.
 func (dir epochs) Current() (e *Epoch, damaged error) {
 	numbers := dir.kept()
 	slices.Reverse(numbers)

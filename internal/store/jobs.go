@@ -22,9 +22,9 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// JobInfo is what is told of a job, as job.json has it beside the phase table.
+// JobInfo describes a job. It is stored as job.json next to the phase table.
 type JobInfo struct {
-	ID           uint64            `json:"id"`    // the epoch of its first plan
+	ID           uint64            `json:"id"`    // epoch of its first plan
 	Epoch        uint64            `json:"epoch"` // of this plan
 	Name         string            `json:"name"`
 	Members      []planner.Member  `json:"members"` // in the order of the request
@@ -32,27 +32,27 @@ type JobInfo struct {
 	Created      time.Time         `json:"created"`
 	PublishedAt  time.Time         `json:"published_at"`
 	Expires      time.Time         `json:"expires"`
-	Leased       steady.Mark       `json:"leased,omitzero"` // when the lease was given: it lasts as long wherever the clock is set
+	Leased       steady.Mark       `json:"leased,omitzero"` // when the lease was granted; makes its duration independent of clock changes
 	Report       planner.Report    `json:"report"`
 	Warnings     []planner.Warning `json:"warnings"`
 
-	OwnLanes  bool              `json:"own_lanes,omitempty"`  // asked for
-	Lanes     []planner.JobLane `json:"lanes,omitempty"`      // that it has alone
-	Routed    bool              `json:"routed,omitempty"`     // its base LIDs take lanes of its own plan
-	BaseEpoch uint64            `json:"base_epoch,omitempty"` // of the last plan for base LIDs
+	OwnLanes  bool              `json:"own_lanes,omitempty"`  // as requested
+	Lanes     []planner.JobLane `json:"lanes,omitempty"`      // reserved for this job
+	Routed    bool              `json:"routed,omitempty"`     // its base LIDs follow lanes of its own plan
+	BaseEpoch uint64            `json:"base_epoch,omitempty"` // of its last plan for base LIDs
 }
 
-// Lease lets the job's lease end so long from now.
+// Lease sets the lease to end at now+lasts.
 func (j *JobInfo) Lease(now time.Time, lasts time.Duration) {
 	j.Expires, j.Leased = now.Add(lasts), steady.Now(now)
 }
 
-// Due is when the lease ends, by the clock as it is now.
+// Due returns when the lease ends by the current clock, which may have been set.
 func (j *JobInfo) Due(now time.Time) time.Time {
 	return j.Leased.Time(now, j.Expires)
 }
 
-// Planning is what planning must know of the job.
+// Planning returns the part of the job that the planner needs.
 func (j *JobInfo) Planning() planner.Job {
 	p := planner.Job{ID: j.ID, Lanes: j.Lanes, Routed: j.Routed}
 	for _, m := range j.Members {
@@ -64,28 +64,27 @@ func (j *JobInfo) Planning() planner.Job {
 // Job is a job with one of its plans.
 type Job struct {
 	JobInfo
-	Plan  *phasetable.View // of the same job and number
-	Stale bool             // a later plan of it is damaged: this one may use what has died since
-	Base  *phasetable.View // the plan for base LIDs published last, nil for none or where it is lost
+	Plan  *phasetable.View // of the same job and epoch
+	Stale bool             // a later plan is damaged: this one may use cables that have died since
+	Base  *phasetable.View // last published plan for base LIDs, nil if none or lost
 }
 
 const (
 	jobInfo  = "job.json"
-	lastFile = "last" // the highest number that a removed job had, or a plan for base LIDs
+	lastFile = "last" // highest number of a removed job or of a plan for base LIDs
 )
 
-// jobVersion names a directory of a job: one for each plan, of which the highest
-// epoch counts.
+// jobVersion names the directory of one plan of a job. The highest epoch is in force.
 type jobVersion struct{ id, epoch uint64 }
 
-// jobs is the directory of the jobs.
+// jobs is the path of the directory with the jobs.
 type jobs string
 
 func (dir jobs) path(v jobVersion) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%010d-%010d", v.id, v.epoch))
 }
 
-// versions lists the stored plans of jobs, by job and epoch.
+// versions returns the stored plans, ascending by job and epoch.
 func (dir jobs) versions() []jobVersion {
 	entries, _ := os.ReadDir(string(dir))
 	var out []jobVersion
@@ -103,8 +102,8 @@ func (dir jobs) versions() []jobVersion {
 	return out
 }
 
-// lastGiven is the highest number that a job has or had. The error says that it may have been
-// higher.
+// lastGiven returns the highest number known to have been given to a job. If err is not
+// nil, higher ones may have been given.
 func (dir jobs) lastGiven() (last uint64, err error) {
 	for _, v := range dir.versions() {
 		last = max(last, v.epoch)
@@ -123,15 +122,15 @@ func (dir jobs) lastGiven() (last uint64, err error) {
 	return max(last, n), nil
 }
 
-// flushes is how many jobs are brought to disk side by side: a disk does that together.
+// flushes is how many jobs are synced concurrently; the disk merges their writes.
 const flushes = 32
 
-// SaveJob makes a job's plan durable: see SaveJobs.
+// SaveJob stores one job; see SaveJobs.
 func (s *Store) SaveJob(j *Job) error { return s.SaveJobs([]*Job{j}) }
 
-// SaveJobs makes plans of jobs durable and drops the jobs' older ones but the last, whose
-// exchange may be under way. Of a job's plans the one with the highest number counts. A
-// crash before it returns leaves each job with the plan before, or this one.
+// SaveJobs stores plans of jobs durably and removes the jobs' older plans except the latest
+// of those, whose exchange may still run. A job's plan with the highest number is in force.
+// After a crash during the call, each job has its previous plan or this one.
 func (s *Store) SaveJobs(list []*Job) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err != nil {
@@ -160,7 +159,7 @@ func (s *Store) SaveJobs(list []*Job) (err error) {
 	return err
 }
 
-// writeJob brings the files of a job's plan to disk, out of sight.
+// writeJob writes and syncs a job's plan at a temporary path.
 func (s *Store) writeJob(j *Job) error {
 	temp := s.jobs.hidden(j.ID)
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
@@ -185,14 +184,14 @@ func (s *Store) writeJob(j *Job) error {
 	return nil
 }
 
-// hidden is where a job's plan is before it appears.
+// hidden is the path at which a job's plan is written before it is renamed.
 func (dir jobs) hidden(id uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, id))
 }
 
-// ReplaceJob makes a job's plan durable, whatever is stored of the job under its number
-// and higher ones, whole or not: that is removed first, so that a crash meanwhile may
-// leave part of it in force, or the plan before.
+// ReplaceJob stores a job's plan durably, and removes all plans of the job with the same or
+// a higher number first, damaged or not. A crash during the call may leave one of those or
+// the previous plan in force.
 func (s *Store) ReplaceJob(j *Job) (err error) {
 	defer s.oweWhere(&err)
 	if err := s.jobs.remove(j.ID, j.Epoch); err != nil {
@@ -201,8 +200,8 @@ func (s *Store) ReplaceJob(j *Job) (err error) {
 	return s.SaveJob(j)
 }
 
-// drop removes the plans of a job before an epoch but the last of them. What
-// cannot be removed now is removed next time.
+// drop removes the plans of a job before an epoch, except the latest of them. What cannot
+// be removed is tried again by the next call.
 func (dir jobs) drop(id, before uint64) {
 	old := slices.DeleteFunc(dir.versions(), func(v jobVersion) bool { return v.id != id || v.epoch >= before })
 	for _, v := range old[:max(0, len(old)-1)] {
@@ -210,8 +209,8 @@ func (dir jobs) drop(id, before uint64) {
 	}
 }
 
-// SaveLease makes the lease of a job durable, whose plan stays, and its plan for base
-// LIDs.
+// SaveLease stores a job's JobInfo and its plan for base LIDs durably. Its plan is not
+// written.
 func (s *Store) SaveLease(j *Job) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err != nil {
@@ -236,8 +235,8 @@ func (s *Store) SaveLease(j *Job) (err error) {
 	return syncPath(dir)
 }
 
-// RemoveJob forgets a job, and writes down first that its numbers were given. A crash
-// before it returns may leave the job, with its plan in force or the one before.
+// RemoveJob removes a job, after recording that its numbers were given. A crash during the
+// call may leave the job with its current or its previous plan.
 func (s *Store) RemoveJob(id uint64) (err error) {
 	defer s.oweWhere(&err)
 	if err = s.here(); err != nil {
@@ -261,7 +260,7 @@ func (s *Store) saveGiven(n uint64) error {
 	return s.saveLast()
 }
 
-// saveLast writes down that numbers up to s.last were given.
+// saveLast records durably that numbers up to s.last were given.
 func (s *Store) saveLast() error {
 	if err := renameio.WriteFile(filepath.Join(string(s.jobs), lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
 		return err
@@ -269,7 +268,7 @@ func (s *Store) saveLast() error {
 	return syncPath(string(s.jobs))
 }
 
-// remove removes the plans of a job from a number on, each of them at once.
+// remove removes the plans of a job with epoch from and higher, each atomically.
 func (dir jobs) remove(id, from uint64) error {
 	for _, v := range dir.versions() {
 		if v.id != id || v.epoch < from {
@@ -279,14 +278,14 @@ func (dir jobs) remove(id, from uint64) error {
 		if err := os.Rename(dir.path(v), gone); err != nil {
 			return err
 		}
-		// What cannot be removed now is removed at the next start.
+		// On failure, Open removes it.
 		_ = os.RemoveAll(gone)
 	}
 	return nil
 }
 
-// Jobs loads every job by its highest plan that is whole, ascending, and drops the plans
-// that SaveJob would have dropped; damaged says what was skipped.
+// Jobs loads every job with its highest plan that is intact, ascending by ID, and removes
+// superseded plans. If damaged plans were skipped, damaged describes them.
 func (dir jobs) Jobs() (jobs []*Job, damaged error) {
 	_, damaged = dir.lastGiven()
 	versions, stale := dir.versions(), map[uint64]bool{}
@@ -308,8 +307,8 @@ func (dir jobs) Jobs() (jobs []*Job, damaged error) {
 	return jobs, damaged
 }
 
-// LoadJob reads the plan that a job has under the number epoch, and checks it whole. Its
-// plan in force and the one before are kept.
+// LoadJob reads one plan of a job and checks it completely. A job's current and previous
+// plans are stored.
 func (dir jobs) LoadJob(id, epoch uint64) (j *Job, err error) {
 	j = &Job{}
 	if j.Plan, err = readPlan(dir.path(jobVersion{id, epoch}), jobInfo, &j.JobInfo); err != nil {
@@ -319,7 +318,7 @@ func (dir jobs) LoadJob(id, epoch uint64) (j *Job, err error) {
 		return nil, fmt.Errorf("job %d: the files are those of jobs %d and %d, epochs %d and %d", id, j.ID, j.Plan.Job(), j.Epoch, j.Plan.Epoch())
 	}
 	if data, err := os.ReadFile(filepath.Join(dir.path(jobVersion{id, epoch}), planner.BaseBinaryFile)); err == nil {
-		j.Base, _ = phasetable.Decode(data) // a damaged one is made anew, under the next number
+		j.Base, _ = phasetable.Decode(data) // a damaged one is planned again, under the next number
 	}
 	return j, nil
 }

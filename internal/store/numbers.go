@@ -14,43 +14,41 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// An epoch is published before the disk has it. Where the machine fails just then, it
-// may be lost, and its number must not come back under another plan: ranks would take
-// the two for one. So numbers are promised in advance, durably, and those that may
-// have been given are passed over when the machine has been started anew. The plan in
-// force then, which may be the one before, is to be published again under a number
-// above them all: ranks may have the lost one, and it may use what has died since.
+// An epoch is published before it is synced. If the machine then crashes, the epoch may be
+// lost, and its number must not be given to another plan: ranks would take the two for one.
+// So ranges of numbers are promised durably in advance, and all promised numbers are
+// skipped after a reboot. The plan then in force, perhaps the one before the lost one, must
+// be published again under a higher number: ranks may have the lost plan, and cables that
+// the older one uses may have died since.
 
-// All plans have their numbers from one row: epochs, plans of jobs, and plans for base LIDs.
-// A plan that does not change keeps its number if that is above Passed. Any other plan takes
-// the number After the plan that it is published with, or the Next one.
+// Epochs, plans of jobs and plans for base LIDs share one sequence of numbers. An unchanged
+// plan keeps its number if that is greater than Passed. Any other plan takes the number
+// After the plan that it is published with, or the Next one.
 
-// numbers are those given to plans, and those that may have been given.
+// numbers records which numbers were given to plans and which may have been.
 type numbers struct {
-	dir      string   // the state directory
-	beside   []string // files outside of it that tell which numbers were given
-	last     uint64   // highest number known to be given to a plan, usable or not
-	others   uint64   // highest number that may have been given before this process, or by another forsd
-	passed   uint64   // highest number that may have been given before the machine failed, 0 if it has not
+	dir      string   // state directory
+	beside   []string // note files outside dir that record numbers given
+	last     uint64   // highest number known to be given, whether its plan is usable or not
+	others   uint64   // highest number possibly given before this process started, or by another forsd
+	passed   uint64   // highest number possibly given before the machine crashed, 0 if it has not
 	promised uint64   // highest number that may be given before more are promised
-	broken   error    // why what is stored of numbers cannot be read
-	clock    uint64   // from which time in milliseconds on that is the next number; 0 where numbers count up
-	noted    note     // what the files beside say
+	broken   error    // why the stored numbers cannot be read
+	clock    uint64   // if not 0, the next number is the time in milliseconds, from this time on
+	noted    note     // content of the note files
 
-	synced sync.WaitGroup // bringing the files beside to disk
+	synced sync.WaitGroup // syncs of the note files
 }
 
-// HighestNumber is above all numbers that are given: they count up from 1, or from the
-// time in milliseconds. One that is not leaves no room to count on.
+// HighestNumber is greater than all numbers given, which count up from 1 or from the time
+// in milliseconds. Larger values in files are rejected, because nothing could follow them.
 const HighestNumber = 1 << 53
 
-// Last is the highest number that is known to be given to a plan, whether that is kept or
-// not.
+// Last returns the highest number known to be given to a plan, stored or not.
 func (s *numbers) Last() uint64 { return s.last }
 
-// Next is the number for the next plan. Where neither the state
-// directory nor a file beside it can keep what was given, it is the clock's, in
-// milliseconds, which no restart comes to again.
+// Next returns the number for the next plan. If neither the state directory nor a note file
+// can record numbers, it is the time in milliseconds, which no restart returns to.
 func (s *numbers) Next() uint64 {
 	n := max(s.last, s.passed) + 1
 	if s.clock != 0 {
@@ -61,8 +59,9 @@ func (s *numbers) Next() uint64 {
 
 func milliseconds() uint64 { return uint64(time.Now().UnixMilli()) }
 
-// After is the number for a plan that is published with plan n and replaces plan last of its
-// own kind, 0 for the first: n, or the next number if a plan of its kind may have had n.
+// After returns the number for a plan that is published together with plan n and replaces
+// plan last of its own kind (0 if it is the first): n, or the next number if a plan of its
+// kind may already have n.
 func (s *numbers) After(n, last uint64) uint64 {
 	if n > max(last, s.others) {
 		return n
@@ -70,9 +69,9 @@ func (s *numbers) After(n, last uint64) uint64 {
 	return max(s.Next(), last+1)
 }
 
-// Raise counts all numbers up to n as given by another forsd. If n is above Passed, its
-// plans are later than those lost here. A crash forgets n, until a higher number or the
-// removal of a job is stored.
+// Raise marks all numbers up to n as given by another forsd. If n is greater than Passed,
+// that forsd's plans are later than those lost here. A crash forgets n until a higher
+// number or the removal of a job is stored.
 func (s *numbers) Raise(n uint64) {
 	s.last, s.others = max(s.last, n), max(s.others, n)
 	if n > s.passed {
@@ -80,35 +79,35 @@ func (s *numbers) Raise(n uint64) {
 	}
 }
 
-// PassOver counts all numbers up to n as given to unknown plans.
+// PassOver marks all numbers up to n as given to unknown plans.
 func (s *numbers) PassOver(n uint64) {
 	s.Raise(n)
 	s.passed = max(s.passed, n)
 }
 
-// Passed is the highest number that an unknown plan may have, such as a plan lost with the
-// machine; 0 if all are known. Readers may have that plan: a known plan up to this number
-// may not be the last of its kind.
+// Passed returns the highest number that an unknown plan may have, such as a plan lost with
+// the machine, or 0. Ranks may have that plan, so a known plan up to this number may not be
+// the latest of its kind.
 func (s *numbers) Passed() uint64 { return s.passed }
 
-// Broken says why the promise that is stored cannot be read, nil where it can: numbers
-// go on from those that are stored then.
+// Broken returns why the stored promise cannot be read, or nil. In that case numbers
+// continue after those of the stored plans.
 func (s *numbers) Broken() error { return s.broken }
 
-// promiseFile holds the promise, and promiseAhead is how many numbers it is for.
+// promiseFile holds the promise; promiseAhead is how many numbers it covers.
 const (
 	promiseFile  = "promised.json"
 	promiseAhead = 64
 )
 
-// promise is what the file says.
+// promise is the content of promiseFile.
 type promise struct {
-	Epoch uint64 `json:"epoch"` // no higher number is given
-	Boot  string `json:"boot"`  // of the machine when it was said; an orderly restart of forsd loses nothing
+	Epoch uint64 `json:"epoch"` // no higher number was given
+	Boot  string `json:"boot"`  // boot ID; a restart of forsd alone loses nothing
 }
 
-// promise sees to it that the number n may be given. It waits for the disk where the
-// numbers promised are used up.
+// promise ensures that the number n may be given. It waits for the disk if the promised
+// numbers are used up.
 func (s *numbers) promise(n uint64) error {
 	if n <= s.promised {
 		return nil
@@ -129,9 +128,8 @@ func (s *numbers) promise(n uint64) error {
 	return nil
 }
 
-// takePromise goes on from the promise that is stored, if there is one. With one that
-// cannot be read, which the error says, the numbers that are stored are all there is to
-// go by.
+// takePromise reads the stored promise, if any. If it cannot be read, the error says so,
+// and numbers continue after those of the stored plans.
 func (s *numbers) takePromise() error {
 	path := filepath.Join(s.dir, promiseFile)
 	text, err := os.ReadFile(path)
@@ -156,8 +154,7 @@ func (s *numbers) takePromise() error {
 	return nil
 }
 
-// bootID names the time since the machine was started, "" where that is not known:
-// then it is never the same.
+// bootID returns the kernel's boot ID, or "" if it is unknown, which matches no other.
 func bootID() string {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -166,14 +163,14 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// note is what a file beside the state directory says.
+// note is the content of a note file.
 type note struct {
-	Promised uint64 `json:"promised"` // as promise; of use where the state directory has been lost
-	Given    uint64 `json:"given"`    // numbers up to it may have been given from memory; 0 for none
+	Promised uint64 `json:"promised"` // as in promise; used if the state directory is lost
+	Given    uint64 `json:"given"`    // numbers up to it may have been given from memory; 0 if none
 }
 
-// write keeps a note in every file beside that takes it, and tells whether one did. It
-// outlasts this process at once, and the machine soon: see synced.
+// write stores a note in every note file and reports whether at least one was written. The
+// note survives a crash of the process at once, and of the machine after synced.
 func (s *numbers) write(n note) (kept bool) {
 	text, _ := json.Marshal(n)
 	s.synced.Wait()
@@ -192,9 +189,8 @@ func (s *numbers) write(n note) (kept bool) {
 	return kept
 }
 
-// takeNotes has numbers passed over that were given from memory before this process, and
-// all that were promised where the state directory does not know of that: it is an older
-// one, or has been lost.
+// takeNotes skips the numbers that an earlier process gave from memory, and all promised
+// numbers that the state directory does not know of, because it was lost or is an old copy.
 func (s *numbers) takeNotes() {
 	promised := max(s.promised, s.passed)
 	for _, path := range s.beside {
@@ -204,7 +200,7 @@ func (s *numbers) takeNotes() {
 			err = json.Unmarshal(text, &n)
 		}
 		if err != nil || max(n.Given, n.Promised) > HighestNumber {
-			continue // it is missing, or says nothing: the state directory does
+			continue // missing or damaged: the state directory is used alone
 		}
 		s.passed, s.noted.Given = max(s.passed, n.Given), max(s.noted.Given, n.Given)
 		if promised < n.Promised && s.passed < n.Promised {
@@ -214,16 +210,16 @@ func (s *numbers) takeNotes() {
 	}
 }
 
-// ErrNumber says that a number cannot be made safe: Next is another one from now on.
+// ErrNumber means that a number could not be recorded as given; Next returns another one.
 var ErrNumber = errors.New("nowhere can be kept that the number was given")
 
-// givenAhead is for how many numbers of the clock Give writes a note, an hour of them: plans
-// wait for that.
+// givenAhead is how many numbers of the clock Give records at once, one hour of them,
+// because plans wait for the write.
 const givenAhead = 3_600_000
 
-// Give has a number count as given whose bearer could not be stored, and is in force from
-// memory. It came from Next or After, and is safe from then on: no restart of forsd, nor of the
-// machine, gives it to another plan.
+// Give records that the number n, from Next or After, was given to a plan that could not be
+// stored and is in force from memory. If it returns nil, no restart of forsd or of the
+// machine gives n to another plan.
 func (s *numbers) Give(n uint64) error {
 	least, most := s.promised, s.promised
 	if n+promiseAhead/2 > s.promised { // the clock's are next
@@ -233,11 +229,10 @@ func (s *numbers) Give(n uint64) error {
 	said := least <= s.noted.Given || s.write(note{s.promised, most})
 	switch {
 	case s.clock != 0 && n >= s.clock:
-		// The clock sees to it that no other plan has it. The file is for those after
-		// it to be higher.
+		// The clock does not return to n. The file makes later counted numbers higher.
 		s.synced.Wait()
 	case said && n <= s.promised:
-		// The promise is for a machine that fails, and the file for a process that does.
+		// The promise covers a crash of the machine, the note one of the process.
 	default:
 		s.clock = milliseconds()
 		return ErrNumber

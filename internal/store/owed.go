@@ -12,11 +12,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file is for a disk that does not take what it is given: it is full, read-only or
-// failing, or the state directory has vanished, or another one is in its place.
+// This file handles a state directory that cannot be written: the disk is full, read-only
+// or failing, or the directory has vanished or was replaced.
 
-// Owed says why not all is stored that was given to the store; nil where it is. It may be
-// called at any time.
+// Owed returns why some state is not stored, or nil if all is. It is safe for concurrent
+// use.
 func (s *Store) Owed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,14 +29,14 @@ func (s *Store) owe(err error) {
 	s.owed = err
 }
 
-// oweWhere owes what a method could not store.
+// oweWhere records a method's error, if any, as owed.
 func (s *Store) oweWhere(err *error) {
 	if *err != nil {
 		s.owe(*err)
 	}
 }
 
-// here fails where the state directory is not the one that was taken.
+// here returns an error unless the state directory is still the one locked.
 func (s *Store) here() error {
 	if s.lock == nil {
 		return fmt.Errorf("state directory %s cannot be opened", s.dir)
@@ -55,8 +55,8 @@ func (s *Store) here() error {
 	return nil
 }
 
-// Look notices a state directory that has vanished, was replaced or emptied while nothing
-// was stored: it is to have what is in force.
+// Look checks that the files of the state now exist, and records an error as owed if the
+// state directory has vanished, was replaced or was emptied.
 func (s *Store) Look(now State) {
 	if s.Owed() != nil {
 		return
@@ -85,18 +85,17 @@ func (s *Store) Look(now State) {
 	}
 }
 
-// State is all that is in force.
+// State is the state in force.
 type State struct {
-	Baseline *topology.Baseline // nil for none, or one that is not to be stored
-	Epoch    *Epoch             // nil for none
-	Base     *phasetable.View   // the plan for base LIDs published last, nil for none
-	Jobs     []*Job
-	// Decisions are what was decided about parts of the fabric.
+	Baseline  *topology.Baseline // nil if there is none or it must not be stored
+	Epoch     *Epoch             // nil if there is none
+	Base      *phasetable.View   // last published plan for base LIDs, nil if there is none
+	Jobs      []*Job
 	Decisions Decisions
 }
 
-// Restore stores all that is in force, after which nothing is owed. Whatever else is in the
-// state directory, which may be another one by now, is not in force any more.
+// Restore stores the complete state; if it succeeds, nothing is owed. Anything else in the
+// state directory, which may be a different one by now, is superseded.
 func (s *Store) Restore(now State, keep int) error {
 	err := s.restore(now, keep)
 	s.owe(err)
@@ -118,7 +117,7 @@ func (s *Store) restore(now State, keep int) error {
 	if err := s.create(); err != nil {
 		return err
 	}
-	s.last, s.promised = max(s.last, s.highest()), 0 // the promise may be gone
+	s.last, s.promised = max(s.last, s.highest()), 0 // the promise may be lost
 	if err := s.promise(s.Next()); err != nil {
 		return err
 	}
@@ -141,7 +140,7 @@ func (s *Store) restore(now State, keep int) error {
 	if err := s.restoreJobs(now.Jobs); err != nil {
 		return err
 	}
-	if s.last > s.highest() { // whatever had it has ended, or was never stored
+	if s.last > s.highest() { // the plan with this number has ended or was never stored
 		if err := s.saveLast(); err != nil {
 			return err
 		}
@@ -151,7 +150,7 @@ func (s *Store) restore(now State, keep int) error {
 	return nil
 }
 
-// restoreEpoch stores the epoch in force, if it is not.
+// restoreEpoch stores the epoch in force unless it is stored already.
 func (s *Store) restoreEpoch(e *Epoch, keep int) error {
 	if e == nil {
 		return nil
@@ -163,11 +162,11 @@ func (s *Store) restoreEpoch(e *Epoch, keep int) error {
 	return s.ReplaceEpoch(e, keep)
 }
 
-// restoreJobs stores the jobs that are not stored, and removes those that have ended.
+// restoreJobs stores the jobs that are not stored and removes those that have ended.
 func (s *Store) restoreJobs(jobs []*Job) error {
 	for _, j := range jobs {
 		if j.Stale {
-			continue // its next plan takes the place of the damaged one
+			continue // its next plan replaces the damaged one
 		}
 		save := s.ReplaceJob
 		later := slices.ContainsFunc(s.jobs.versions(), func(v jobVersion) bool { return v.id == j.ID && v.epoch > j.Epoch })

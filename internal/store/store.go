@@ -1,17 +1,17 @@
-// Package store keeps what forsd must not lose: the epochs that it has published, the
-// jobs, the baseline, and which numbers were given.
+// Package store keeps the persistent state of forsd: published epochs, jobs, the baseline,
+// operators' decisions, and the numbers given to plans.
 //
-// An epoch, and each plan of a job, is a directory of two files, the phase table and
-// what is told of it, which is written under a temporary name and appears by a rename.
-// The highest number that is whole is in force: there is no pointer that could be torn,
-// and a process that is killed at any instruction leaves either the old plan or the new
-// one. An epoch counts before the disk has it, for ranks need not wait for that; a
-// promise of numbers sees to it that one which is lost with the machine leaves its
-// number to no other. All else is on disk when the method that stores it returns.
+// Each epoch and each plan of a job is a directory with two files, the phase table and its
+// description. It is written under a temporary name and renamed. The highest number that is
+// intact is in force, without a pointer that could be torn, and a process killed at any
+// instruction leaves the old plan or the new one. An epoch is in force before it is synced,
+// because ranks do not wait for the disk; numbers are promised durably in advance, so that
+// the number of an epoch lost with the machine is not used again. Everything else is on
+// disk when the method that stores it returns.
 //
-// Nobody waits for a disk that does not take it: what could not be stored is in force from
-// memory, under a number that Give makes safe, and Restore stores it all when the disk is
-// back. Owed says what is wrong meanwhile.
+// A failing disk delays no plan: what could not be stored is in force from memory, under a
+// number recorded by Give, and Restore stores it when the disk works again. Until then Owed
+// returns the error.
 package store
 
 import (
@@ -28,29 +28,28 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// Store is a state directory in use. One goroutine at a time calls its methods; only
-// Epochs, LoadEpoch and LoadJob, which do nothing but read files, may be called beside
-// them, and fail for a plan that is removed meanwhile.
+// Store is an open state directory. Its methods must not be called concurrently, except
+// Owed and the methods that only read files: Epochs, LoadEpoch and LoadJob. The latter fail
+// for a plan that is being removed.
 type Store struct {
 	numbers
 	epochs
 	jobs
-	lock   *os.File // of the directory; nil where it cannot be opened
-	staged *Epoch   // whose table is written, out of sight; nil for none
+	lock   *os.File // of the directory; nil if it cannot be opened
+	staged *Epoch   // its table is written at a temporary path; nil if none
 
-	mu   sync.Mutex // guards what follows
-	owed error      // why not all is stored; nil where it is
+	mu   sync.Mutex // guards the field below
+	owed error      // why some state is not stored; nil if all is
 }
 
-// tempPrefix begins the names of what is not in force yet, or no longer.
+// tempPrefix marks directories that are not in force: incomplete or being removed.
 const tempPrefix = ".new-"
 
-// Open creates the state directory where there is none, takes it for this process alone
-// until Close, removes what a crash left half done, and finds the highest number that
-// was given. It fails where another process has the directory. One that cannot be used
-// leaves a store that keeps nothing; Owed says why. The files beside it, on other disks at
-// best, tell which numbers were given where the directory cannot. Damaged plans are the
-// business of those who load them.
+// Open opens the state directory, creating it if necessary, and locks it until Close. It
+// removes incomplete files of a crash and finds the highest number given. It fails only if
+// another process holds the lock. If the directory cannot be used, the store keeps nothing
+// and Owed says why. The note files, preferably on other disks, record the numbers given in
+// case the directory is lost. Damaged plans are reported by the methods that load them.
 func Open(dir string, beside ...string) (*Store, error) {
 	s := &Store{
 		numbers: numbers{dir: dir, beside: beside},
@@ -69,7 +68,7 @@ func Open(dir string, beside ...string) (*Store, error) {
 	return s, nil
 }
 
-// enter creates the state directory where there is none, and takes it.
+// enter creates the state directory if necessary and locks it.
 func (s *Store) enter() error {
 	err := s.create()
 	if err != nil {
@@ -86,24 +85,24 @@ func (s *Store) create() error {
 	return errors.Join(os.MkdirAll(string(s.epochs), 0o755), os.MkdirAll(string(s.jobs), 0o755))
 }
 
-// highest is the highest number that is stored.
+// highest returns the highest number stored.
 func (s *Store) highest() uint64 {
-	n, _ := s.jobs.lastGiven() // Jobs says what is wrong with it
+	n, _ := s.jobs.lastGiven() // Jobs reports the error
 	for _, epoch := range s.epochs.kept() {
 		n = max(n, epoch)
 	}
 	return n
 }
 
-// errTaken says that another process has the state directory.
+// errTaken means that another process has the lock.
 var errTaken = errors.New("another process works with it: is forsd running already?")
 
-// lockPatience is how long the lock of a process that was killed may stay: a
-// child that it was just starting holds it until it becomes another program.
+// lockPatience is how long the lock of a killed process may remain: a child that it was
+// starting holds it until exec.
 const lockPatience = 3 * time.Second
 
-// lockDir takes a directory for this process alone. The kernel frees it when
-// the file is closed or the process ends in any way.
+// lockDir locks a directory for this process. The kernel releases the lock when the file is
+// closed or the process ends.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -115,9 +114,9 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Take takes a file for this process alone, until it is closed, and makes it where there is
-// none. Where that cannot be, it is nil, and no error: an error says that another process
-// has it.
+// Take locks the file at path, creating it if necessary, until it is closed. It returns an
+// error only if another process holds the lock. If the file cannot be opened or locked for
+// any other reason, both results are nil.
 func Take(path, what string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o644)
 	if err != nil {
@@ -131,7 +130,7 @@ func Take(path, what string) (*os.File, error) {
 	return f, nil
 }
 
-// take locks a file, or closes it.
+// take locks f, or closes it on failure.
 func take(f *os.File, what string) error {
 	try := func() error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 	err := try()
@@ -147,7 +146,7 @@ func take(f *os.File, what string) error {
 	return errors.Join(fmt.Errorf("lock %s: %w", what, err), f.Close())
 }
 
-// Close lets another process have the directory.
+// Close releases the lock on the directory.
 func (s *Store) Close() error {
 	if s.lock == nil {
 		return nil
@@ -155,8 +154,8 @@ func (s *Store) Close() error {
 	return s.lock.Close()
 }
 
-// clean removes what a crash left half done. What cannot be removed now is removed at the
-// next start.
+// clean removes the incomplete files of a crash. What cannot be removed is tried again at
+// the next start.
 func (s *Store) clean() {
 	for _, dir := range []string{string(s.epochs), string(s.jobs)} {
 		entries, _ := os.ReadDir(dir)
@@ -168,7 +167,7 @@ func (s *Store) clean() {
 	}
 }
 
-// writePlan makes a directory with a plan, of which more is told in another file.
+// writePlan creates a directory with a plan. The caller adds its description.
 func writePlan(dir string, plan *phasetable.View) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -179,7 +178,7 @@ func writePlan(dir string, plan *phasetable.View) error {
 	return os.WriteFile(filepath.Join(dir, planFile), plan.Bytes(), 0o644)
 }
 
-// syncPlan brings a directory with a plan to disk.
+// syncPlan syncs a directory with a plan and its files.
 func syncPlan(dir, info string) error {
 	for _, path := range []string{filepath.Join(dir, planFile), filepath.Join(dir, info), dir} {
 		if err := syncPath(path); err != nil {
@@ -189,7 +188,7 @@ func syncPlan(dir, info string) error {
 	return nil
 }
 
-// readPlan reads what is told of a plan, and the plan.
+// readPlan reads a plan and its description, which it decodes into info.
 func readPlan(dir, name string, info any) (*phasetable.View, error) {
 	if err := sealed.ReadFile(filepath.Join(dir, name), info); err != nil {
 		return nil, err
@@ -201,7 +200,7 @@ func readPlan(dir, name string, info any) (*phasetable.View, error) {
 	return phasetable.Decode(data)
 }
 
-// syncPath brings a file or a directory to disk.
+// syncPath syncs a file or a directory to disk.
 var syncPath = func(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

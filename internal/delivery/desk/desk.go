@@ -1,5 +1,6 @@
-// Package desk carries out what package delivery decides: it writes the table file in parallel to
-// other work, lets OpenSM's plugin wait for its tables, and keeps the time.
+// Package desk carries out the actions of package delivery: it writes the table file
+// concurrently with other work, holds the plugin's requests until their tables exist, and
+// keeps time.
 package desk
 
 import (
@@ -19,43 +20,44 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Desk is a delivery at work. Its methods may be called at any time; those that order,
-// load or read are used by one action at a time.
+// Desk runs a delivery.Core. Its methods are safe for concurrent use, but those that order,
+// load or read tables must be called by one action at a time.
 type Desk struct {
 	path     string // of the table file
-	root     string // of the file for OpenSM's own engine
+	root     string // of the file with the roots for OpenSM's own routing engine
 	comments bool
 	log      *zap.Logger
-	replace  func(path string, write func(io.Writer) error) (bool, error) // of the file; another one in tests
+	replace  func(path string, write func(io.Writer) error) (bool, error) // replaces a file; tests inject their own
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	core   *delivery.Core
 	fabric *topology.Fabric      // of the tables ordered last
-	print  func(io.Writer) error // these tables, as the file has them
+	print  func(io.Writer) error // writes these tables as text
 	readAt time.Time
-	number uint64 // of the last question of the plugin
+	number uint64 // of the plugin's last question
 	waits  []wait
 	timer  *time.Timer
 }
 
 // wait is a call that waits for an action.
 type wait struct {
-	takes func(delivery.Action) bool // hands it over where it is the one
+	takes func(delivery.Action) bool // receives the action and reports true if it is the awaited one
 }
 
-// Open is a desk for a table file, and for one that tells OpenSM's own engine where to begin.
+// Open returns a desk for a table file and for the roots file of OpenSM's own routing
+// engine.
 func Open(path, root string, comments bool, log *zap.Logger) *Desk {
 	d := &Desk{path: path, root: root, comments: comments, log: log, replace: opensm.WriteTables}
 	d.core = delivery.New(found(path), func(a, b *lft.Tables) bool { return a != b && lft.Changes(a, b).Entries > 0 })
 	return d
 }
 
-// Closed is a desk at which nothing is ever ordered, without a table file.
+// Closed returns a desk without a table file, for a daemon that orders no tables.
 func Closed(log *zap.Logger) *Desk {
 	return &Desk{log: log, core: delivery.New(nil, func(a, b *lft.Tables) bool { return a != b })}
 }
 
-// found is what a table file holds, nil where that is nothing of use.
+// found returns the tables in a table file, nil if they cannot be used.
 func found(path string) *lft.Tables {
 	text, err := opensm.ReadTables(path)
 	if err != nil {
@@ -68,7 +70,7 @@ func found(path string) *lft.Tables {
 	return t
 }
 
-// step gives the core an event and carries out what it answers. The caller holds mu.
+// step passes an event to the core and carries out the actions. The caller holds mu.
 func (d *Desk) step(e delivery.Event) []delivery.Action {
 	out := d.core.Step(time.Now(), e)
 	for _, a := range out {
@@ -96,8 +98,8 @@ func (d *Desk) tell(e delivery.Event) []delivery.Action {
 	return d.step(e)
 }
 
-// answered gives the core an event, and returns the action that answers it as soon as it
-// is there. The caller holds mu, which is free until then.
+// answered passes an event to the core and returns the action that answers it, which it
+// waits for. The caller holds mu, which is released while waiting.
 func answered[A delivery.Action](d *Desk, e delivery.Event) A {
 	done := make(chan A, 1)
 	d.waits = append(d.waits, wait{func(a delivery.Action) bool {
@@ -129,11 +131,11 @@ func (d *Desk) write(f *topology.Fabric, text func(io.Writer) error) {
 	d.tell(e)
 }
 
-// mostEntries is how many entries a table file may have, which is some 300 MB of text: the
-// tables of 3456 hosts with four LIDs each are within, those of 11,664 are not.
+// mostEntries limits the entries of a table file, to some 300 MB of text: the tables of
+// 3456 hosts with four LIDs each are within the limit, those of 11,664 hosts are not.
 const mostEntries = 20_000_000
 
-// entries is how many entries tables have, empty ones too.
+// entries returns the number of entries of tables, including empty ones.
 func entries(t *lft.Tables) (n int) {
 	for i := range t.Switches {
 		n += len(t.Switches[i].Out)
@@ -141,9 +143,10 @@ func entries(t *lft.Tables) (n int) {
 	return n
 }
 
-// Deliver has the tables of a fabric go into the switches, and reports whether OpenSM has to
-// load them for that. They must not be changed any more. The plugin gets them at once, and
-// the file is written in parallel. The error says that OpenSM cannot get them.
+// Deliver orders the tables of a fabric to be delivered to the switches, and reports
+// whether OpenSM has to load them for that. The tables must not be modified afterwards. The
+// plugin gets them at once, and the file is written concurrently. An error means that
+// OpenSM cannot get them.
 func (d *Desk) Deliver(id string, f *topology.Fabric, t *lft.Tables) (changed bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -160,8 +163,8 @@ func (d *Desk) Deliver(id string, f *topology.Fabric, t *lft.Tables) (changed bo
 	return a.Changed, asError(a.Err)
 }
 
-// Withdraw puts the table file aside where it leads to dead ports of a fabric, and tells
-// whether it did: OpenSM makes tables of its own at its next sweep.
+// Withdraw moves the table file aside if it routes to dead ports of a fabric, and reports
+// whether it did. OpenSM then computes tables itself at its next sweep.
 func (d *Desk) Withdraw(f *topology.Fabric) bool {
 	t := found(d.path)
 	if t == nil || t.Dead(f) == 0 {
@@ -179,18 +182,18 @@ func asError(text string) error {
 	return errors.New(text)
 }
 
-// Decline says that no tables will be made for a fabric, unless some are delivered later.
+// Decline announces that no tables will be made for a fabric. A later Deliver overrides it.
 func (d *Desk) Decline(id, why string) { d.tell(delivery.Decline{Fabric: id, Why: why}) }
 
-// Load finds what has OpenSM load the tables delivered last. Where that may load the table
-// file, Load waits until it is written, or cannot be.
+// Load returns which sweep makes OpenSM load the tables delivered last. If that sweep may
+// load the table file, Load waits until the file is written or writing fails.
 func (d *Desk) Load() delivery.How {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return answered[delivery.Sweep](d, delivery.Load{}).By
 }
 
-// Written waits until the table file is written. The error says why it does not hold the
+// Written waits until the table file is written. The error is why it does not hold the
 // tables delivered last.
 func (d *Desk) Written() error {
 	d.mu.Lock()
@@ -198,10 +201,11 @@ func (d *Desk) Written() error {
 	return asError(answered[delivery.Settled](d, delivery.Settle{}).Err)
 }
 
-// Reading says that the tables of the switches are going to be read.
+// Reading announces that reading the switches' tables begins.
 func (d *Desk) Reading() { d.tell(delivery.Reading{}) }
 
-// Read says what the switches held, and whether these are the tables delivered last.
+// Read reports the tables that the switches held, and whether they are the tables delivered
+// last.
 func (d *Desk) Read(t *lft.Tables, match bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,60 +213,60 @@ func (d *Desk) Read(t *lft.Tables, match bool) {
 	d.step(delivery.Read{Tables: t, Match: match})
 }
 
-// Changing says that the fabric has changed, and tables for it are to come.
+// Changing announces that the fabric has changed and that tables for it will follow.
 func (d *Desk) Changing() { d.tell(delivery.Changing{}) }
 
-// Forget forgets what the switches hold, where that is another manager's business.
+// Forget discards what is known of the switches, because another manager routes them now.
 func (d *Desk) Forget() { d.tell(delivery.Forget{}) }
 
-// Possible lists the tables that the switches may hold: those read back, nil before the
-// first, and all that OpenSM may have loaded since or can load.
+// Possible returns the tables that the switches may hold: those read back, nil before the
+// first read-back, and all that OpenSM may have loaded since or can load.
 func (d *Desk) Possible() []*lft.Tables {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.core.Possible()
 }
 
-// InSwitches is the tables as read back last, nil before that.
+// InSwitches returns the tables read back last, nil before the first read-back.
 func (d *Desk) InSwitches() *lft.Tables {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.core.InSwitches()
 }
 
-// Match reports whether the tables read back last are those planned for the fabric as it is,
-// and when that was.
+// Match reports whether the tables read back last are those planned for the present fabric,
+// and when they were read.
 func (d *Desk) Match() (match bool, readAt time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.core.Match(), d.readAt
 }
 
-// PluginCame and PluginLeft say whether OpenSM's plugin is connected.
+// PluginCame reports that OpenSM's plugin has connected.
 func (d *Desk) PluginCame() { d.tell(delivery.Connected{}) }
 
-// PluginLeft is the other one.
+// PluginLeft reports that OpenSM's plugin has disconnected.
 func (d *Desk) PluginLeft() { d.tell(delivery.Disconnected{}) }
 
-// SweepStarted says that OpenSM has begun a sweep.
+// SweepStarted reports that OpenSM has begun a sweep.
 func (d *Desk) SweepStarted() { d.tell(delivery.SweepStarted{}) }
 
-// Routed says that the switches have confirmed the sweep's tables.
+// Routed reports that the switches have acknowledged the sweep's tables.
 func (d *Desk) Routed() { d.tell(delivery.Routed{}) }
 
-// Missed says that the sweep could not use what it was given.
+// Missed reports that the sweep could not use the tables it was given.
 func (d *Desk) Missed() { d.tell(delivery.Missed{}) }
 
-// SweepEnded says that the sweep is over, and reports whether it counts as the one that was
-// to load the tables.
+// SweepEnded handles the end of a sweep, and reports whether it counts as the one that
+// loads the tables ordered.
 func (d *Desk) SweepEnded() bool {
 	return slices.Contains(d.tell(delivery.SweepEnded{}), delivery.Action(delivery.Loaded{}))
 }
 
-// forever is the deadline of a question without one.
+// forever is the deadline of a question without a deadline.
 const forever = time.Hour
 
-// Serve waits for the tables of a fabric, for the sweep under way.
+// Serve waits for the tables of a fabric, on behalf of the current sweep.
 func (d *Desk) Serve(ctx context.Context, id string) (*lft.Tables, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the tables come too late: %w", context.Cause(ctx))
@@ -296,7 +300,7 @@ func (d *Desk) Serve(ctx context.Context, id string) (*lft.Tables, error) {
 		return a.Tables, nil
 	case a.Late:
 		cause := context.Cause(ctx)
-		if cause == nil { // the timer here was first
+		if cause == nil { // the local timer fired first
 			cause = context.DeadlineExceeded
 		}
 		return nil, fmt.Errorf("the tables are not ready yet: %w", cause)

@@ -10,16 +10,17 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 )
 
-// Peer is the forsd beside the other manager. It is asked, one question at a time, and
-// its own questions are answered.
+// Peer is the forsd next to the other subnet manager. It is asked one question at a time,
+// and its own questions are answered.
 type Peer struct {
-	Address string // "" where there is none
+	Address string // "" if none
 	Client  *api.Client
-	Asks    chan standby.Ask // the question to put next
-	Desk    Desk             // answers it
+	Asks    chan standby.Ask // the next question
+	Desk    Desk             // answers the peer's questions
 }
 
-// Dial is the peer at an address, none for "", which knows this forsd by credentials.
+// Dial returns the peer at an address, to which this forsd authenticates with the
+// credentials. If address is "", there is none, and Exists returns false.
 func Dial(address string, as api.Credentials) (*Peer, error) {
 	p := &Peer{Address: address, Asks: make(chan standby.Ask, 1)}
 	if address == "" {
@@ -32,10 +33,10 @@ func Dial(address string, as api.Credentials) (*Peer, error) {
 	return p, nil
 }
 
-// Exists tells whether there is one.
+// Exists reports whether there is a peer.
 func (p *Peer) Exists() bool { return p.Client != nil }
 
-// Answer answers its questions.
+// Answer answers a question of the peer.
 func (p *Peer) Answer(r *http.Request) (any, error) {
 	if !p.Exists() {
 		return nil, api.Refused("there is no other forsd: peer.address is not set")
@@ -43,7 +44,7 @@ func (p *Peer) Answer(r *http.Request) (any, error) {
 	return p.Desk.Answer(r)
 }
 
-// Put has a question asked, in place of one that has not been asked yet.
+// Put sets the next question, in place of one that was not asked yet.
 func (p *Peer) Put(a standby.Ask) {
 	select {
 	case <-p.Asks:
@@ -52,8 +53,8 @@ func (p *Peer) Put(a standby.Ask) {
 	p.Asks <- a
 }
 
-// Run puts the questions to the peer until ctx ends: the next one ends the one before.
-// What comes of one goes to answered, with a context that ends with the question.
+// Run asks the questions until ctx ends; each cancels the previous one. The result is
+// passed to answered, with a context that ends with the question.
 func (p *Peer) Run(ctx context.Context, answered func(ctx context.Context, serial uint64, r *Replica, err error)) error {
 	defer p.Client.Close()
 	var group sync.WaitGroup

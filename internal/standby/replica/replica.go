@@ -1,6 +1,6 @@
-// Package replica is what one forsd hands another: whether it leads, and the state that
-// the other one takes over. It has the form, the question over HTTP, and the
-// answer, which waits until there is something new.
+// Package replica transfers state between two forsd: whether one leads, and the state that
+// the other one copies. It defines the format, asks over HTTP, and answers when there is
+// something new.
 package replica
 
 import (
@@ -20,24 +20,23 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Replica is what a leading daemon would find in its state directory after a restart,
-// and the fabric.
+// Replica is the state that a leading daemon would find in its state directory after a
+// restart, and the fabric.
 type Replica struct {
-	Tag   string `json:"tag"`             // another one whenever something else here is
-	Leads bool   `json:"leads"`           // the manager next door is the master
-	Claim uint64 `json:"claim,omitempty"` // of the takeover under way, 0 for none
-	Last  uint64 `json:"last"`            // the highest number known to be given to a plan
+	Tag   string `json:"tag"`             // differs whenever anything else here differs
+	Leads bool   `json:"leads"`           // it leads: its manager is the master
+	Claim uint64 `json:"claim,omitempty"` // of the current takeover, 0 if there is none
+	Last  uint64 `json:"last"`            // highest number known to be given to a plan
 	Clock int64  `json:"clock,omitempty"` // of the host, in milliseconds since 1970
 
-	// What follows is left out where the asking forsd has it.
-	Whole    bool                   `json:"whole"`
-	Baseline *topology.Baseline     `json:"baseline,omitempty"`
-	Fabric   *topology.Fabric       `json:"fabric,omitempty"` // as seen last
-	Epoch    *Kept[store.EpochInfo] `json:"epoch,omitempty"`
-	BaseLIDs *Kept[planner.Report]  `json:"base_lids,omitempty"` // the fabric's plan for base LIDs in force
-	Jobs     []Kept[store.JobInfo]  `json:"jobs,omitempty"`
-	// Decisions are what was decided about parts of the fabric.
-	Decisions store.Decisions `json:"decisions,omitempty"`
+	// The fields below are omitted if the asking forsd has them.
+	Whole     bool                   `json:"whole"`
+	Baseline  *topology.Baseline     `json:"baseline,omitempty"`
+	Fabric    *topology.Fabric       `json:"fabric,omitempty"` // as last seen
+	Epoch     *Kept[store.EpochInfo] `json:"epoch,omitempty"`
+	BaseLIDs  *Kept[planner.Report]  `json:"base_lids,omitempty"` // the fabric's plan for base LIDs in force
+	Jobs      []Kept[store.JobInfo]  `json:"jobs,omitempty"`
+	Decisions store.Decisions        `json:"decisions,omitempty"`
 }
 
 // Kept is a plan as the store keeps it.
@@ -47,7 +46,7 @@ type Kept[T any] struct {
 	Base  []byte `json:"base,omitempty"` // base.bin of a job
 }
 
-// Word is what it says to the machine of the daemon that asked.
+// Word returns the part of the replica that the asking daemon's machine needs.
 func (r *Replica) Word() standby.Word {
 	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
 	if r.Epoch != nil {
@@ -56,7 +55,7 @@ func (r *Replica) Word() standby.Word {
 	return w
 }
 
-// check refuses what no forsd of this version answers.
+// check rejects answers that a forsd of this version does not give.
 func (r *Replica) check() error {
 	if r.Tag == "" {
 		return errors.New("the answer is not from a forsd of this version")
@@ -79,7 +78,7 @@ func (r *Replica) check() error {
 	return nil
 }
 
-// CheckedFabric is its fabric, held against what a fabric is.
+// CheckedFabric returns the replica's fabric after validating it.
 func (r *Replica) CheckedFabric() (*topology.Fabric, error) {
 	for i := range r.Fabric.Nodes {
 		for p := range r.Fabric.Nodes[i].Ports {
@@ -91,10 +90,10 @@ func (r *Replica) CheckedFabric() (*topology.Fabric, error) {
 	return topology.NewFabric(r.Fabric.Nodes, r.Fabric.SM)
 }
 
-// path is where a daemon answers.
+// path is the URL path of the question.
 const path = "/v1/replica"
 
-// Ask puts a question to the daemon that the client is for.
+// Ask asks the daemon of the client.
 func Ask(ctx context.Context, c *api.Client, a standby.Ask) (*Replica, error) {
 	q := url.Values{"have": {a.Have}, "wait": {strconv.Itoa(int(a.Wait.Seconds()))}}
 	if a.Brief {
@@ -116,22 +115,22 @@ func Ask(ctx context.Context, c *api.Client, a standby.Ask) (*Replica, error) {
 	return r, nil
 }
 
-// longest is the longest wait for another replica.
+// longest limits the wait that a question may ask for.
 const longest = time.Minute
 
-// Desk answers the other daemon, from what it was shown last: a question is not the loop's
-// work, except where the other daemon takes over.
+// Desk answers the peer from the snapshot shown last, without involving the daemon's loop,
+// except when the peer takes over.
 type Desk struct {
-	// Claimed has the daemon take note that the other one takes over, and show the state after
-	// that.
+	// Claimed tells the daemon's machine that the peer takes over, and shows the state
+	// after that.
 	Claimed func(ctx context.Context, claim uint64) error
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	shown *Snapshot
-	news  chan struct{} // closed when another one is shown; nil while none waits
+	news  chan struct{} // closed when another snapshot is shown; nil while no question waits
 }
 
-// Show has questions answered from a snapshot.
+// Show sets the snapshot that questions are answered from.
 func (d *Desk) Show(n *Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +144,7 @@ func (d *Desk) Show(n *Snapshot) {
 	}
 }
 
-// Begins says that the daemon begins to lead, or to take over, amid an action.
+// Begins reports that the daemon begins to lead or to take over, possibly during an action.
 func (d *Desk) Begins(leads bool, claim uint64) {
 	d.mu.Lock()
 	shown := d.shown
@@ -155,8 +154,8 @@ func (d *Desk) Begins(leads bool, claim uint64) {
 	}
 }
 
-// look is the snapshot shown last, nil before the first, and a channel that is closed when
-// there is another one.
+// look returns the snapshot shown last, nil before the first, and a channel that is closed
+// when another one is shown.
 func (d *Desk) look() (*Snapshot, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,9 +165,9 @@ func (d *Desk) look() (*Snapshot, <-chan struct{}) {
 	return d.shown, d.news
 }
 
-// Answer answers /v1/replica?have=TAG&wait=SECONDS: all that the asker does not have, as
-// soon as there is something. brief=1 leaves everything out but whether this daemon
-// leads. claim=N says that the asker is taking over.
+// Answer answers /v1/replica?have=TAG&wait=SECONDS with the state, once its tag differs
+// from TAG or the wait is over. brief=1 asks only whether this daemon leads. claim=N says
+// that the asker is taking over.
 func (d *Desk) Answer(r *http.Request) (any, error) {
 	q, err := question(r)
 	if err != nil {
@@ -201,7 +200,7 @@ func (d *Desk) Answer(r *http.Request) (any, error) {
 	}
 }
 
-// question is what a request asks.
+// question parses a request.
 func question(r *http.Request) (standby.Ask, error) {
 	q := standby.Ask{Have: r.FormValue("have"), Brief: r.FormValue("brief") != ""}
 	if s := r.FormValue("wait"); s != "" {

@@ -19,12 +19,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Snapshot is the state of a daemon as it was between two actions of the controller. It does
-// not change, so that questions are answered from it outside the daemon's loop.
+// Snapshot is the immutable state of a daemon between two actions of the controller.
+// Questions are answered from it outside the daemon's loop.
 type Snapshot struct {
 	leads     bool
-	claim     uint64 // of the takeover under way, 0 for none
-	last      uint64 // the highest number given
+	claim     uint64 // of the current takeover, 0 if there is none
+	last      uint64 // highest number given
 	epoch     *store.Epoch
 	fabric    *view.View
 	baseline  *topology.Baseline
@@ -32,10 +32,10 @@ type Snapshot struct {
 	report    planner.Report   // of that plan
 	jobs      []*jobs.Job
 	decisions store.Decisions
-	tag       func() string // made when it is first asked for
+	tag       func() string // computed on first use
 }
 
-// Now is the state now. It must be called between two actions.
+// Now returns the present state. It must be called between two actions of the controller.
 func (s *State) Now(leads bool, claim uint64) *Snapshot {
 	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Last(), epoch: s.Board.Current(), fabric: s.Board.Latest(),
 		baseline: s.Board.Baseline(), jobs: s.Jobs.List(), decisions: s.Store.Decisions()}
@@ -52,15 +52,15 @@ func (n *Snapshot) beginning(leads bool, claim uint64) *Snapshot {
 	return &next
 }
 
-// same reports whether two snapshots say the same. Their parts do not change, so it compares
-// no contents.
+// same reports whether two snapshots are the same. It compares pointers, because the parts
+// are immutable.
 func (n *Snapshot) same(o *Snapshot) bool {
 	return o != nil && n.leads == o.leads && n.claim == o.claim && n.last == o.last && n.epoch == o.epoch && n.baseline == o.baseline && n.base == o.base &&
 		(n.fabric == o.fabric || n.fabric != nil && o.fabric != nil && n.fabric.ID == o.fabric.ID) && slices.Equal(n.jobs, o.jobs) &&
 		reflect.ValueOf(n.decisions).UnsafePointer() == reflect.ValueOf(o.decisions).UnsafePointer()
 }
 
-// hash is the tag of the whole state, but for leads.
+// hash returns the tag of the state except leads.
 func (n *Snapshot) hash() string {
 	h := sha256.New()
 	fmt.Fprintln(h, n.last)
@@ -85,7 +85,7 @@ func (n *Snapshot) hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Replica answers a question.
+// Replica returns the answer to a question.
 func (n *Snapshot) Replica(q standby.Ask) *Replica {
 	out := &Replica{Leads: n.leads, Claim: n.claim, Last: n.last, Tag: fmt.Sprintf("%t", n.leads), Clock: time.Now().UnixMilli()}
 	if !q.Brief {

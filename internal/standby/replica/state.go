@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// State is the state that one forsd hands the other (Now), and takes over from it (Keep).
-// Both are done between two actions of the controller.
+// State is the state that one forsd sends (Now) and the other one takes over (Keep). Both
+// must be called between two actions of the controller.
 type State struct {
 	Board      *board.Board
 	Store      *vault.Vault
@@ -23,8 +23,7 @@ type State struct {
 	KeepEpochs int
 }
 
-// Keep makes the state that another forsd has led with this one's: durable first, then
-// for everybody who asks.
+// Keep replaces this daemon's state by the leader's: on disk first, then for API clients.
 func (s *State) Keep(r *Replica) error {
 	if r.Baseline != nil {
 		base, err := topology.ReadBaseline(r.Baseline.Encode())
@@ -85,7 +84,7 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if old, _ := s.Board.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
 		return nil
 	}
-	if last := s.Board.LastBase(); last != nil && last.Epoch() > plan.Epoch() { // the other one has not heard of it
+	if last := s.Board.LastBase(); last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
 		s.Board.NoBase(nil)
 		return nil
 	}
@@ -93,7 +92,7 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	return s.Board.SetBase(plan, k.About, nil)
 }
 
-// keepJobs takes over the jobs: those that are not among them have ended.
+// keepJobs takes over the jobs and ends all others.
 func (s *State) keepJobs(jobs []Kept[store.JobInfo]) error {
 	for i := range jobs {
 		if err := s.keepJob(&jobs[i]); err != nil {
@@ -129,7 +128,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 		if old.ID != j.ID {
 			continue
 		}
-		if old.Epoch > j.Epoch { // the other one has not heard of that plan
+		if old.Epoch > j.Epoch { // the peer does not know of that plan
 			return nil
 		}
 		if old.BaseEpoch > j.BaseEpoch {
