@@ -55,7 +55,8 @@ func packages(t *testing.T) map[string]listed {
 	}
 }
 
-// order reads the document's table of packages.
+// order reads the document's lists of packages: indented lines, each with a package and its
+// purpose, two blanks apart, or with packages alone.
 func order(t *testing.T) []string {
 	t.Helper()
 	doc, err := os.ReadFile(document)
@@ -63,13 +64,16 @@ func order(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	_, after, ok := strings.Cut(string(doc), "\n## Packages, in import order\n")
-	table, _, _ := strings.Cut(after, "\n## ")
+	section, _, _ := strings.Cut(after, "\n## ")
 	var names []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)` \\|").FindAllStringSubmatch(table, -1) {
-		names = append(names, m[1])
+	for line := range strings.Lines(section) {
+		if line, indented := strings.CutPrefix(line, "    "); indented {
+			line, _, _ = strings.Cut(line, "  ")
+			names = append(names, strings.Fields(line)...)
+		}
 	}
 	if !ok || len(names) == 0 {
-		t.Fatalf("%s has no table of packages", document)
+		t.Fatalf("%s has no list of packages", document)
 	}
 	return names
 }
