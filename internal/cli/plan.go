@@ -32,11 +32,11 @@ type planFlags struct {
 func planCommand() *cobra.Command {
 	var f planFlags
 	cmd := &cobra.Command{
-		Use:   "plan --topology FILE --out DIR",
+		Use:   "plan FILE [--out DIR]",
 		Short: "Plan the exchange on a fabric, with tables that carry it",
 		Long: `Plan computes the phases of a complete all-to-all exchange on the fabric of a
 topology file and the forwarding tables that carry them, verifies the plan on the
-tables, and writes plan.json, phases.csv, lfts.dump, phases.bin,
+tables. With --out it writes plan.json, phases.csv, lfts.dump, phases.bin,
 unreachable.csv and baseline.json. With --fail it shows what a failure would cost. A plan that would
 leave out more than --max-unreachable of the pairs of servers is refused, and
 nothing is written.
@@ -63,13 +63,13 @@ one has to send over its cables to the highest level. --engine and --lids are fo
 levels alone. Transfers are written out for up to 2048 servers. With --from, the plan
 in the directory is repaired on its tables, and one is made anew: that which changes
 fewer blocks of tables is written, though it may be the longer one, and both are told.`,
-		Example: `  forsctl plan --topology ibnetdiscover.txt --out plan
-  forsctl plan --topology opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan
-  forsctl plan --topology ibnetdiscover.txt --from plan --fail Leaf007/31 --out hurt`,
-		Args: cobra.NoArgs,
+		Example: `  forsctl plan ibnetdiscover.txt --out plan
+  forsctl plan opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan
+  forsctl plan ibnetdiscover.txt --from plan --fail Leaf007/31 --out hurt`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	registerFabric(&f.fabric, cmd)
+	f.fabric.TakesFile(cmd)
 	f.fabric.Renumber = true
 	cmd.Flags().StringVar(&f.engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
 	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -85,9 +85,6 @@ fewer blocks of tables is written, though it may be the longer one, and both are
 
 // run plans, writes the files and prints the report.
 func (f *planFlags) run(cmd *cobra.Command) error {
-	if f.out == "" {
-		return fmt.Errorf("--out is missing: name a directory for the plan's files")
-	}
 	use, err := planner.ParseLIDs(f.lids)
 	if err != nil {
 		return fmt.Errorf("--lids: %w", err)
@@ -121,7 +118,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := result.WriteDir(f.out); err != nil {
+	if err := f.write(result.WriteDir); err != nil {
 		return err
 	}
 	if f.writeBaseline != "" {
@@ -133,6 +130,17 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
+// writesNothing takes the place of the directory that is not named.
+const writesNothing = "nothing: --out DIR writes the plan and its tables"
+
+// write writes the plan's files, if a directory is named.
+func (f *planFlags) write(dir func(string) error) error {
+	if f.out == "" {
+		return nil
+	}
+	return dir(f.out)
+}
+
 // print shows people the report, the warnings and the findings.
 func (f *planFlags) print(w io.Writer, r *planner.Result) {
 	if f.fabric.Numbered {
@@ -141,7 +149,7 @@ func (f *planFlags) print(w io.Writer, r *planner.Result) {
 	report := r.Report()
 	printReport(w, &report)
 	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Base), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
-	fmt.Fprintf(w, "written\t%s\n", f.out)
+	fmt.Fprintf(w, "written\t%s\n", cmp.Or(f.out, writesNothing))
 	for _, warning := range append(r.Warnings, r.Notes...) {
 		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 	if err != nil {
 		return err
 	}
-	if err := r.WriteDir(f.out); err != nil {
+	if err := f.write(r.WriteDir); err != nil {
 		return err
 	}
 	if f.writeBaseline != "" {
@@ -86,7 +87,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)
 	fmt.Fprintf(w, "failures\t%d pairs unreachable%s\n", report.UnreachablePairs, notCovered(report.UncoveredPairs))
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
-	fmt.Fprintf(w, "written\t%s\n", f.out)
+	fmt.Fprintf(w, "written\t%s\n", cmp.Or(f.out, writesNothing))
 	warnings := slices.Concat(r.Warnings, r.Notes)
 	if r.Base != nil {
 		warnings = append(warnings, r.Base.Warnings...)

@@ -20,7 +20,7 @@ func routesCommand() *cobra.Command {
 	var lfts string
 	var ports bool
 	cmd := &cobra.Command{
-		Use:   "routes --topology FILE --lfts FILE",
+		Use:   "routes FILE --lfts FILE",
 		Short: "Say what any forwarding tables make of a fabric: reachability, credit loops, use of each cable",
 		Long: `Routes follows the packets of every host to the base LID of every other one through
 forwarding tables, on a fabric of any shape, and says which are lost and where, whether
@@ -34,9 +34,8 @@ The tables may be forsd's, OpenSM's own (opensm-lfts.dump), or the output of dum
 Exit code 0: every host reaches every other, without a credit loop; 1: not so; 2: the
 input cannot be used.`,
 		Example: `  dump_fts >tables.dump
-  forsctl routes --topology ibnetdiscover.txt --lfts tables.dump
-  forsctl routes --topology ibnetdiscover.txt --lfts plan/lfts.dump --ports`,
-		Args: cobra.NoArgs,
+  forsctl routes ibnetdiscover.txt --lfts tables.dump
+  forsctl routes ibnetdiscover.txt --lfts plan/lfts.dump --ports`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fabric.IgnoreUnlessGiven(); err != nil {
 				return err
@@ -67,6 +66,7 @@ input cannot be used.`,
 		},
 	}
 	registerFabric(&fabric, cmd)
+	fabric.TakesFile(cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
 	cmd.Flags().BoolVar(&ports, "ports", false, "list each link between switches")
 	return cmd

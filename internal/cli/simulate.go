@@ -28,7 +28,7 @@ func simulateCommand() *cobra.Command {
 	var lfts string
 	var schedules []string
 	cmd := &cobra.Command{
-		Use:   "simulate --topology FILE --lfts FILE --schedule linear-shift|host-shift|all-at-once|FILE…",
+		Use:   "simulate FILE --lfts FILE --schedule linear-shift|host-shift|all-at-once|FILE…",
 		Short: "Count the transfers on every link, phase by phase, of any schedule over any tables",
 		Long: `Simulate walks every transfer of a schedule through forwarding tables and counts
 the transfers on every link. A phase takes as long as its busiest link has
@@ -49,10 +49,9 @@ uses. The sum of all is shown with what each takes alone and beside the others.
 Jobs on a real machine are not in step: this is one of many ways in which they
 can meet.`,
 		Example: `  dump_fts >tables.dump
-  forsctl simulate --topology ibnetdiscover.txt --lfts tables.dump --schedule linear-shift
-  forsctl simulate --topology ibnetdiscover.txt --lfts plan/lfts.dump --schedule plan/phases.bin --json
-  forsctl simulate --topology ibnetdiscover.txt --lfts tables.dump --schedule job1.bin --schedule job2.bin`,
-		Args: cobra.NoArgs,
+  forsctl simulate ibnetdiscover.txt --lfts tables.dump --schedule linear-shift
+  forsctl simulate ibnetdiscover.txt --lfts plan/lfts.dump --schedule plan/phases.bin --json
+  forsctl simulate ibnetdiscover.txt --lfts tables.dump --schedule job1.bin --schedule job2.bin`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(schedules) == 0 {
 				schedules = []string{""}
@@ -83,6 +82,7 @@ can meet.`,
 		},
 	}
 	registerFabric(&fabric, cmd)
+	fabric.TakesFile(cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
 	cmd.Flags().StringArrayVar(&schedules, "schedule", nil, "linear-shift, host-shift, or a phases.csv or phases.bin, repeatable; or all-at-once")
 	return cmd

@@ -20,7 +20,7 @@ func topologyCommand() *cobra.Command {
 	var fabric fabricflags.Fabric
 	var slurm slurmFlags
 	cmd := &cobra.Command{
-		Use:   "topology [--topology FILE] [--format slurm|slurm-conf]",
+		Use:   "topology [FILE] [--format slurm|slurm-conf]",
 		Short: "Show the fat tree that is seen, or why the fabric is not one",
 		Long: `Topology recognises the two-level fat tree in a topology file and shows its
 leaves, spines, lanes and servers, and how it deviates from its baseline. Of a fat
@@ -33,10 +33,9 @@ plugin topology/tree. It is written of the baseline, so that nodes that are down
 for now stay in it. A node's name is the first word of its description. Hosts that
 take no part in the exchange are left out. A file is replaced in one step, and
 never by an empty one.`,
-		Example: `  forsctl topology --topology ibnetdiscover.txt
+		Example: `  forsctl topology ibnetdiscover.txt
   forsctl topology --json | jq .findings
   forsctl topology --format slurm --out /etc/slurm/topology.yaml`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := slurm.check(cmd); err != nil {
 				return err
@@ -81,6 +80,7 @@ never by an empty one.`,
 		},
 	}
 	registerFabric(&fabric, cmd)
+	fabric.TakesFile(cmd)
 	slurm.register(cmd)
 	return cmd
 }

@@ -26,7 +26,7 @@ func verifyCommand() *cobra.Command {
 	var fabric fabricflags.Fabric
 	var lfts, plan string
 	cmd := &cobra.Command{
-		Use:   "verify --topology FILE --lfts FILE --phases FILE",
+		Use:   "verify FILE --lfts FILE --phases FILE",
 		Short: "Walk a plan through forwarding tables and name the first thing that is wrong",
 		Long: `Verify checks that every LID in use is routed and no entry leads into a dead
 port or a loop, that the tables cannot deadlock, that every ordered pair of
@@ -34,9 +34,8 @@ servers occurs exactly once, and that no link carries two transfers of one
 phase. It shares no code with the planner.
 
 Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
-		Example: `  forsctl verify --topology ibnetdiscover.txt --lfts plan/lfts.dump --phases plan/phases.csv
+		Example: `  forsctl verify ibnetdiscover.txt --lfts plan/lfts.dump --phases plan/phases.csv
   dump_fts -n | forsctl verify --topology ibnetdiscover.txt --lfts /dev/stdin --phases plan/phases.bin`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tree, pods, err := fabric.EitherTree()
 			if err != nil {
@@ -62,6 +61,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 		},
 	}
 	registerFabric(&fabric, cmd)
+	fabric.TakesFile(cmd)
 	cmd.Flags().StringVar(&lfts, "lfts", "", "forwarding tables: lfts.dump, opensm-lfts.dump, or the output of dump_fts")
 	cmd.Flags().StringVar(&plan, "phases", "", "the plan: phases.csv or phases.bin")
 	return cmd

@@ -38,6 +38,21 @@ func (f *Fabric) Register(cmd *cobra.Command) {
 	f.LMC.Register(cmd)
 }
 
+// TakesFile has a command take the topology's file as its argument too.
+func (f *Fabric) TakesFile(cmd *cobra.Command) {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 1:
+			return fmt.Errorf("%q is one argument too many: want the topology's file alone", args[1])
+		case len(args) == 1 && f.Topology != "":
+			return fmt.Errorf("both %q and --topology %s name a topology: give one", args[0], f.Topology)
+		case len(args) == 1:
+			f.Topology = args[0]
+		}
+		return nil
+	}
+}
+
 // LMC is the host ports' LMC as flags describe it.
 type LMC struct {
 	flags    *pflag.FlagSet
