@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/maruel/natural"
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
@@ -99,7 +101,7 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 	}
 }
 
-// chosen are the cables that are asked for.
+// chosen are the cables that are asked for, by the names and ports of their leaves.
 func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 	out := []api.Cable{}
 	for _, c := range all {
@@ -111,6 +113,9 @@ func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 			out = append(out, c)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b api.Cable) int {
+		return cmp.Or(natural.Compare(a.Leaf.Name, b.Leaf.Name), cmp.Compare(a.Leaf.Port, b.Leaf.Port))
+	})
 	return out
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/maruel/natural"
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
@@ -97,22 +98,29 @@ func printTopology(w io.Writer, t *api.Topology) {
 		fmt.Fprintf(w, "host ports by role: %s\n", text)
 	}
 	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
-	for _, l := range t.Leaves {
+	for _, l := range byName(t.Leaves, func(l *api.Leaf) string { return l.Name }) {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", l.Name, l.GUID, l.Servers, l.LanesUp, ways, absent(l.Present))
 	}
 	if t.Pods > 0 {
 		fmt.Fprintln(w, "mid\tGUID\tpod\tlanes up")
 	}
-	for _, m := range t.Mids {
+	for _, m := range byName(t.Mids, func(m *api.Mid) string { return m.Name }) {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d of %d%s\n", m.Name, m.GUID, m.Pod, m.LanesUp, len(m.Cables), absent(m.Present))
 	}
 	fmt.Fprintln(w, "spine\tGUID\tlanes")
-	for _, s := range t.Spines {
+	for _, s := range byName(t.Spines, func(s *api.Spine) string { return s.Name }) {
 		fmt.Fprintf(w, "%s\t%s\t%s%s\n", s.Name, s.GUID, laneRange(&s), absent(s.Present))
 	}
 	for _, f := range t.Findings {
 		fmt.Fprintf(w, "%s: %s\n", f.Code, f.Text)
 	}
+}
+
+// byName sorts what is shown by names as people count: leaf2 before leaf10.
+func byName[T any](all []T, name func(*T) string) []T {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b T) int { return natural.Compare(name(&a), name(&b)) })
+	return sorted
 }
 
 // roleCounts lists how many host ports have each role.
