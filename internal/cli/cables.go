@@ -34,7 +34,8 @@ func cablesCommand() *cobra.Command {
 what both ends have counted, and what forsd has decided. With names of switches or
 ports it shows these cables with all counters and the last decisions; with --all
 every cable. "operating.md" among forsd's documents tells how forsd judges cables.`,
-		Example: "  forsctl cables\n  forsctl cables Leaf007/31\n  forsctl cables --state suspect,isolated --json\n  forsctl cables --watch",
+		Example:           "  forsctl cables\n  forsctl cables Leaf007/31\n  forsctl cables --state suspect,isolated --json\n  forsctl cables --watch",
+		ValidArgsFunction: failureNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nodes = args
 			return with(cmd, func(ctx context.Context, c *api.Client) error { return f.show(ctx, cmd, c) })
@@ -49,7 +50,7 @@ every cable. "operating.md" among forsd's documents tells how forsd judges cable
 		Long: `Release says that an isolated cable was mended. It comes back at once, on probation,
 and counts as one that was never isolated. The cable is named by either end.`,
 		Example: "  forsctl cables release Leaf007/31",
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: atMost(1, cableNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.ReleaseCable(ctx, args[0]) }, printChange)
 		},

@@ -61,7 +61,7 @@ var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Comp
 	return out
 })
 
-// failureNames completes what --fail takes away: spines, leaves and their hosts.
+// failureNames completes what --fail takes away: switches and cables.
 var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	t, err := c.Topology(ctx)
 	if err != nil {
@@ -73,8 +73,26 @@ var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.C
 	for i := range t.Leaves {
 		out = append(out, cobra.CompletionWithDesc(t.Leaves[i].Name, "leaf "+t.Leaves[i].GUID.String()))
 	}
-	return out
+	for i := range t.Mids {
+		out = append(out, cobra.CompletionWithDesc(t.Mids[i].Name, "mid "+t.Mids[i].GUID.String()))
+	}
+	return append(out, cables(ctx, c)...)
 })
+
+// cableNames completes cables by their leaves' ports.
+var cableNames = names(cables)
+
+func cables(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+	all, err := c.Cables(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range all.Cables {
+		x := &all.Cables[i]
+		out = append(out, cobra.CompletionWithDesc(fmt.Sprintf("%s/%d", x.Leaf.Name, x.Leaf.Port), fmt.Sprintf("cable to %s port %d, %s", x.Spine.Name, x.Spine.Port, x.State)))
+	}
+	return out
+}
 
 // drainNames completes what is drained.
 var drainNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {

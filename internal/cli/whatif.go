@@ -56,6 +56,7 @@ those of the whole plan.`,
 	}
 	cmd.Flags().StringVar(&f.done, "done", "", "how much of the exchange has run: a number of phases, or a share such as 33%")
 	cmd.Flags().Uint64Var(&f.epoch, "epoch", 0, "the epoch whose plan the exchange runs (default the one in force)")
+	_ = cmd.RegisterFlagCompletionFunc("epoch", epochNames)
 	cmd.Flags().StringVar(&f.job, "job", "", "the job whose exchange it is, by number or name")
 	cmd.Flags().StringVar(&f.out, "out", "", "write the phases to this file, as the binary table; - for standard output")
 	cmd.Flags().BoolVar(&f.csv, "csv", false, "write them as text")
