@@ -37,11 +37,14 @@ WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 WITHUMAD = $(wildcard /usr/include/infiniband/umad.h)
 TAGS     = $(if $(WITHUMAD),umad)
 
-# What the tests and the demo run: the subnet manager, its simulated fabric and
-# tools, compilers and checkers for the C libraries, Open MPI, programs that exchange data
+# What the packages are built with: compilers, and the headers of verbs, of OpenSM, of both MPIs.
+BUILDPACKAGES := ca-certificates gcc git libc6-dev libibumad-dev libibverbs-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make patchelf pkgconf
+
+# What the tests and the demo run beyond that: the subnet manager, its simulated fabric and
+# tools, more compilers and checkers for the C libraries, Open MPI, programs that exchange data
 # by verbs (ibverbs-utils, perftest), Prometheus and its Alertmanager, a NETCONF server, Slurm,
 # systemd's checkers for the units.
-PACKAGES := ca-certificates g++ gcc gfortran git ibsim-utils ibutils ibverbs-utils infiniband-diags libc6-dev libibumad-dev libibverbs-dev liblpsolve55-dev libmpich-dev libopenmpi-dev libopensm-dev lp-solve make man-db mpich munge netconfd openmpi-bin opensm perftest pkgconf prometheus prometheus-alertmanager python3 slurm-client slurmctld slurmd systemd valgrind
+PACKAGES := $(filter-out patchelf,$(BUILDPACKAGES)) g++ gfortran ibsim-utils ibutils ibverbs-utils infiniband-diags man-db mpich munge netconfd openmpi-bin opensm perftest prometheus prometheus-alertmanager python3 slurm-client slurmctld slurmd systemd valgrind
 
 # What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
@@ -52,7 +55,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test check docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns dist packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
@@ -66,12 +69,23 @@ lab:
 # Tests that bring up whole sites, with programs that must keep up with time, run alone.
 SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e2e testbed/soak testbed/traffic
 
-test: deps vet
+# Tests of the other tiers' planners, of the laboratory and of the bench take a few minutes.
+SLOW := gpu lab liquid optical testbed
+
+# Units and properties of forsd and forsctl, and one run on a real OpenSM.
+test: deps
+	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$') $(SLOW:%=-e '/%\(/\|$$\)'))
+	$(GO) test $(TESTFLAGS) -run '^TestPlugin$$' ./testbed/e2e
+	@echo 'test: not run: $(SITES) and what is in $(SLOW). make check runs all tests.'
+
+# Every test. Those of make test do not run again where nothing has changed.
+check: test vet
 	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
 	$(GO) test $(TESTFLAGS) -p 1 $(SITES:%=./%)
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -run AmidILP ./internal/daemon
 	$(GO) test $(TESTFLAGS) -tags umad ./opensm/umad ./opensm
+	@echo 'check: not run: packages-test, page-test, dumps, lint, vm-test, mpi-suites, soak, mutants, planted, fuzz, race, FORS_LONG=1.'
 
 # README and docs: links, command lines, settings, targets, warnings, words.
 docs-check:
@@ -223,8 +237,8 @@ pkgdir  ?= dist
 FORMATS ?= deb rpm
 STAGE    = $(abspath $(pkgdir))/stage
 packages: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
-packages: deps
-	@hack/deps.sh 'packages are packed' patchelf
+packages:
+	@hack/deps.sh 'packages are built and packed' $(BUILDPACKAGES)
 	rm -rf $(STAGE) $(addprefix $(pkgdir)/*.,deb rpm cdx.json) && mkdir -p $(pkgdir)
 	$(MAKE) install GOMODE=-buildmode=pie VERSION=$(RELEASE) out=$(abspath $(pkgdir))/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
