@@ -40,7 +40,7 @@ command prints one JSON object on standard output; messages go to standard error
 	addGroup(root, "Daily work, with a running forsd:",
 		online(statusCommand()), online(watchCommand()), online(cablesCommand()), online(drainCommand()), online(drainsCommand()), online(undrainCommand()), online(historyCommand()), online(whatIfCommand()), online(jobCommand()), doctorCommand(), explainCommand())
 	addGroup(root, "On files, without forsd:",
-		planCommand(), verifyCommand(), simulateCommand(), routesCommand(), topologyCommand(), diffCommand())
+		planCommand(), assessCommand(), verifyCommand(), simulateCommand(), routesCommand(), topologyCommand(), diffCommand())
 	addGroup(root, "Seldom, with a running forsd:",
 		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
 	addGroup(root, "Setup:",

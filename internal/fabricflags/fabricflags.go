@@ -220,6 +220,12 @@ func (f *Fabric) EitherTree() (tree *topology.FatTree, pods *topology.PodTree, e
 	if err := f.Damage(fabric); err != nil {
 		return nil, nil, err
 	}
+	return f.Fit(fabric, base)
+}
+
+// Fit is the fat tree of two levels or of three that a fabric is through a baseline: one of the
+// two is nil.
+func (f *Fabric) Fit(fabric *topology.Fabric, base *topology.Baseline) (tree *topology.FatTree, pods *topology.PodTree, err error) {
 	exclude, err := f.Excluded()
 	if err != nil {
 		return nil, nil, err
