@@ -2,12 +2,11 @@ package fors
 
 import "context"
 
-// PlanAlgorithm returns the schedule of section 4 on the clean lanes, those up
-// at every leaf, with Algorithm 2 for the routing and same-leaf transfers in
-// idle slots. It fails with ErrNotApplicable where treating the other lanes as dead
-// for everyone costs bandwidth, M0 − |clean| > f (the paper's precondition m ≤ f is
-// this for K = M0 lanes), where no lane is clean, and where the plan would use
-// a lane that is closed to a destination.
+// PlanAlgorithm returns the schedule of section 4 on the clean lanes, those up at every
+// leaf, with Algorithm 2 for the routing and same-leaf transfers in idle slots. It fails
+// with ErrNotApplicable if treating the other lanes as dead for all leaves costs bandwidth,
+// M0 − |clean| > f (the paper's precondition m ≤ f for K = M0 lanes), if no lane is clean,
+// and if the plan would use a lane that is closed to a destination.
 func PlanAlgorithm(ctx context.Context, t *Tree) (*Plan, error) {
 	b := ComputeBounds(t)
 	p, err := planAlgorithm(ctx, t, newShape(t), b.Reduction)
@@ -25,10 +24,10 @@ func planAlgorithm(ctx context.Context, t *Tree, sh *shape, f int) (*Plan, error
 	return sh.section4(ctx, t, Algorithm)
 }
 
-// schedulable tells whether section 4 applies to the tree at all: f < M0.
+// schedulable reports whether section 4 applies to the tree: f < M0.
 func (sh *shape) schedulable() bool { return sh.M0 > 0 && sh.reduction() < sh.M0 }
 
-// usesClosed tells whether a transfer takes a lane that is closed to its destination.
+// usesClosed reports whether a transfer takes a lane that is closed to its destination.
 func (p *Plan) usesClosed(t *Tree) bool {
 	if t.Closed == nil {
 		return false
@@ -47,9 +46,8 @@ func (sh *shape) leastPhases() int {
 	return max(ceilDiv(sh.M0*(P-sh.M0), sh.M0-sh.reduction()), P-1)
 }
 
-// section4 plans for f = M0 − |clean|: max(P_f, P−1) phases, or the few more
-// that the same-leaf pairs may need. It fails with ErrNotApplicable where a lane
-// would be used though closed.
+// section4 plans for f = M0 − |clean|: max(P_f, P−1) phases, or a few more if the same-leaf
+// pairs need them. It fails with ErrNotApplicable if the plan would use a closed lane.
 func (sh *shape) section4(ctx context.Context, t *Tree, engine Engine) (*Plan, error) {
 	sc := newSchedule(sh.M0, sh.M1, sh.reduction())
 	local, phases, err := packLocal(ctx, sc)
@@ -74,13 +72,12 @@ func (sh *shape) section4(ctx context.Context, t *Tree, engine Engine) (*Plan, e
 	return plan, nil
 }
 
-// sendRemote writes the inter-leaf transfers of a phase. The spine of a
-// transfer is S_i, i its rank among the transfers of its source leaf. The
-// listing of Algorithm 2 lets i run on over the leaves of a phase, so that a
-// leaf's transfers start anywhere in S; where a phase is not full two of them
-// may then meet at a destination leaf, as for FT(2;20,18), f = 1. Starting at 0 for
-// each leaf gives all sources of one α the same spine, and a destination leaf
-// hears each α from one leaf only.
+// sendRemote writes the inter-leaf transfers of a phase. The spine of a transfer is S_i,
+// where i is its rank among the transfers of its source leaf. In the listing of Algorithm
+// 2, i continues over the leaves of a phase, so that a leaf's transfers may start anywhere
+// in S; in a phase that is not full, two of them may then meet at a destination leaf, as
+// for FT(2;20,18), f = 1. Starting at 0 for each leaf gives all sources of one α the same
+// spine, and a destination leaf receives from each α of one leaf only.
 func (sh *shape) sendRemote(dest []int32, to []Server, lane []Lane) {
 	i := 0
 	for α, code := range dest {

@@ -2,13 +2,12 @@ package fors
 
 import "slices"
 
-// ComputeBounds returns f, m and the lower bound on the phases of a tree. The
-// bound is the larger of two. By servers: a server sends to, and receives from,
-// every server that it can reach, P−1 where all can be reached. By leaf: leaf A
-// with n_A servers moves n_A·n_B transfers to leaf B, and those confined to a
-// lane set S need ⌈Σ/|S|⌉ phases; the largest such quotient over all S is found
-// exactly by maximum flow. Pairs without a usable common lane are left out, as
-// are leaves without servers.
+// ComputeBounds returns f, m and the lower bound on the phases of a tree. The bound is the
+// larger of two. By servers: a server sends to, and receives from, every server that it can
+// reach, P−1 if all can be reached. By leaf: leaf A with n_A servers moves n_A·n_B
+// transfers to leaf B, and those confined to a lane set S need ⌈Σ/|S|⌉ phases; the largest
+// such quotient over all S is found exactly by maximum flow. Pairs without a usable common
+// lane and leaves without servers are left out.
 func ComputeBounds(t *Tree) Bounds { return newDemands(t).bounds() }
 
 func (w *demands) bounds() Bounds {
@@ -36,8 +35,8 @@ type demands struct {
 	base   []Server  // [leaf] its first server
 	all    LaneSet   // every lane
 	up     []LaneSet // [leaf]
-	to     []LaneSet // [leaf] lanes that lead to it, which are up unless spines are known
-	open   []LaneSet // [server] lanes on which it can be addressed; nil when all are open
+	to     []LaneSet // [leaf] lanes that lead to it: those up, unless spines are known
+	open   []LaneSet // [server] lanes on which it can be addressed; nil if all are open
 	flow   laneFlow
 }
 
@@ -65,8 +64,8 @@ func newDemands(t *Tree) *demands {
 	return w
 }
 
-// openLanes lists, per server, the lanes on which it can be addressed; nil when
-// nothing is closed.
+// openLanes returns, per server, the lanes on which it can be addressed; nil if all are
+// open.
 func openLanes(t *Tree, servers int) []LaneSet {
 	if t.Closed == nil {
 		return nil
@@ -104,7 +103,7 @@ func (w *demands) fan(A, B int) (reached int) {
 	return reached
 }
 
-// serverBound is the most peers that one server sends to or receives from.
+// serverBound returns the most peers that one server sends to or receives from.
 func (w *demands) serverBound() int {
 	bound := 0
 	for _, A := range w.leaves {
@@ -127,7 +126,7 @@ func (w *demands) serverBound() int {
 	return bound
 }
 
-// heard is the number of servers of other leaves that reach server d of leaf B.
+// heard returns the number of servers of other leaves that reach server d of leaf B.
 func (w *demands) heard(B int, d Server) int {
 	n := 0
 	for _, A := range w.leaves {
@@ -167,7 +166,7 @@ func (w *demands) leafBound(least int) int {
 	return least
 }
 
-// twin tells whether a leaf before the i-th has the same lanes and as many servers.
+// twin reports whether a leaf before the i-th has the same lanes and as many servers.
 func (w *demands) twin(i int) bool {
 	A := w.leaves[i]
 	for _, B := range w.leaves[:i] {

@@ -7,53 +7,51 @@ import (
 	"slices"
 )
 
-// Wish says which lanes a plan for one LID a server should take: those that the
-// tables have now, or those of the plan before. The zero value leaves all of them
-// to PlanOneLID.
+// Wish is the lanes that a plan for one LID a server should take: those in the present
+// tables, or those of the previous plan. The zero value leaves the choice to PlanOneLID.
 type Wish struct {
-	// Via is [leaf][destination] the lane by which a leaf sends to a server, as
-	// Grouped.Via with one LID; Local, or a lane that is not up at both leaves, where
-	// there is none to keep. Nil is Local everywhere.
+	// Via is [leaf][destination] the lane by which a leaf sends to a server, as Grouped.Via
+	// with one LID; Local, or a lane that is not up at both leaves, if there is no lane to
+	// keep. Nil is Local everywhere.
 	Via []Lane
-	// Down is [destination][lane] the lane by which what comes up by a lane goes down, where
-	// the tree has spines: of those that are up, Local for any. Nil is the lane itself.
+	// Down is [destination][lane] the lane by which traffic that comes up by a lane goes
+	// down, if the tree has spines: one that is up, or Local for any. Nil is the lane
+	// itself.
 	Down []Lane
-	// Keep makes the plan keep every lane of Via that is up, whatever phases it
-	// takes. Without it a lane is kept unless fewer phases are in sight with another.
+	// Keep makes the plan keep every lane of Via that is up, whatever the number of phases.
+	// Without it, a lane is kept unless another one promises fewer phases.
 	Keep bool
-	// Stay marks those of Via that stay where Repair moves others, nil for none.
+	// Stay marks the lanes of Via that stay where Repair moves others; nil if none.
 	Stay []bool
 }
 
-// PlanOneLID plans the complete exchange for one LID a server: all that a leaf
-// sends to a server takes one lane, so that the tables follow from the plan. It does
-// what PlanGroups does for one LID, and better in two ways: an undamaged tree takes
-// P−1 phases, whatever servers its leaves have, and lanes stay as the wish says.
+// PlanOneLID plans the complete exchange for one LID a server: all transfers from a leaf to
+// a server take one lane, so that the tables follow from the plan. It generalizes
+// PlanGroups for one LID in two ways: an undamaged tree takes P−1 phases whatever servers
+// its leaves have, and lanes stay as wished.
 //
-// Destination lanes: each server owns a lane of its leaf, over which all others
-// send to it. What a link carries into the leaf is then for one server, and no link
-// has two transfers in a phase if no server receives two. Phases are the colours of
-// a frame like PlanExact's; receivers follow from the lanes; the senders of a leaf
-// are the colours of another graph. Where a lane is dead, what would have taken it
-// takes one that somebody else owns. Its server receives over two links now, and
-// where both are busy in a phase, two phases are exchanged along an alternating path
-// (Kempe), until no server has two transfers in any.
+// Destination lanes: each server owns a lane of its leaf, over which all others send to it.
+// The transfers on a link into the leaf then go to one server, and no link has two
+// transfers in a phase if no server receives two. Phases are the colours of a frame like
+// PlanExact's; receivers follow from the lanes; the senders of a leaf are the colours of
+// another graph. A transfer whose lane is dead takes a lane that another server owns. Its
+// server then receives over two links, and where both are busy in a phase, two phases are
+// exchanged along an alternating path (Kempe), until no server has two transfers in any.
 //
-// That may fail. The work is counted; then more phases are tried, and what
-// still clashes gets phases of its own. Without Keep, PlanGroups is the last resort.
-// Phases may be blocks of phases as in PlanGroups, where this takes no more of them:
-// there are fewer blocks to search.
+// That may fail. The work is counted; then more phases are tried, and the remaining clashes
+// get phases of their own. Without Keep, PlanGroups is the last resort. Phases may be
+// blocks of phases as in PlanGroups if that takes no more of them: there are fewer blocks
+// to search.
 //
-// LeastPhases is the bound for one LID a server, LeastBy what proves it. Pairs
-// without a common lane are left out and listed; Tree.Closed does not count.
-// PlanOneLID fails where the tree or the wish contradicts itself, and soon after ctx
-// ends.
+// LeastPhases is the bound for one LID a server, LeastBy its certificate. Pairs without a
+// common lane are left out and listed; Tree.Closed does not count. PlanOneLID fails if the
+// tree or the wish is inconsistent, and soon after ctx ends.
 func PlanOneLID(ctx context.Context, t *Tree, w Wish) (*Grouped, error) {
 	return planOneLID(ctx, t, w, runtime.GOMAXPROCS(0))
 }
 
-// LeastOneLID is the least number of phases for one LID a server that the bounds of
-// PlanOneLID allow, and what proves it.
+// LeastOneLID returns the least number of phases for one LID a server that the bounds of
+// PlanOneLID allow, with its certificate.
 func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
 	x, err := newOneLID(t, Wish{}, 1)
 	if err != nil {
@@ -63,8 +61,8 @@ func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
 	return phases, by, nil
 }
 
-// overOneLID is by how many transfers the links of a tree have too many for one LID and so
-// many phases, by the bounds of LeastOneLID.
+// overOneLID returns how many transfers the links of a tree have too many for one LID a
+// server and the given number of phases, by the bounds of LeastOneLID.
 func overOneLID(t *Tree, phases int) (over int) {
 	x, err := newOneLID(t, Wish{}, 1)
 	if err != nil {
@@ -120,18 +118,19 @@ type oneLID struct {
 	tree    *Tree
 	workers int
 	keep    bool
-	repairs bool // lanes of the wish are better than any others
+	repairs bool // lanes of the wish take precedence over all others
 	manner  manner
 	leafOf  []int32 // [server]
-	wish    []Lane  // [leaf·servers + server] Local for none; nil for none at all
-	stay    []bool  // [as wish] it has to stay
+	wish    []Lane  // [leaf·servers + server] Local if none; nil if no lane is wished for
+	stay    []bool  // [as wish] it must stay
 	to      []bool  // [leaf·lanes + lane] the lane leads to the leaf
 	cables  [][]int // [lane] the lanes of its spine, nil where each lane has a spine of its own
 	spine   []int   // [lane] the first of these
-	falls   []Lane  // [server·lanes + lane] the wish for what comes up by the spine of this first lane
+	falls   []Lane  // [server·lanes + lane] the wished lane down for traffic by the spine of this first lane
 }
 
-// setSpines tells the lanes of each spine, and joins leaves that have cables to one.
+// setSpines determines the lanes of each spine, and joins leaves that have cables to one
+// spine.
 func (x *oneLID) setSpines() {
 	x.cables, x.spine = make([][]int, x.lanes), make([]int, x.lanes)
 	for k, s := range x.tree.Spine {
@@ -159,7 +158,7 @@ func (x *oneLID) setSpines() {
 	}
 }
 
-// bounds is ComputeBounds for what may come down by another cable of a spine.
+// bounds is ComputeBounds for traffic that may come down by another cable of a spine.
 func (x *oneLID) bounds() Bounds {
 	w := newDemands(x.tree)
 	if x.cables != nil {
@@ -171,7 +170,7 @@ func (x *oneLID) bounds() Bounds {
 	return w.bounds()
 }
 
-// laneSet is the lanes that are up.
+// laneSet returns the lanes that are up.
 func laneSet(up []bool) LaneSet {
 	s := NewLaneSet(len(up))
 	for k, up := range up {
@@ -182,7 +181,7 @@ func laneSet(up []bool) LaneSet {
 	return s
 }
 
-// read takes over the lanes of a wish that are up at both leaves.
+// read copies the lanes of a wish that are up at both leaves.
 func (x *oneLID) read(w Wish) error {
 	servers := len(x.leafOf)
 	if w.Via == nil {
@@ -222,7 +221,7 @@ func (x *oneLID) read(w Wish) error {
 }
 
 // wishes reports whether a lane is up from leaf A to server d, and down by the lane wished
-// for, which it takes over.
+// for, which it copies.
 func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
 	B, fall := int(x.leafOf[d]), k
 	if down != nil && x.cables != nil {
@@ -241,19 +240,19 @@ func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
 	return x.falls[at] == Lane(fall)
 }
 
-// alive reports whether a lane leads from leaf A to leaf B, another one.
+// alive reports whether a lane leads from leaf A to another leaf B.
 func (x *oneLID) alive(A, B, k int) bool {
 	return A != B && x.up[A*x.lanes+k] && x.to[B*x.lanes+k]
 }
 
-// least is the larger of a tree's bound and the phases that one LID a server needs. The
-// s transfers of a leaf with s servers to one server take one lane, on which only ⌊Φ/s⌋
-// of that size find room. So if leaf A has no way to share the servers out to its lanes
-// with less than C on one of them, there are n_A·C phases; and if what enters a leaf from
-// leaves with s servers or more cannot be shared out to lanes with less than C of these
-// on one, there are s·C. It comes in multiples of the greatest common divisor of the other
-// leaves' servers. With several cables to a spine, units from one leaf to another are at
-// least as many on one of them as there are for each way.
+// least returns the larger of a tree's bound and the phases that one LID a server needs.
+// The s transfers of a leaf with s servers to one server take one lane, which has room for
+// only ⌊Φ/s⌋ such units. So if leaf A cannot distribute the servers over its lanes with
+// less than C on one of them, n_A·C phases are needed; and if the transfers into a leaf
+// from leaves with s servers or more cannot be distributed with less than C of them on one
+// lane, s·C. The result is a multiple of the greatest common divisor of the other leaves'
+// servers. With several cables to a spine, the units from one leaf to another on one of
+// them are at least as many as there are for each way.
 func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	phases, by = b.LowerBound, b.Certificate
 	x.eachCrowd(func(units *laneFlow, s int) {
@@ -275,8 +274,8 @@ func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	return phases, by
 }
 
-// ways is how many units can go from leaf A to leaf B side by side: over each spine as many as
-// it has cables to the one with fewer.
+// ways returns how many units can go from leaf A to leaf B concurrently: over each spine as
+// many as it has cables to the leaf with fewer.
 func (x *oneLID) ways(A, B int) (n int) {
 	for k := range x.lanes {
 		if x.spine[k] == k {
@@ -295,8 +294,8 @@ func (x *oneLID) ways(A, B int) (n int) {
 	return n
 }
 
-// eachCrowd calls count for all that shares the links of a leaf: units of s transfers
-// each, or of s or more, or what counts as several units.
+// eachCrowd calls count for all units that share the links of a leaf: units of s transfers
+// each, of s or more, or units that count several times.
 func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	sets, to := make([]LaneSet, x.leaves), make([]LaneSet, x.leaves)
 	for A := range sets {
@@ -345,8 +344,8 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	}
 }
 
-// search plans in as few phases as it can: by blocks of phases where as many of
-// these will do, by phases otherwise.
+// search plans in as few phases as it finds: by blocks of phases if that takes no more of
+// them, by phases otherwise.
 func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped, err error) {
 	g := slices.Max(x.size)
 	x.setGroups(g)
@@ -395,8 +394,8 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 	return best, nil
 }
 
-// Keeps reports whether lanes for one LID a server, of which all that are up are those of a
-// wish, are found so that no link has more than so many transfers.
+// Keeps reports whether lanes for one LID a server exist that keep all wished lanes that
+// are up and put at most so many transfers on a link. The search is heuristic.
 func Keeps(t *Tree, w Wish, transfers int) bool {
 	w.Keep = true
 	x, err := newOneLID(t, w, 1)
@@ -408,9 +407,9 @@ func Keeps(t *Tree, w Wish, transfers int) bool {
 	return ok
 }
 
-// ChooseLanes is lanes for one LID a server, as Grouped has them, on which no link has more
-// transfers than LeastOneLID, or hardly more. Those of the wish stay where that allows it,
-// and with Keep all that are up.
+// ChooseLanes returns lanes for one LID a server, as in Grouped, on which no link has more
+// transfers than LeastOneLID, or hardly more. The wished lanes stay if that allows it, and
+// with Keep all that are up.
 func ChooseLanes(t *Tree, w Wish) (via, down []Lane, err error) {
 	x, err := newOneLID(t, w, 1)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// blocks plans in blocks of g phases, as many as the largest leaf has servers. In a
-// block a leaf sends to a server with all of its own in turn: so a block is to leaves
-// what a phase is to servers. It returns nil where that does not work out.
+// blocks plans in blocks of g phases, where g is the servers of the largest leaf. In a
+// block a leaf sends to a server from all of its own servers in turn: a block is to leaves
+// what a phase is to servers. It returns nil if that fails.
 func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Grouped, error) {
 	once := make([]int, x.leaves)
 	for A := range once {
@@ -18,9 +18,9 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	if !ok {
 		return nil, nil
 	}
-	// Where there is no block to spare, a leaf has as many destinations in each as
-	// servers: it sends and receives evenly. Otherwise it need not: then edges that idle
-	// are of no use, and without them paths are short.
+	// Without a spare block, a leaf has as many destinations in each block as servers: it
+	// sends and receives evenly. With a spare one it does not have to: idle edges are then
+	// useless, and paths are shorter without them.
 	loose := g*blocks-len(x.leafOf) >= g
 	for seed := range uint64(blockTries) {
 		if p, err := l.planBlocks(ctx, g, loose, seed, budget); p != nil || err != nil {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// removeClashes exchanges slots along alternating paths until no server and no link has
-// two transfers in one. Where one has, a transfer of it goes to a slot in which it
-// has none: with all that is on the path of both slots' edges through its bin
-// (Kempe), so that bins stay as they are. The first exchange that leaves fewer
-// clashes is made; where there is none, about the best, which is not undone for a
-// while. It is false when it has done as much work as it may.
+// removeClashes exchanges slots along alternating paths until no server and no link has two
+// transfers in one slot. A clashing transfer moves to a slot in which its server and its
+// link are free, together with all edges of both slots on the path through its bin (Kempe),
+// so that bins stay as they are. The first exchange that leaves fewer clashes is made; if
+// none does, one of the best is made and not undone for a while (tabu). It returns false
+// when the work limit is reached.
 func (g *destFrame) removeClashes(ctx context.Context, budget *int, most int) (bool, error) {
 	g.budget = min(*budget, most)
 	*budget -= g.budget
@@ -50,8 +50,8 @@ func (g *destFrame) removeClashes(ctx context.Context, budget *int, most int) (b
 	return g.clash == 0, nil
 }
 
-// exchange finds the slot to exchange with that of a clash, and the bin from which
-// the path leads, −1 where all slots are tabu.
+// exchange returns the slot to exchange with that of a clash, and the bin from which the
+// path leads, −1 if all slots are tabu.
 func (g *destFrame) exchange(at int32, tabu []int32, turn int32) (slot int, bin int32) {
 	count := len(g.leafOfW)
 	p, x := int(at)/count, int(at)%count
@@ -88,7 +88,7 @@ func (g *destFrame) exchange(at int32, tabu []int32, turn int32) (slot int, bin 
 	return slot, bin
 }
 
-// clashing appends what clashes in a slot among the units of the path.
+// clashing appends the clashing units of a slot among those of the path.
 func (g *destFrame) clashing(slot int, queue []int32) []int32 {
 	for _, v := range g.path {
 		unit := g.unit[slot*g.n+int(v)]
@@ -106,9 +106,9 @@ func (g *destFrame) clashing(slot int, queue []int32) []int32 {
 	return queue
 }
 
-// walk goes along the alternating path of the edges of two slots through a right
-// vertex, which is a cycle unless the graph is loose. It is false where a leaf would send
-// more in a slot than it may, were the path exchanged.
+// walk follows the alternating path of the edges of two slots through a right vertex, which
+// is a cycle unless the graph is loose. It returns false if exchanging the path would make
+// a leaf send more in a slot than it may.
 func (g *destFrame) walk(p, q int, start int32) bool {
 	leftP, leftQ := g.left[p*g.n:][:g.n], g.left[q*g.n:][:g.n]
 	rightP, rightQ := g.right[p*g.n:][:g.n], g.right[q*g.n:][:g.n]
@@ -144,7 +144,7 @@ func (g *destFrame) walk(p, q int, start int32) bool {
 	return true
 }
 
-// gain is by how many clashes there are more once slots p and q exchange the path.
+// gain returns the change in the number of clashes if slots p and q exchange the path.
 func (g *destFrame) gain(p, q int) int {
 	was := g.clash
 	g.recount(p, q)
@@ -162,8 +162,8 @@ func (g *destFrame) gain(p, q int) int {
 	return gain
 }
 
-// recount counts what slots p and q have once they exchange the path, and keeps what
-// crosses from p to q, and what from q to p.
+// recount counts the transfers of slots p and q after exchanging the path, and keeps those
+// that cross in each direction.
 func (g *destFrame) recount(p, q int) {
 	unitP, unitQ := g.unit[p*g.n:][:g.n], g.unit[q*g.n:][:g.n]
 	heardP, heardQ := g.heardIn(p), g.heardIn(q)
@@ -193,7 +193,8 @@ func (g *destFrame) recount(p, q int) {
 	g.crossing[0], g.crossing[1], g.clash = toQ, toP, clash
 }
 
-// cross counts a transfer in another slot, and returns by how many clashes there are more.
+// cross moves a transfer to another slot's count, and returns the change in the number of
+// clashes.
 func cross(from, to *uint16) (more int) {
 	if *from > 1 {
 		more--
@@ -206,7 +207,7 @@ func cross(from, to *uint16) (more int) {
 	return more
 }
 
-// heardIn is the row of a slot.
+// heardIn returns the row of a slot.
 func (g *destFrame) heardIn(slot int) []uint16 {
 	return g.heard[slot*len(g.leafOfW):][:len(g.leafOfW)]
 }
@@ -246,8 +247,8 @@ func (g *destFrame) swap(p, q int) {
 	}
 }
 
-// loosen takes out the edges that stand for no transfer: paths are short without them.
-// From then on each leaf may send as many transfers in a slot as most says.
+// loosen removes the edges that stand for no transfer, which shortens paths. From then on
+// each leaf may send up to most transfers in a slot.
 func (g *destFrame) loosen(most []int) {
 	g.most, g.sends = most, make([]uint16, g.slots*g.leaves)
 	for slot := range g.slots {

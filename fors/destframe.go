@@ -6,43 +6,43 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// destFrame is the graph whose edges are what leaves send to servers, each of them
-// on its lane, and whose colours are the slots: phases, or blocks of phases. As in
-// frame, the lanes of a leaf are packed into bins of at most Φ transfers, dummies
-// keep all but c_A bins of a leaf idle in each slot, and edges from a leaf's
-// out-bins to its in-bins fill the rest.
+// destFrame is the graph whose edges are the transfers from leaves to servers, each on its
+// lane, and whose colours are the slots: phases, or blocks of phases. As in frame, the
+// lanes of a leaf are packed into bins of at most Φ transfers, dummies keep all but c_A
+// bins of a leaf idle in each slot, and edges from a leaf's out-bins to its in-bins fill
+// the rest.
 //
-// In-bins are made so that, as far as can be, all that a server receives is in one
-// bin, and all that a link carries too. A server or a link that has several bins is
-// watched: in a slot it may have two transfers.
+// In-bins are made so that, as far as possible, all transfers to a server are in one bin,
+// and all transfers on a link too. A server or a link with several bins is watched: it may
+// have two transfers in a slot.
 type destFrame struct {
 	*laning
 	ends     [2]bins // out-bins, in-bins
 	inBin    []int32 // [server·lanes + lane] in-bin, −1 where nothing travels
 	n        int     // vertices of either side
 	arcs     []bipartite.Arc
-	runs     []run      // what the edges between two bins are
-	runOf    []int32    // [left·n + right] the first of their runs, −1 for none
-	left     []int32    // [slot·n + right] left vertex, −1 for none in a loose graph
+	runs     []run      // the units between two bins
+	runOf    []int32    // [left·n + right] the first of their runs, −1 if none
+	left     []int32    // [slot·n + right] left vertex, −1 if none in a loose graph
 	right    []int32    // [slot·n + left] right vertex, −1 likewise
-	unit     []int32    // [slot·n + right] what is sent, leaf·servers + server, −1 for nothing
-	watched  [][2]int32 // [unit] the watched server, the watched link, −1 for none
+	unit     []int32    // [slot·n + right] the unit sent, leaf·servers + server, −1 if none
+	watched  [][2]int32 // [unit] the watched server, the watched link, −1 if none
 	leafOfW  []int32    // [watched] its leaf
 	heard    []uint16   // [slot·watched] transfers
 	clash    int        // Σ (heard − 1) over those of 2 and more
-	budget   int        // steps along alternating paths that may still be taken
-	most     []int      // [leaf] transfers that it may send in a slot of a loose graph
-	sends    []uint16   // [slot·leaves + leaf] those that it sends there
+	budget   int        // steps along alternating paths left
+	most     []int      // [leaf] transfers allowed in a slot of a loose graph
+	sends    []uint16   // [slot·leaves + leaf] transfers sent
 	path     []int32    // right vertices of the one at hand
-	more     [2]int32   // the leaf that sends one more in either slot once the path is exchanged, −1 for none
-	crossing [2][]int32 // the watched with a transfer that leaves one slot for the other, and back
+	more     [2]int32   // the leaf that sends one more in either slot once the path is exchanged, −1 if none
+	crossing [2][]int32 // watched servers and links whose transfer moves from one slot to the other, and back
 	random   uint64
 }
 
 // run is a number of edges for one unit.
 type run struct {
 	unit, count int32
-	next        int32 // of the same two bins, −1 for none
+	next        int32 // of the same two bins, −1 if none
 }
 
 // newDestFrame makes the graph of lanes with room on all links.
@@ -80,9 +80,9 @@ func (g *destFrame) packOut(A int, bin []int32) {
 	}
 }
 
-// packIn packs what enters a leaf. The lane on which a server receives most is its
-// main one, and has a bin. What a server receives on another one is put with that
-// lane if it is the main one of somebody, and else with the server's own.
+// packIn packs the transfers into a leaf. The lane on which a server receives most is its
+// main lane, and has a bin. Its transfers on another lane go into that lane's bin if the
+// lane is the main lane of some server, otherwise into the server's own bin.
 func (g *destFrame) packIn(B int) {
 	ins := &g.ends[inward]
 	main, owners := make([]int, g.size[B]), make([]int, g.lanes)
@@ -188,7 +188,7 @@ func (g *destFrame) join(u, v int32, count int) {
 	}
 }
 
-// transfers adds the edges of what is sent.
+// transfers adds the edges of the units.
 func (g *destFrame) transfers(outBin []int32) {
 	servers := len(g.leafOf)
 	g.runOf = make([]int32, g.n*g.n)
@@ -352,7 +352,7 @@ func (g *destFrame) leave(slot int, unit int32) {
 	}
 }
 
-// clashes tells whether a unit of a slot is not alone at its server and on its link.
+// clashes reports whether a unit of a slot shares its server or its link with another one.
 func (g *destFrame) clashes(slot int, unit int32) bool {
 	for _, x := range g.watched[unit] {
 		if x >= 0 && g.heard[slot*len(g.leafOfW)+int(x)] > 1 {

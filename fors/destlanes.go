@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// laning is the choice of a lane for all that a leaf sends to a server.
+// laning is a choice of one lane for each leaf and destination server.
 type laning struct {
 	*oneLID
 	slots int         // Φ: transfers that a link has room for
@@ -16,19 +16,18 @@ type laning struct {
 	in    []int       // [leaf·lanes + lane] transfers into a leaf
 	uses  []int       // [server·lanes + lane] transfers to a server
 	users []int       // [leaf·lanes + lane] servers of a leaf that receive on the lane
-	fall  []Lane      // [server·lanes + lane] the lane down from the spine of this first lane, Local while nothing comes; nil without spines
-	log   []move      // what the chain at hand has moved
-	shift *shiftLoads // nil where nobody looks at the linear shift
+	fall  []Lane      // [server·lanes + lane] the lane down from the spine of this first lane, Local while unused; nil without spines
+	log   []move      // moves of the current chain
+	shift *shiftLoads // nil if the linear shift does not count
 }
 
-// move is a change of lane of what leaf A sends to server d.
+// move is a change of lane for leaf A and server d.
 type move struct {
 	A, d int
 	from Lane
 }
 
-// wished takes the lanes wished for, or those that servers own, and leaves the
-// others open.
+// wished takes the lanes wished for, or those that servers own, and leaves the others open.
 func (x *oneLID) wished(slots int, mult []int) *laning {
 	servers := len(x.leafOf)
 	l := &laning{oneLID: x, slots: slots, mult: mult, via: make([]Lane, x.leaves*servers), moved: make([]bool, x.leaves*servers),
@@ -52,9 +51,9 @@ func (x *oneLID) wished(slots int, mult []int) *laning {
 	return l
 }
 
-// choose chooses lanes so that no link has more transfers than slots. Where that does
-// not work out with those wished for, it keeps only those on which servers receive
-// most, and at last it moves any of them. It is false where it finds none.
+// choose chooses lanes so that no link has more transfers than slots. If that fails with
+// the wished lanes, it keeps only those on which servers receive most, and finally moves
+// any of them. It returns false if it finds none.
 func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 	l := x.wished(slots, mult)
 	if x.keep {
@@ -82,7 +81,7 @@ func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 	return l, l.relieve(budget)
 }
 
-// fullest is the most transfers of a link.
+// fullest returns the most transfers of a link.
 func (l *laning) fullest() int {
 	most := 0
 	for i := range l.out {
@@ -91,8 +90,8 @@ func (l *laning) fullest() int {
 	return most
 }
 
-// down is the lane by which what comes up by lane k goes down to server d: the one that
-// its spine has for d, as wished if that is up, else one on which few receive.
+// down returns the lane by which traffic up by lane k goes down to server d: the lane
+// already chosen at its spine, the wished one if it is up, or one on which few receive.
 func (l *laning) down(d, k int) int {
 	if l.fall == nil {
 		return k
@@ -113,7 +112,7 @@ func (l *laning) down(d, k int) int {
 	return best
 }
 
-// put gives what leaf A sends to server d a lane, or takes it away.
+// put sets or removes the lane of leaf A to server d.
 func (l *laning) put(A, d int, k Lane) {
 	B, i, fall := int(l.leafOf[d]), A*len(l.leafOf)+d, -1
 	if k >= 0 {
@@ -149,8 +148,8 @@ func (l *laning) put(A, d int, k Lane) {
 	}
 }
 
-// unsettle lets move what does not take the lane on which its server receives most,
-// and all for servers without one.
+// unsettle allows to move all lanes other than the one on which their server receives most,
+// and all lanes of servers without such a lane.
 func (l *laning) unsettle() {
 	servers := len(l.leafOf)
 	for i, k := range l.via {
@@ -162,8 +161,8 @@ func (l *laning) unsettle() {
 	}
 }
 
-// release takes lanes away where links have more transfers than room, first those of
-// servers that receive little on them.
+// release removes lanes from links with more transfers than room, first those of servers
+// that receive little on them.
 func (l *laning) release() {
 	servers := len(l.leafOf)
 	for i := range l.out {
@@ -184,7 +183,7 @@ func (l *laning) release() {
 	}
 }
 
-// placeRest gives lanes to all that has none. It is false where a link has more
+// placeRest gives lanes to all that have none. It returns false if a link has more
 // transfers than room in the end.
 func (l *laning) placeRest() bool {
 	servers := len(l.leafOf)
@@ -204,14 +203,13 @@ func (l *laning) placeRest() bool {
 	return l.fullest() <= l.slots
 }
 
-// best is the lane for what leaf A sends to server d among those with room: one on
-// which the server alone receives before any other, then one on which nobody does,
-// then one on which it does too, and of these that with the most room; −1 if none
-// has any.
+// best returns the lane with room for leaf A and server d: first a lane on which only d
+// receives, then an unused one, then one on which d and others receive, among equals that
+// with the most room; −1 if no lane has room.
 func (l *laning) best(A, d int) int {
 	B := int(l.leafOf[d])
 	best, rank := -1, [4]int{}
-	for i := range l.lanes { // beginning anywhere
+	for i := range l.lanes { // random start
 		k := (i + A + B) % l.lanes
 		if !l.alive(A, B, k) || l.out[A*l.lanes+k]+l.mult[A] > l.slots {
 			continue
@@ -243,8 +241,8 @@ func (l *laning) best(A, d int) int {
 	return best
 }
 
-// downs is the lane by which what comes up by a lane goes down to a server, [server·lanes +
-// lane]; nil without spines.
+// downs returns the lane by which traffic up by a lane goes down to a server, [server·lanes
+// + lane]; nil without spines.
 func (l *laning) downs() []Lane {
 	if l.fall == nil {
 		return nil
@@ -259,7 +257,8 @@ func (l *laning) downs() []Lane {
 	return downs
 }
 
-// lands is the lane by which what leaf A sends to server d goes down, negative for none.
+// lands returns the lane by which traffic from leaf A goes down to server d, negative if
+// none.
 func (l *laning) lands(A, d int) int {
 	if k := l.via[A*len(l.leafOf)+d]; k != Local {
 		return l.down(d, int(k))
@@ -267,8 +266,8 @@ func (l *laning) lands(A, d int) int {
 	return -1
 }
 
-// force gives what leaf A sends to server d a lane with room at A, and moves what
-// that displaces along a chain of two lanes.
+// force gives leaf A and server d a lane with room at A, and moves the displaced transfers
+// along a chain of two lanes.
 func (l *laning) force(A, d int) bool {
 	B := int(l.leafOf[d])
 	for i := range l.lanes {
@@ -285,9 +284,9 @@ func (l *laning) force(A, d int) bool {
 	return false
 }
 
-// chain puts what leaf A sends to server d on lane a, and as long as a link is
-// overloaded by that, something else of the link on the other lane. It undoes all
-// where that leads nowhere.
+// chain puts the transfers from leaf A to server d on lane a, and while a link is
+// overloaded by that, moves another unit of the link to the other lane. It undoes
+// everything if that fails.
 func (l *laning) chain(A, d, a, b int) bool {
 	l.log = append(l.log[:0], move{A, d, l.via[A*len(l.leafOf)+d]})
 	l.put(A, d, Lane(a))
@@ -314,8 +313,8 @@ func (l *laning) chain(A, d, a, b int) bool {
 	return false
 }
 
-// displace moves something that may be moved from one lane to another at an end of
-// a leaf, and returns the leaf at its other end, −1 where there is nothing.
+// displace moves a movable unit from one lane to another at an end of a leaf, and returns
+// the leaf at its other end, −1 if no unit can move.
 func (l *laning) displace(leaf, end, from, to int) int {
 	servers := len(l.leafOf)
 	try := func(A, d int) bool {
@@ -354,11 +353,10 @@ func (l *laning) displace(leaf, end, from, to int) int {
 	return -1
 }
 
-// owners gives each server a lane of its leaf, each another one, so that every lane
-// is owned by as many servers as any other, or one more, as far as dead cables allow.
-// The lanes owned once more are the first ones. A leaf that would otherwise send too
-// much over these owns one of each; then no link of an undamaged tree has more than
-// P−1 transfers.
+// owners gives each server a lane of its leaf, distinct within the leaf, so that the
+// numbers of owners of any two lanes differ by at most one, as far as dead cables allow.
+// The lanes owned once more come first. A leaf that would otherwise send too much over
+// these owns one of each; then no link of an undamaged tree has more than P−1 transfers.
 func (x *oneLID) owners() []Lane {
 	servers := len(x.leafOf)
 	own, owned := make([]Lane, servers), make([]int, x.lanes)
@@ -373,8 +371,8 @@ func (x *oneLID) owners() []Lane {
 	return own
 }
 
-// own gives the servers of leaf A lanes of their own: of those that are owned least,
-// compared with what each should be, the next in turn.
+// own gives the servers of leaf A lanes of their own: those with the fewest owners relative
+// to their share each, in turn.
 func (x *oneLID) own(A int, own []Lane, owned []int, each, more int, tight bool) {
 	taken := make([]bool, x.lanes)
 	for i := range own {
@@ -402,7 +400,7 @@ func (x *oneLID) own(A int, own []Lane, owned []int, each, more int, tight bool)
 	}
 }
 
-// owned is the lanes that follow from those that servers own.
+// owned returns the lanes that follow from those that servers own.
 func (x *oneLID) owned(own []Lane) []Lane {
 	servers := len(own)
 	via := make([]Lane, x.leaves*servers)

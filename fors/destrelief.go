@@ -2,10 +2,10 @@ package fors
 
 import "math"
 
-// relieve gives a lane to all that has none, whatever room there is, and then moves
-// what is on links with more transfers than room, the least harm first: a move that is
-// made is not undone for a while (tabu). It is false where reliefMoves moves in a row
-// have gained nothing, or all work that it may do is done.
+// relieve gives a lane to every unit without one, ignoring the room, and then moves units
+// off links with more transfers than room, the least harmful move first; a move is not
+// undone for a while (tabu). It returns false after reliefMoves moves without gain or when
+// the work limit is reached.
 func (l *laning) relieve(budget *int) bool {
 	servers := len(l.leafOf)
 	for i, k := range l.via {
@@ -14,7 +14,7 @@ func (l *laning) relieve(budget *int) bool {
 			l.put(A, d, Lane(k))
 		}
 	}
-	tabu := make([]int32, len(l.via)*l.lanes) // [unit·lanes + lane] the turn before which it does not come back
+	tabu := make([]int32, len(l.via)*l.lanes) // [unit·lanes + lane] the turn before which the unit does not return
 	random := uint64(l.slots)
 	best := math.MaxInt
 	for turn, stuck := int32(1), 0; stuck < reliefMoves && *budget > 0; turn++ {
@@ -64,8 +64,8 @@ func (l *laning) relieve(budget *int) bool {
 // reliefMoves is how many moves in a row may gain nothing.
 const reliefMoves = 1 << 10
 
-// overloaded finds a link with more transfers than room, another one each turn, and
-// counts what all of them have too many.
+// overloaded returns a link with more transfers than room, a different one each turn, and
+// the total excess.
 func (l *laning) overloaded(turn int) (end, leaf, lane, over int) {
 	links := len(l.out)
 	found := -1
@@ -91,9 +91,9 @@ func (l *laning) overloaded(turn int) (end, leaf, lane, over int) {
 	return end, found % links / l.lanes, found % l.lanes, over
 }
 
-// lightest is the lane on which what leaf A sends to server d harms least, other than
-// the one it has and those that are tabu: by the overload that comes and goes, then by
-// who else receives on it. It is −1 where there is none.
+// lightest returns the lane to which moving leaf A's transfers to server d harms least,
+// excluding from and tabu lanes: by the change in overload, then by the other receivers on
+// it. It is −1 if there is none.
 func (l *laning) lightest(A, d, from int, tabu []int32, turn int32) (lane, harm int) {
 	B, n, was := int(l.leafOf[d]), l.mult[A], l.lands(A, d)
 	over := func(load, change int) int { return max(0, load+change-l.slots) - max(0, load-l.slots) }

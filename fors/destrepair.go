@@ -2,10 +2,11 @@ package fors
 
 import "slices"
 
-// Repair is lanes for one LID a server on which no link has more than so many transfers: those of
-// the wish but for few, and where Wish.Stay is set all of them that are up. What finds no room
-// displaces something else, along the shortest chain that a search finds. It counts the lanes of
-// the wish that are up and changed, and is false where it finds none.
+// Repair returns lanes for one LID a server on which no link has more than the given
+// transfers: those of the wish except for a few, and all of Wish.Stay that are up. A unit
+// without room displaces another, along the shortest chain that a search finds. changed
+// counts the wished lanes that are up and were changed; ok is false if no such lanes were
+// found.
 func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool) {
 	x, err := newOneLID(t, w, 1)
 	if err != nil {
@@ -27,7 +28,7 @@ func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool
 // repairSearch is how many units one search looks at.
 const repairSearch = 1 << 12
 
-// repair gives all that has no lane one, and takes from links what is too much for them.
+// repair gives every unit a lane, and removes the excess from links.
 func (l *laning) repair(budget *int) bool {
 	for i, k := range l.via {
 		A, d := i/len(l.leafOf), i%len(l.leafOf)
@@ -54,7 +55,7 @@ func (l *laning) repair(budget *int) bool {
 	return true
 }
 
-// overfull is by how many transfers a link has too many, negative where there is room.
+// overfull returns by how many transfers a link exceeds its room; negative if it has room.
 func (l *laning) overfull(end, i int) int {
 	if end == outward {
 		return l.out[i] - l.slots
@@ -83,24 +84,24 @@ func (l *laning) onLink(end, i int) (units []int) {
 	return units
 }
 
-// stays tells whether a unit has to keep its lane.
+// stays reports whether a unit must keep its lane.
 func (l *laning) stays(unit int) bool { return l.stay != nil && l.stay[unit] }
 
-// displaced is a unit on a chain, which takes the place of the one that comes after it.
+// displaced is a unit on a chain, which takes the place of its successor.
 type displaced struct {
 	unit int
-	by   int  // the step that displaces it, −1 for none
-	to   Lane // by which that goes
+	by   int  // step that displaces it, −1 at the start
+	to   Lane // the lane that the displacing unit takes
 }
 
-// reseat gives a unit another lane, and each unit that this displaces.
+// reseat gives a unit another lane, and likewise each unit that this displaces.
 func (l *laning) reseat(unit int) bool {
 	servers := len(l.leafOf)
 	chain, seen := []displaced{{unit, -1, Local}}, map[int]bool{unit: true}
 	for at := 0; at < len(chain) && at < repairSearch; at++ {
 		A, d := chain[at].unit/servers, chain[at].unit%servers
 		B, from, fell := int(l.leafOf[d]), l.via[chain[at].unit], l.lands(A, d)
-		for i := range l.lanes { // beginning anywhere
+		for i := range l.lanes { // random start
 			k := (i + A + d) % l.lanes
 			if Lane(k) == from || !l.alive(A, B, k) {
 				continue
@@ -135,8 +136,8 @@ func (l *laning) reseat(unit int) bool {
 	return false
 }
 
-// follow moves the units of a chain from its end, at which there is room, and undoes that where
-// a link has too many transfers then and had room before.
+// follow moves the units of a chain, beginning at its end, where there is room. It undoes
+// the moves if a link that had room before then has too many transfers.
 func (l *laning) follow(chain []displaced, at int, to Lane) bool {
 	servers := len(l.leafOf)
 	was := l.surplus()
@@ -155,7 +156,7 @@ func (l *laning) follow(chain []displaced, at int, to Lane) bool {
 	return false
 }
 
-// surplus is what links have too many.
+// surplus returns the total excess of all links.
 func (l *laning) surplus() (over int) {
 	for i := range l.out {
 		over += max(0, l.out[i]-l.slots) + max(0, l.in[i]-l.slots)
@@ -163,7 +164,7 @@ func (l *laning) surplus() (over int) {
 	return over
 }
 
-// restore takes back what there is room for again.
+// restore gives units their wished lanes back where there is room again.
 func (l *laning) restore() {
 	servers := len(l.leafOf)
 	for again := true; again; {

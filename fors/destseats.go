@@ -7,18 +7,19 @@ import (
 )
 
 const (
-	// destWork is how many steps along alternating paths all searches of one plan may
-	// take, some 10 to 30 ns each.
+	// destWork limits the steps along alternating paths of all searches of one plan, 10 to
+	// 30 ns each.
 	destWork = 1 << 25
-	// blockWork and phaseWork are those of one search, by blocks and by phases. Most that
-	// succeed by blocks take a tenth of it; so the others begin anew, blockTries times.
+	// blockWork and phaseWork are the limits of one search, by blocks and by phases. Most
+	// successful searches by blocks take a tenth of it; the others are restarted,
+	// blockTries times.
 	blockWork  = 1 << 17
 	blockTries = 8
 	phaseWork  = 1 << 23
 )
 
-// phases plans in a number of phases, and as many more as are needed for what
-// clashes in these. It returns nil where it finds no lanes.
+// phases plans in a number of phases, and more for the transfers that clash in these. It
+// returns nil if it finds no lanes.
 func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped, error) {
 	l, ok := x.choose(phases, x.size, budget)
 	if !ok {
@@ -29,7 +30,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 		return nil, fmt.Errorf("set the phases: %w", err)
 	}
 	if phases > len(x.leafOf) {
-		g.loosen(x.size) // each server idles in two phases or more: there is room for same-leaf transfers
+		g.loosen(x.size) // every server idles in at least two phases: there is room for same-leaf transfers
 	}
 	if _, err := g.removeClashes(ctx, budget, phaseWork); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	return s.plan(ctx)
 }
 
-// destSeats gives transfers in slots their senders.
+// destSeats gives the transfers in slots their senders.
 type destSeats struct {
 	*laning
 	slots int
@@ -52,11 +53,11 @@ type destSeats struct {
 	local [][]trip // [leaf] same-leaf transfers, in order of slots
 }
 
-// trip is that a leaf sends to a server in a slot.
+// trip is a unit, from a leaf to a server in a slot.
 type trip struct{ slot, server int32 }
 
-// trips reads the transfers of each leaf off the slots, those left out with which
-// others clash: these have their leaf for the slot.
+// trips reads the transfers of each leaf off the slots. Transfers that clash with others
+// are returned in late, with their leaf in place of the slot.
 func (g *destFrame) trips() (trips [][]trip, late []trip) {
 	servers := int32(len(g.leafOf))
 	counts, all := make([]int, g.leaves), 0
@@ -87,7 +88,7 @@ func (g *destFrame) trips() (trips [][]trip, late []trip) {
 	return trips, late
 }
 
-// hears tells, by slot and server of leaf B, who receives from other leaves.
+// hears returns, by slot and server of leaf B, which servers receive from other leaves.
 func (s *destSeats) hears(B int) []bool {
 	size, base := s.size[B], int(s.base[B])
 	hears := make([]bool, s.slots*size)
@@ -101,8 +102,8 @@ func (s *destSeats) hears(B int) []bool {
 	return hears
 }
 
-// add gives transfers slots of their own, each the first in which its links and its
-// server are free.
+// add gives transfers additional slots, each the first in which its links and its server
+// are free.
 func (s *destSeats) add(late []trip) {
 	type slot struct {
 		taken map[int]bool // links out, links in, servers
@@ -133,9 +134,9 @@ func (s *destSeats) add(late []trip) {
 	}
 }
 
-// ride gives each server of leaf A so many slots for same-leaf transfers, in which it
-// hears nothing else and its leaf sends fewer than most transfers. It returns the servers that
-// find no slot, as often as they find none.
+// ride gives each server of leaf A the given number of slots for same-leaf transfers, in
+// which it receives nothing else and its leaf sends fewer than most transfers. left lists
+// the servers that lack slots, once for each.
 func (s *destSeats) ride(A, most, each int) (left []int) {
 	r := rides{size: s.size[A], hears: s.hears(A), room: slices.Repeat([]int{most}, s.slots), in: make([][]int, s.slots), seen: make([]int, s.slots)}
 	for _, t := range s.trips[A] {
@@ -156,7 +157,7 @@ func (s *destSeats) ride(A, most, each int) (left []int) {
 	return left
 }
 
-// addRides gives slots of their own to what ride has left.
+// addRides adds slots for the servers that ride returned in left.
 func (s *destSeats) addRides(A int, left []int) {
 	first, given := int32(s.slots), make([]int32, s.size[A])
 	for _, i := range left {
@@ -173,7 +174,7 @@ type rides struct {
 	hears []bool  // [slot·size + server] what other leaves send
 	room  []int   // [slot] transfers
 	in    [][]int // [slot] servers that have it
-	seen  []int   // [slot] the turn that looked at it last
+	seen  []int   // [slot] the turn that visited it last
 	turn  int
 }
 
@@ -212,10 +213,10 @@ func (s *destSeats) plan(ctx context.Context) (*Grouped, error) {
 	return s.grouped(x.plan), nil
 }
 
-// seat gives the transfers of leaf A their senders: the colours of a graph with the
-// slots to the left, each with its destinations, and all servers to the right, n_A
-// times each. The leaf's own servers are there n_A − 1 times, and once more in a
-// slot that is none: the colour that a server has there is its own.
+// seat gives the transfers of leaf A their senders: the colours of a graph with the slots
+// on the left, each with its destinations, and all servers on the right, n_A times each.
+// The leaf's own servers occur n_A − 1 times, and once more in an extra slot that is not a
+// phase: the colour of a server there is its own.
 func (s *destSeats) seat(ctx context.Context, w *seater, A int) error {
 	servers := int32(0)
 	w.vertexOf = grow(w.vertexOf, len(s.leafOf))
@@ -250,7 +251,7 @@ func (s *destSeats) seat(ctx context.Context, w *seater, A int) error {
 	return nil
 }
 
-// enter boards the transfers of leaf A, with their destinations.
+// enter adds the transfers of leaf A, with their destinations, to the seater.
 func (s *destSeats) enter(w *seater, A int) {
 	trips, locals := s.trips[A], s.local[A]
 	for slot := range int32(s.slots) {
@@ -271,7 +272,7 @@ func (s *destSeats) enter(w *seater, A int) {
 	w.closeGroup()
 }
 
-// grouped is a plan with what tables and addresses follow from.
+// grouped returns a plan with the data that tables and addresses follow from.
 func (s *destSeats) grouped(plan *Plan) *Grouped {
 	p := &Grouped{Plan: plan, LIDs: 1, GroupSize: slices.Max(s.size), Group: make([]int, plan.Servers), Via: s.byLeaf(s.via), Down: s.downs()}
 	p.dropEmpty()

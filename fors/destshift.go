@@ -1,8 +1,8 @@
 package fors
 
-// manner is how lanes are chosen that replace dead ones: the linear shift counts more
-// than what makes phases easy to find, or only among lanes that are as good for that, or
-// not at all. The last finds most plans.
+// manner is how much the linear shift counts in choosing replacements of dead lanes: more
+// than the ease of finding phases, only among lanes that are equal in that, or not at all.
+// The last finds most plans.
 type manner int
 
 const (
@@ -11,9 +11,9 @@ const (
 	shiftLast
 )
 
-// shiftLoads counts what the linear shift puts on links while lanes are chosen: in phase
-// p server s, by its place leaf·slots + α, sends to the server p places on. It is what
-// programs do that know of no plan.
+// shiftLoads counts the transfers of the linear shift on links while lanes are chosen: in
+// phase p the server at place s = leaf·slots + α sends to the server p places on, as
+// programs do without a plan.
 type shiftLoads struct {
 	places int
 	place  []int32    // [server]
@@ -21,7 +21,7 @@ type shiftLoads struct {
 	most   []uint8    // [phase] the largest load
 }
 
-// shiftLinks is how many links and phases are looked at in one tree at most.
+// shiftLinks limits the links times phases counted in one tree.
 const shiftLinks = 1 << 24
 
 // countShift begins to count, from the lanes that are taken.
@@ -56,13 +56,13 @@ func (l *laning) countShift() {
 	}
 }
 
-// shiftRows are the loads of both links of a unit, by phase.
+// shiftRows returns the loads of both links of a unit, by phase.
 func (l *laning) shiftRows(A, d, k int) (out, in []uint8) {
 	s := l.shift
 	return s.load[outward][(A*l.lanes+k)*s.places:][:s.places], s.load[inward][(int(l.leafOf[d])*l.lanes+l.down(d, k))*s.places:][:s.places]
 }
 
-// shiftBy counts what leaf A sends to server d over a lane, or takes it away.
+// shiftBy adds or removes the transfers of the shift from leaf A to server d on a lane.
 func (l *laning) shiftBy(A, d, k int, by int8) {
 	s := l.shift
 	out, in := l.shiftRows(A, d, k)
@@ -74,7 +74,7 @@ func (l *laning) shiftBy(A, d, k int, by int8) {
 	}
 }
 
-// phase is that in which the server at a place sends to server d.
+// phase returns the phase in which the server at a place sends to server d.
 func (s *shiftLoads) phase(from int32, d int) int32 {
 	p := s.place[d] - from
 	if p < 0 {
@@ -83,8 +83,8 @@ func (s *shiftLoads) phase(from int32, d int) int32 {
 	return p
 }
 
-// shiftCost is what the linear shift loses if leaf A sends to server d over a lane:
-// phases that take longer count most, then how full the links are.
+// shiftCost returns the cost for the linear shift if leaf A sends to server d over a lane:
+// longer phases count most, then the load of the links.
 func (l *laning) shiftCost(A, d, k int) (cost int) {
 	s := l.shift
 	out, in := l.shiftRows(A, d, k)

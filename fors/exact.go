@@ -6,22 +6,21 @@ import (
 	"runtime"
 )
 
-// PlanExact plans the complete exchange in as few phases as the tree allows,
-// for any leaf populations and any pattern of living lanes: lanes first, phases
-// second, servers last, each step but the first an edge colouring of a regular
-// bipartite multigraph, which cannot fail (König).
+// PlanExact plans the complete exchange in as few phases as the tree allows, for any leaf
+// populations and any pattern of living lanes: lanes first, phases second, servers last.
+// Each step but the first is an edge colouring of a regular bipartite multigraph, which
+// cannot fail (König).
 //
-// Theorem. Let leaf A have n_A servers. Φ ≥ P−1 phases suffice if and only if
-// integers y[A][B][k] ≥ 0 exist, on lanes k up at both leaves, with
-// Σ_k y = n_A·n_B, Σ_B y ≤ Φ and Σ_A y ≤ Φ. That they must exist is counting.
-// The spread finds them; phases, senders and receivers make the plan.
+// Theorem. Let leaf A have n_A servers. Φ ≥ P−1 phases suffice if and only if integers
+// y[A][B][k] ≥ 0 exist, on lanes k up at both leaves, with Σ_k y = n_A·n_B, Σ_B y ≤ Φ and
+// Σ_A y ≤ Φ. Necessity is counting. For sufficiency, the spread finds them; phases, senders
+// and receivers make the plan.
 //
-// Pairs without a usable common lane are left out and listed. The number of
-// phases is the lower bound of ComputeBounds unless no spread was found for it:
-// the true bound is then higher, or the search too short. PlanExact fails where
-// the tree contradicts itself, and where a living lane is closed to a server of
-// its leaf: the senders of a leaf would not be interchangeable any more. Soon after
-// ctx ends it fails with ctx.Err().
+// Pairs without a usable common lane are left out and listed. The number of phases is the
+// lower bound of ComputeBounds unless no spread was found for it: then the true bound is
+// higher, or the search was too short. PlanExact fails if the tree is inconsistent, and if
+// a living lane is closed to a server of its leaf, because the leaf's senders would not be
+// interchangeable. Soon after ctx ends it fails with ctx.Err().
 func PlanExact(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func planExact(ctx context.Context, t *Tree, b Bounds, workers int) (*Plan, erro
 	return plan, nil
 }
 
-// checkOpen tells whether a living lane is closed to a server of its leaf.
+// checkOpen returns an error if a living lane is closed to a server of its leaf.
 func (t *Tree) checkOpen() error {
 	if t.Closed == nil {
 		return nil
@@ -108,14 +107,14 @@ func newNet(t *Tree) *net {
 	return n
 }
 
-// lanesOf tells which lanes are up at a leaf.
+// lanesOf returns the lanes that are up at a leaf.
 func (n *net) lanesOf(A int) []bool { return n.up[A*n.lanes : (A+1)*n.lanes] }
 
-// joined tells whether the servers of A send to those of B at all.
+// joined reports whether the servers of A send to those of B.
 func (n *net) joined(A, B int) bool { return A == B || n.common[A*n.leaves+B] > 0 }
 
-// out is the number of inter-leaf transfers of leaf A; where servers are the
-// senders it receives as many.
+// out returns the number of inter-leaf transfers of leaf A, which receives as many if
+// senders are servers.
 func (n *net) out(A int) int { return n.units[A] * n.remote[A] }
 
 // unreachable lists the pairs of servers that no lane joins, in order.

@@ -2,13 +2,12 @@ package fors
 
 import "github.com/forsd/forsd/bipartite"
 
-// frame is the graph whose edges are the inter-leaf transfers and whose colours
-// are the phases. Lanes of a leaf are packed into bins of at most Φ transfers,
-// out-bins being left vertices and in-bins right ones: what shares a bin shares
-// no phase. With c_A = ⌈transfers of A / Φ⌉, dummy vertices keep all but c_A
-// bins of a leaf idle in each phase, and edges from its out-bins to its in-bins,
-// phases in which its servers may send to each other, fill the rest, so that the
-// graph is Φ-regular.
+// frame is the graph whose edges are the inter-leaf transfers and whose colours are the
+// phases. The lanes of a leaf are packed into bins of at most Φ transfers, out-bins being
+// left vertices and in-bins right ones: transfers in one bin are in different phases. With
+// c_A = ⌈transfers of A / Φ⌉, dummy vertices keep all but c_A bins of a leaf idle in each
+// phase, and edges from its out-bins to its in-bins, phases in which its servers may send
+// to each other, fill the rest, so that the graph is Φ-regular.
 type frame struct {
 	*net
 	phases int
@@ -17,14 +16,14 @@ type frame struct {
 	arcs   []bipartite.Arc
 }
 
-// binning packs the lanes of one end into bins. The vertices of a leaf are its
-// bins, then the dummies of the other end's.
+// binning packs the lanes of one end into bins. The vertices of a leaf are its bins, then
+// the dummies of the other end.
 type binning struct {
 	side
 	count []int32 // [leaf] bins
 	lane  []int32 // [vertex] the first of its lanes
-	after []int32 // [leaf·lanes + lane] the next lane of its vertex, −1 for none
-	only  []Lane  // [vertex] its lane, −1 where there are several
+	after []int32 // [leaf·lanes + lane] the next lane of its vertex, −1 if none
+	only  []Lane  // [vertex] its lane, −1 if it has several
 }
 
 func newFrame(n *net, phases int, y []int32) *frame {
@@ -84,7 +83,7 @@ func (g *frame) pack(b *binning, A int, load []int32) {
 	b.count = append(b.count, int32(len(b.leaf)-first))
 }
 
-// name makes room for the lanes of vertices that were added.
+// name allocates the lanes of added vertices.
 func (b *binning) name() {
 	for len(b.lane) < len(b.leaf) {
 		b.lane, b.only = append(b.lane, -1), append(b.only, -1)
@@ -157,7 +156,7 @@ func (g *frame) pour(A int, u, v int32) int32 {
 	return v
 }
 
-// next is the vertex after v among those of a leaf, round and round.
+// next returns the vertex after v among those of a leaf, cyclically.
 func (b *binning) next(A int, v int32) int32 {
 	if v++; v >= b.first[A+1] {
 		return b.first[A]

@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// tariff is prices on the links, by which a bound on the phases is proved. Where
-// a transfer pays for the link out of its source leaf and for the one into its
-// destination leaf, it pays no less than on the cheapest of its lanes, and in a
-// phase a link earns its price once at most. So for any prices u, v ≥ 0 the
-// phases are at least
+// tariff is prices on the links, which prove a lower bound on the phases. If a transfer
+// pays for the link out of its source leaf and for the one into its destination leaf, it
+// pays at least the price of its cheapest lane, and in a phase a link earns its price at
+// most once. So for any prices u, v ≥ 0 the phases are at least
 //
 //	Σ_{A≠B} d[A][B]·min_k (u[A][k] + v[B][k]) / Σ_{A,k} (u[A][k] + v[A][k]),
 //
-// where d is the transfers from leaf to leaf and k runs over the lanes up at
-// both. The best prices prove the optimum of the joint linear programme (they are
-// its dual solution), which the leaf bound may be under; the leaf bound itself is
-// a price of 1 on some lanes of one leaf. All is in integers, so that what is
-// proved holds exactly.
+// where d is the transfers from leaf to leaf and k runs over the lanes up at both. The best
+// prices prove the optimum of the joint linear programme, whose dual solution they are; the
+// leaf bound, which corresponds to a price of 1 on some lanes of one leaf, may be lower.
+// All numbers are integers, so that the proof is exact.
 type tariff struct {
 	*net
 	pairs   []fare
@@ -27,7 +25,7 @@ type tariff struct {
 	load    [2][]int64 // [end][leaf·lanes + lane] transfers on it if all take their cheapest lanes
 	flow    []int64    // [as ways] transfers on a lane, summed over the steps, the n-th n times
 	steps   int64
-	most    int64 // prices stay below it, so that what all transfers pay fits 63 bits
+	most    int64 // limit of prices, so that the sum paid by all transfers fits 63 bits
 }
 
 // fare is the transfers of two leaves and the lanes that they may take.
@@ -65,19 +63,18 @@ func newTariff(n *net) *tariff {
 	return f
 }
 
-// prove raises a bound as far as it finds prices for within the work allowed:
-// lanes of pairs looked at, and until ctx ends. It goes on from the prices at which it
-// ended before.
+// prove raises a bound as far as it finds prices that prove it, until the work limit (lanes
+// of pairs visited) is reached or ctx ends. It continues from the prices of the previous
+// call.
 //
-// All transfers take their cheapest lanes; then the price of a link rises by the
-// transfers over Φ, the bound at hand, or falls by those that lack. If there are
-// prices w* of length 1 that prove more than Φ with a margin of γ, the difference
-// between what is paid and Φ times what the links cost, such prices are found
-// after (G/γ)² steps at most, where G is the longest that a step can be: each goes
-// γ or more in the direction of w*, and as long as they prove nothing their
-// squared length grows by G² at most. If there are none, for the same reason, no
-// link carries more than Φ + G/√n in the mean of n steps. In the mean that round
-// takes later steps count more, because the first ones are far off.
+// All transfers take their cheapest lanes; then the price of a link rises by its transfers
+// in excess of Φ, the current bound, or falls by those it lacks. If there are prices w* of
+// length 1 that prove more than Φ with a margin of γ, the difference between the sum paid
+// and Φ times the cost of the links, such prices are found after at most (G/γ)² steps,
+// where G is the longest possible step: each goes γ or more in the direction of w*, and
+// while they prove nothing their squared length grows by at most G². If there are none, for
+// the same reason, no link carries more than Φ + G/√n in the mean of n steps. In the mean
+// that round uses, later steps count more, because the first ones are far off.
 func (f *tariff) prove(ctx context.Context, bound, work int) int {
 	for ; work > 0 && f.steps < mostSteps && ctx.Err() == nil; work -= len(f.ways) + len(f.price[outward]) {
 		paid, cost := f.choose(), int64(0)
@@ -99,17 +96,18 @@ func (f *tariff) prove(ctx context.Context, bound, work int) int {
 }
 
 const (
-	// mostSteps keeps the sums of flow in 63 bits, for up to 2²³ transfers of two leaves.
+	// mostSteps keeps the sums of flow in 63 bits, for up to 2²³ transfers between two
+	// leaves.
 	mostSteps = 1 << 20
-	// finest is how many different prices simplify tries with, 0 apart, and
-	// simplifyEvery how many steps are made in between.
+	// finest is the largest number of different nonzero prices that simplify tries, and
+	// simplifyEvery the number of steps between its calls.
 	finest        = 8
 	simplifyEvery = 64
 )
 
-// simplify returns the best bound that the prices prove when they are rounded to
-// few different ones. The best prices are mostly small integers, or multiples of
-// them: while the steps only come closer to them, rounding hits them.
+// simplify returns the best bound that the prices prove when rounded to few different
+// values. Optimal prices are mostly small integers or multiples of them: the steps only
+// approach them, rounding hits them.
 func (f *tariff) simplify() (bound int) {
 	dearest := max(slices.Max(f.price[outward]), slices.Max(f.price[inward]))
 	for c := int64(1); c <= finest && dearest > 0; c++ {
@@ -190,9 +188,9 @@ func (f *tariff) adjust(Φ int64) {
 	}
 }
 
-// round assigns to every lane the transfers that took it in the mean of all
-// steps, rounded down, and what is left of a pair to the lanes with the largest
-// fractions. The mean is close to a solution of the linear programme.
+// round assigns to every lane the transfers that took it in the mean of all steps, rounded
+// down, and the rest of a pair to the lanes with the largest fractions. The mean is close
+// to a solution of the linear programme.
 func (s *spread) round(f *tariff, phases int) {
 	clear(s.y)
 	clear(s.load[outward])

@@ -2,11 +2,11 @@ package fors
 
 import "context"
 
-// seatReceivers gives the transfers to leaf B their receivers. The senders are
-// the right vertices, of n_B transfers each. One group more, which is no phase,
-// is joined once to each of B's own servers, which send n_B − 1 times to others:
-// the colour that a server has there is its own. It receives all transfers of
-// that colour, and so none from itself.
+// seatReceivers gives the transfers to leaf B their receivers. The senders are the right
+// vertices, of n_B transfers each. One additional group, which does not stand for phases,
+// is joined once to each of B's own servers, which send n_B − 1 times to others: the colour
+// of a server there is its own. It receives all transfers of that colour, and so none from
+// itself.
 func (w *seater) seatReceivers(ctx context.Context, B int) error {
 	senders := int32(0)
 	own := int32(0) // right vertex of B's first server
@@ -32,7 +32,7 @@ func (w *seater) seatReceivers(ctx context.Context, B int) error {
 	if err := w.seat(ctx, senders); err != nil {
 		return err
 	}
-	names := w.used - w.size         // where the group that is no phase begins
+	names := w.used - w.size         // the additional group
 	server := make([]Server, w.size) // [colour]
 	for c, own := range w.colour[names:w.used] {
 		server[own] = w.base[B] + Server(c)
@@ -46,7 +46,7 @@ func (w *seater) seatReceivers(ctx context.Context, B int) error {
 	return nil
 }
 
-// arrive boards the transfers to leaf B.
+// arrive adds the transfers to leaf B.
 func (w *seater) arrive(B int) {
 	ins := &w.frame.bins[inward]
 	first, bins := ins.first[B], ins.first[B]+ins.count[B]

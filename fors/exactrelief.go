@@ -10,15 +10,15 @@ type relief struct {
 	links []int32 // overloaded links, (end·leaves + leaf)·lanes + lane
 }
 
-// step moves one transfer from A to B to another lane, after the state before.
+// step moves one transfer from A to B to another lane, after the previous state.
 type step struct {
-	before         int32 // state, −1 at the root, −2 where nothing was reached
+	before         int32 // state, −1 at the root, −2 if not reached
 	A, B, lane, to int32
 }
 
-// relieve moves transfers until no link is overloaded. Where neither search
-// finds a way it forces a move, a limited number of times, and tells whether
-// that sufficed. It ends when the work allowed is done, or ctx ends.
+// relieve moves transfers until no link is overloaded. If neither search finds a way it
+// forces a move, a limited number of times. It reports whether that sufficed, and stops at
+// the work limit or when ctx ends.
 func (s *spread) relieve(ctx context.Context, forced int) bool {
 	clear(s.tabu)
 	for move := int32(0); ; move++ {
@@ -33,7 +33,7 @@ func (s *spread) relieve(ctx context.Context, forced int) bool {
 	}
 }
 
-// relieveAll relieves what the two searches can.
+// relieveAll relieves the links that the two searches can relieve.
 func (s *spread) relieveAll(ctx context.Context) {
 	for again := true; again && s.excess > 0; {
 		again = false
@@ -51,10 +51,10 @@ func (s *spread) link(i int) (end, leaf, lane int) {
 	return i / (s.leaves * s.lanes), i / s.lanes % s.leaves, i % s.lanes
 }
 
-// room tells whether a link takes one transfer more.
+// room reports whether a link can take one more transfer.
 func (s *spread) room(end, leaf, lane int) bool { return s.load[end][leaf*s.lanes+lane] < s.Φ }
 
-// between tells how many transfers a leaf has with a peer on a lane.
+// between returns the transfers that a leaf has with a peer on a lane.
 func (s *spread) between(end, leaf, peer, lane int) int32 {
 	A, B := pair(end, leaf, peer)
 	return s.y[(A*s.leaves+B)*s.lanes+lane]
@@ -110,7 +110,7 @@ func (s *spread) chain(end, leaf, lane, other int) bool {
 func (s *spread) chase(end, leaf, lane int) bool {
 	r := &s.relief
 	links := s.leaves * s.lanes
-	r.begin(2*links + 1) // the last one is a place where all have room
+	r.begin(2*links + 1) // the last one is a place at which all have room
 	r.reach(end*links+leaf*s.lanes+lane, step{before: -1})
 	for head := 0; head < len(r.queue); head++ {
 		state := int(r.queue[head])
@@ -156,9 +156,9 @@ func (s *spread) chase(end, leaf, lane int) bool {
 	return false
 }
 
-// apply makes the moves that led to a state, from the root on, and tells whether
-// they lessen the excess; if not, for instance because two of them want the same
-// transfer, it takes them back and forgets the state.
+// apply makes the moves that led to a state, from the root on, and reports whether they
+// reduce the excess. If not, for instance because two moves want the same transfer, it
+// undoes them and forgets the state.
 func (s *spread) apply(state int) bool {
 	r := &s.relief
 	r.path = r.path[:0]

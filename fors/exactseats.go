@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/internal/parallel"
 )
 
-// timetable turns a spread into a plan. Its memory is used again, see timetables.
+// timetable turns a spread into a plan. Its memory is reused, see timetables.
 type timetable struct {
 	*net
 	plan    *Plan
@@ -17,7 +17,7 @@ type timetable struct {
 	frame   *frame
 	y       []int32  // the spread
 	match   []int32  // [phase][left vertex of the frame] right vertex
-	sender  []Server // [phase][right vertex] whose transfer arrives there, Idle for none
+	sender  []Server // [phase][right vertex] whose transfer arrives there, Idle if none
 	locals  []Server // by leaf, in order of phases: senders of the same-leaf transfers
 	ofLeaf  []int32  // [leaf] the first of its same-leaf transfers, one more at the end
 
@@ -26,10 +26,10 @@ type timetable struct {
 	seaters  []*seater // one a worker
 }
 
-// timetables keeps the memory of timetables between plans.
+// timetables pools the memory of timetables.
 var timetables = sync.Pool{New: func() any { return new(timetable) }}
 
-// timetable makes a spread into a plan of its number of phases.
+// timetable turns a spread into a plan with the given number of phases.
 func (n *net) timetable(ctx context.Context, servers, phases int, y []int32, workers int) (*Plan, error) {
 	x := timetables.Get().(*timetable)
 	defer func() {
@@ -103,29 +103,29 @@ func eachLeaf[W any](ctx context.Context, leaves, workers int, worker func(i int
 	return nil
 }
 
-// seater gives the transfers of one leaf their senders, or their receivers, which
-// are the colours of a regular graph. To the left it has groups of phases, each
-// with at most as many transfers as the leaf has servers, so that in a group
-// each server has at most one.
+// seater gives the transfers of one leaf their senders or their receivers, which are the
+// colours of a regular graph. The left vertices are groups of phases, each with at most as
+// many transfers as the leaf has servers, so that each server has at most one transfer in a
+// group.
 type seater struct {
 	*timetable
 	colourer bipartite.Colourer
 	size     int       // servers of the leaf
 	used     int       // rows taken, in all groups
-	left     int       // rows of the group at hand not taken yet
+	left     int       // rows of the current group not used yet
 	boarded  []boarded // [group][size] the transfers, then idle rows
 	rows     []int32   // [group][size] their right vertices, −1 while idle
 	colour   []uint16  // [group][size] their seats, servers of the leaf
-	doors    []door    // [leaf] the right vertices that stand for it
+	doors    []door    // [leaf] the right vertices of its servers
 	vertexOf []int32   // [server] right vertex
 }
 
 // boarded is a transfer in a row of a group.
 type boarded struct {
 	phase Phase // −1 where the row idles
-	// at is, for senders, where the receiving leaf finds the transfer: a place of
-	// timetable.sender, or of the leaf's part of timetable.locals where the lane is
-	// Local. For receivers it is the sender.
+	// at is, for senders, where the receiving leaf finds the transfer: an index of
+	// timetable.sender, or of the leaf's part of timetable.locals if the lane is Local. For
+	// receivers it is the sender.
 	at   int32
 	lane Lane // for senders
 }
@@ -133,13 +133,13 @@ type boarded struct {
 // begin makes room for the transfers of a leaf.
 func (w *seater) begin(leaf, transfers int) {
 	w.size, w.used, w.left = w.net.size[leaf], 0, 0
-	// Two groups that follow each other have more transfers than one has room for.
+	// Two consecutive groups have more transfers than one has room for.
 	most := (2*(transfers/(w.size+1)) + 5) * w.size
 	w.rows, w.boarded = grow(w.rows, most), grow(w.boarded, most)
 }
 
-// board takes the next rows for the transfers of a phase, which are there
-// already: in the group at hand if they fit, or else in one of their own.
+// board assigns the next rows to the transfers of a phase, which are stored already: in the
+// current group if they fit, otherwise in a new one.
 func (w *seater) board(transfers int) {
 	if from := w.used; transfers > w.left && w.left > 0 {
 		to := from + w.left
@@ -154,7 +154,7 @@ func (w *seater) board(transfers int) {
 	w.left -= transfers
 }
 
-// closeGroup lets the rest of the rows of the group at hand idle.
+// closeGroup leaves the other rows of the current group idle.
 func (w *seater) closeGroup() {
 	for ; w.left > 0; w.left-- {
 		w.rows[w.used], w.boarded[w.used].phase = -1, -1
@@ -162,7 +162,7 @@ func (w *seater) closeGroup() {
 	}
 }
 
-// seat colours the rows. Idle rows lead to vertices from the given one on.
+// seat colours the rows. Idle rows lead to vertices from idle on.
 func (w *seater) seat(ctx context.Context, idle int32) error {
 	edges := 0
 	for i, v := range w.rows[:w.used] {

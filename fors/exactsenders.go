@@ -37,8 +37,8 @@ func (w *seater) seatSenders(ctx context.Context, A int) error {
 	return nil
 }
 
-// depart reads the transfers of leaf A off the phases and boards them. Same-leaf
-// transfers go to the first phases in which servers are left.
+// depart reads the transfers of leaf A off the phases and adds them. Same-leaf transfers go
+// to the first phases in which servers are left.
 func (w *seater) depart(A int) {
 	outs, leaves := &w.frame.bins[outward], w.frame.bins[inward].leaf
 	first, bins, end := outs.first[A], outs.first[A]+outs.count[A], outs.first[A+1]
@@ -79,13 +79,13 @@ func (w *seater) depart(A int) {
 	w.closeGroup()
 }
 
-// door is where the transfers to a leaf enter the graph.
+// door is the right vertices of a leaf.
 type door struct {
 	vertex  int32 // right vertex
 	entered int32 // edges of it
 }
 
-// enter returns the right vertex of a transfer, given the edges of each.
+// enter returns the right vertex of a transfer, given the number of edges of each.
 func (d *door) enter(size int32) int32 {
 	v := d.vertex
 	if d.entered++; d.entered == size {

@@ -15,22 +15,20 @@ const (
 )
 
 const (
-	// quickMoves is how many forced moves the search for a spread may make from
-	// each spread that it begins with, and saveMoves how many in the last attempts
-	// to save a phase, of which there are saveTries.
+	// quickMoves limits the forced moves in the search for a spread from each initial
+	// spread, and saveMoves those in each of the saveTries last attempts to save a phase.
 	quickMoves = 40
 	saveMoves  = 4000
 	saveTries  = 8
-	// searchWork is how many pairs of a link and a leaf all searches may look at,
-	// some 0.5 s. It counts work and not time, so that a plan does not depend on
-	// the machine.
+	// searchWork limits the pairs of a link and a leaf that all searches visit, about 0.5
+	// s. It counts work and not time, so that a plan does not depend on the machine.
 	searchWork = 1 << 28
-	// leastProof and mostProof are the work that prices are given at first and,
-	// after it was doubled time and again, at last: some 1 ms and 60 ms.
+	// leastProof and mostProof are the first and the last work limit of prices, which is
+	// doubled in between: about 1 ms and 60 ms.
 	leastProof = 1 << 18
 	mostProof  = 1 << 24
-	// steepness is how much more a link of a leaf at the limit counts than one of
-	// an idle leaf, in sixteenths.
+	// steepness is how much more a link of a leaf at the limit counts than that of an idle
+	// leaf, in sixteenths.
 	steepness = 496
 )
 
@@ -44,21 +42,21 @@ type spread struct {
 	excess int        // Σ max(0, load − Φ) over both ends
 	rng    *rand.Rand
 	tabu   []int32 // [as y] the forced move before which no transfer returns here
-	work   int     // that searches may do yet
+	work   int     // left to the searches
 	relief relief
 }
 
-// spread returns y, [A][B][lane], and the least number of phases from least on
-// for which it was found, with a lower bound: least, or more where prices prove it.
-// The search is bounded by its work; a spread is found all the same, unless ctx ends.
+// spread returns y, [A][B][lane], the least number of phases from least on for which it was
+// found, and a lower bound: least, or more if prices prove it. The search is limited in
+// work; a spread is always found unless ctx ends.
 func (n *net) spread(ctx context.Context, least int) (y []int32, phases, bound int, err error) {
 	return n.search(ctx, least, searchWork)
 }
 
-// search begins with transfers poured over the lanes. Where that does not lead to
-// a spread, prices tell whether there can be one, and to which a solution of the
-// linear programme is close. What even that does not find, it looks for with more
-// phases, and then tries to save one of them.
+// search starts from transfers poured over the lanes. If that does not lead to a spread,
+// prices either prove that none exists or give a solution of the linear programme that is
+// close to one. If that fails too, it searches with more phases, and then tries to save one
+// of them.
 func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, bound int, err error) {
 	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2)), work: work}
 	for end := range s.load {
@@ -87,8 +85,7 @@ func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, b
 	return s.y, phases, bound, ctx.Err()
 }
 
-// extend finds a spread for phases or more, as many as are needed when the
-// search must end.
+// extend finds a spread for phases or more, as many as are needed when the search must end.
 func (s *spread) extend(ctx context.Context, f *tariff, phases int) int {
 	for {
 		if s.fill(ctx, phases, steepness); s.relieve(ctx, quickMoves) {
@@ -104,13 +101,13 @@ func (s *spread) extend(ctx context.Context, f *tariff, phases int) int {
 	}
 }
 
-// busiest is the most transfers on a link.
+// busiest returns the most transfers on a link.
 func (s *spread) busiest() int {
 	return int(max(slices.Max(s.load[outward]), slices.Max(s.load[inward])))
 }
 
-// save looks for a spread for fewer phases, from the one at hand and from new
-// ones, every other one of them filled as if all leaves were alike.
+// save searches for a spread for fewer phases, from the current one and from new ones,
+// every other one of them filled as if all leaves were alike.
 func (s *spread) save(ctx context.Context, phases int) bool {
 	s.setLimit(phases)
 	for try := 0; try < saveTries && s.work >= 0 && ctx.Err() == nil; try++ {
@@ -135,10 +132,10 @@ func (s *spread) setLimit(phases int) {
 	}
 }
 
-// fill assigns all transfers anew, the tightest leaves' pairs and those with the
-// fewest lanes first, each pair levelled over its lanes. Levels count a link the
-// more, the closer its leaf is to the limit: 1 + steep/16·(pressure)^4.
-// Once ctx has ended it leaves the rest out.
+// fill assigns all transfers from scratch, the tightest leaves' pairs and those with the
+// fewest lanes first, each pair levelled over its lanes. The closer its leaf is to the
+// limit, the more a link counts: 1 + steep/16·(pressure)^4. After ctx has ended it assigns
+// no more.
 func (s *spread) fill(ctx context.Context, phases, steep int) {
 	clear(s.y)
 	clear(s.load[outward])
@@ -176,7 +173,7 @@ type leveller struct {
 	level []int64 // [lane]
 }
 
-// level assigns the transfers from A to B, like water poured over their lanes.
+// level assigns the transfers from A to B like water poured over their lanes.
 func (s *spread) level(w *leveller, A, B int, weightA, weightB int64) {
 	rise := weightA + weightB // of a lane's level with one transfer
 	out, in := s.load[outward][A*s.lanes:][:s.lanes], s.load[inward][B*s.lanes:][:s.lanes]

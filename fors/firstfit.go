@@ -7,33 +7,31 @@ import (
 	"slices"
 )
 
-// fitter puts transfers one by one into the earliest phase in which the source
-// does not send yet, the destination does not receive yet, and a lane between
-// their leaves is free on its way up and on its way down. Its bitmaps of phases
-// have a bit set where something is taken.
+// fitter puts transfers one by one into the earliest phase in which the source does not
+// send, the destination does not receive, and a lane between their leaves is free on both
+// links. In its bitmaps of phases a set bit means occupied.
 type fitter struct {
 	lanes int // K
 	plan  *Plan
 	group []int     // [server] γ
 	base  []Lane    // [server] its lane in the shift, α mod K
 	up    []LaneSet // [γ]
-	open  []LaneSet // [server], nil when every lane is open
+	open  []LaneSet // [server], nil if every lane is open
 
 	words         int      // of a bitmap
 	sends, hears  []uint64 // [server][word]
 	ascend, sinks []uint64 // [γ][word][lane], into the lane and out of it
 
-	from, to   int    // leaves of the transfer at hand
+	from, to   int    // leaves of the current transfer
 	candidates []Lane // its lanes, ascending
 }
 
-// firstFit plans every pair by first fit in the order of the linear shift, in
-// which a healthy tree leaves no conflicts. Where leaves and not servers bound
-// the plan, links are what is scarce: same-leaf pairs then come last and fill
-// what remains. Where the bound exceeds the number of servers by a third, which
-// takes damage all over the tree, a second plan that begins with the pairs of
-// fewest common lanes is made, and the shorter returned: it comes much closer to
-// the bound there, and stays behind on lighter damage.
+// firstFit plans every pair by first fit in the order of the linear shift, in which a
+// healthy tree leaves no conflicts. If leaves and not servers bound the plan, links are
+// scarce: same-leaf pairs then come last and fill the rest. If the bound exceeds the number
+// of servers by a third, which takes damage all over the tree, a second plan that begins
+// with the pairs of fewest common lanes is made, and the shorter one returned: the second
+// is much closer to the bound there, and worse on lighter damage.
 func firstFit(ctx context.Context, t *Tree, sh *shape, b Bounds) (*Plan, error) {
 	class := make([]int, sh.M1*sh.M1) // [γ of the source][γ of the destination]
 	if b.Certificate == ByServers {
@@ -219,8 +217,8 @@ func (w *fitter) fitCandidates(s, d Server, A, B int) bool {
 	return false
 }
 
-// choose returns the candidate that is free in a phase, given by its bit, and
-// comes first from the base lane on.
+// choose returns the candidate that is free in a phase, given by its bit, and first from
+// the base lane on.
 func (w *fitter) choose(ascend, sinks []uint64, phase uint64, base Lane) Lane {
 	choice := Local
 	for _, k := range w.candidates {
@@ -237,8 +235,8 @@ func (w *fitter) choose(ascend, sinks []uint64, phase uint64, base Lane) Lane {
 	return choice
 }
 
-// findLanes makes the lanes from leaf A to server d of leaf B the candidates
-// and tells whether there are any.
+// findLanes makes the lanes from leaf A to server d of leaf B the candidates and reports
+// whether any exist.
 func (w *fitter) findLanes(A, B int, d Server) bool {
 	if w.open == nil && w.from == A && w.to == B {
 		return len(w.candidates) > 0

@@ -8,55 +8,52 @@ import (
 	"sync"
 )
 
-// Grouped is a plan for servers with fewer LIDs than there are lanes. The
-// senders of a leaf are split into groups, and a leaf's table may send each LID
-// up a lane of its own choice; so the lane of a transfer is a function of the
-// sender's leaf, the destination, and the number of the sender's group, by which
-// the destination's LID is chosen.
+// Grouped is a plan for servers with fewer LIDs than there are lanes. The senders of a leaf
+// are split into groups, and a leaf's table sends each LID up a lane of its own choice; so
+// the lane of a transfer is a function of the sender's leaf, the destination, and the
+// sender's group, by which the destination's LID is chosen.
 type Grouped struct {
 	*Plan
-	LIDs      int   // how many LIDs of a server the plan uses: the most groups of a leaf
-	GroupSize int   // g: servers of a group, the last one of a leaf may have fewer
+	LIDs      int   // LIDs of a server that the plan uses: the most groups of a leaf
+	GroupSize int   // g: servers of a group; the last one of a leaf may have fewer
 	Group     []int // [server] its group, counted within its leaf from 0
-	// Via is [leaf][destination][group] the lane by which a group of a leaf sends
-	// to a server; Local where the plan does not use it.
+	// Via is [leaf][destination][group] the lane by which a group of a leaf sends to a
+	// server; Local if the plan does not use it.
 	Via []Lane
 	// LeastPhases is the least number of phases that groups of this size allow;
-	// Plan.LowerBound is that of the tree, whatever the LIDs.
+	// Plan.LowerBound is that of the tree with any number of LIDs.
 	LeastPhases int
-	// LeastBy says what proves LeastPhases of PlanOneLID; PlanGroups leaves it empty.
+	// LeastBy is the certificate of LeastPhases; PlanOneLID sets it, PlanGroups leaves it
+	// empty.
 	LeastBy Certificate
-	// Kept is the most transfers that kept lanes put on a link, which PlanOneLID cannot
-	// have fewer phases than; 0 where it keeps none. What is beyond LeastPhases is the
-	// price of keeping.
+	// Kept is the most transfers that kept lanes put on a link, a lower bound on the phases
+	// of PlanOneLID; 0 if no lanes are kept. Its excess over LeastPhases is the price of
+	// keeping.
 	Kept int
-	// Down is [server][lane] the lane by which what comes up by a lane goes down to a
-	// server, Local where nothing does; nil where all goes down by the lane it comes up.
+	// Down is [server][lane] the lane by which traffic up by a lane goes down to a server,
+	// Local if unused; nil if all traffic goes down by the lane it came up.
 	Down []Lane
 }
 
-// PlanGroups plans the complete exchange so that a leaf uses at most lids lanes
-// to any destination, one for each group of g senders. Of the sizes of groups
-// that lids allows it takes the one that promises the fewest phases, and the
-// smallest of these.
+// PlanGroups plans the complete exchange so that a leaf uses at most lids lanes to any
+// destination, one for each group of g senders. Of the group sizes that lids allows it
+// takes the smallest with the fewest phases by counting.
 //
-// Time is cut into blocks of g phases. In a block a group has up to g
-// destinations, each on one lane for all of the block, and its members take
-// turns at them: member i sends to destination (i+t) mod g in the block's phase
-// t. So blocks are to groups what phases are to servers, and the steps of
-// PlanExact make them: lanes first, blocks second, groups and receivers last. A
-// server's turn at itself is an idle one. With groups of one, blocks are phases,
-// and PlanExact's plan is of this form.
+// Time is cut into blocks of g phases. In a block a group has up to g destinations, each on
+// one lane for the whole block, and its members take turns at them: member i sends to
+// destination (i+t) mod g in the block's phase t. So blocks are to groups what phases are
+// to servers, and the steps of PlanExact make them: lanes first, blocks second, groups and
+// receivers last. A server's turn at itself is idle. With groups of one, blocks are phases,
+// and PlanExact's plan has this form.
 //
-// With q_A groups on leaf A, Φ blocks suffice if and only if at most Φ groups
-// reach any server, no leaf's groups have more than gΦ destinations, and
-// integers y[A][B][k] ≥ 0 exist, on lanes k up at both leaves, with
-// Σ_k y = q_A·n_B, Σ_B y ≤ Φ and Σ_A y ≤ Φ. Phases in which nobody sends are
-// left out.
+// With q_A groups on leaf A, Φ blocks suffice if and only if at most Φ groups reach any
+// server, no leaf's groups have more than gΦ destinations, and integers y[A][B][k] ≥ 0
+// exist, on lanes k up at both leaves, with Σ_k y = q_A·n_B, Σ_B y ≤ Φ and Σ_A y ≤ Φ. Empty
+// phases are removed.
 //
-// Pairs without a common lane are left out and listed. Tree.Closed does not
-// count: the tables open the lanes that the plan uses. PlanGroups fails where
-// the tree contradicts itself, for less than one LID, and soon after ctx ends.
+// Pairs without a common lane are left out and listed. Tree.Closed does not count: the
+// tables open the lanes that the plan uses. PlanGroups fails if the tree is inconsistent,
+// if lids < 1, and soon after ctx ends.
 func PlanGroups(ctx context.Context, t *Tree, lids int) (*Grouped, error) {
 	open := *t
 	open.Closed = nil
@@ -86,7 +83,7 @@ func planGroups(ctx context.Context, t *Tree, b Bounds, lids, workers int) (*Gro
 	x := &grouping{net: n, g: g, blocks: blocks, workers: max(1, workers), plan: newPlan(Exact, t.Servers(), blocks*g)}
 	x.setWishes(t)
 	var idle sync.WaitGroup
-	idle.Go(x.plan.idle) // while the blocks are set
+	idle.Go(x.plan.idle) // while the blocks are computed
 	err = x.setBlocks(ctx, y)
 	idle.Wait()
 	if err != nil {
@@ -107,14 +104,14 @@ func planGroups(ctx context.Context, t *Tree, b Bounds, lids, workers int) (*Gro
 	return p, nil
 }
 
-// grouping turns a spread of groups' transfers into a plan. A unit is what one
-// group sends to one server: a destination on one lane for one block.
+// grouping turns a spread of groups' transfers into a plan. A unit is the transfers of one
+// group to one server: a destination on one lane for one block.
 type grouping struct {
 	*net
 	plan      *Plan
 	g, blocks int
 	workers   int
-	wish      []int32 // [leaf·lanes + lane] the server whose index is the lane's number, none without one
+	wish      []int32 // [leaf·lanes + lane] the server whose index is the lane's number, or none
 	units     []unit
 	from, to  index // the units by source leaf, by destination leaf; by block within
 }
@@ -139,12 +136,12 @@ func (x *grouping) setWishes(t *Tree) {
 	}
 }
 
-// unit is one group's transfer to one server, all members in turn. Group and
-// Server count within their leaves.
+// unit is one group's transfers to one server, all members in turn. Group and Server count
+// within their leaves.
 type unit struct {
 	block, A, B   int32
 	group, server int32
-	wish          int32 // the server that its lane wishes for, none without one
+	wish          int32 // the server that its lane wishes for, or none
 	lane          Lane
 }
 
@@ -157,7 +154,7 @@ type index struct {
 // of lists the units of a leaf.
 func (x *index) of(leaf int) []int32 { return x.unit[x.first[leaf]:x.first[leaf+1]] }
 
-// indexBy sorts the units by a leaf of theirs; those of one leaf stay in order.
+// indexBy sorts the units stably by their source or destination leaf.
 func (x *grouping) indexBy(leaf func(u *unit) int32) index {
 	i := index{first: make([]int32, x.leaves+1), unit: make([]int32, len(x.units))}
 	for u := range x.units {
@@ -175,7 +172,7 @@ func (x *grouping) indexBy(leaf func(u *unit) int32) index {
 	return i
 }
 
-// describe fills in what tables and addresses follow from.
+// describe fills in the data that tables and addresses follow from.
 func (x *grouping) describe(t *Tree, p *Grouped) {
 	p.Group = make([]int, p.Servers)
 	p.Via = make([]Lane, len(t.Slots)*p.Servers*p.LIDs)

@@ -6,14 +6,14 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// side is one side of the graph whose edges are the units and whose colours are
-// the blocks. Its vertices are bins of Φ units, one in each block: the lanes of
-// a leaf's end are packed into bins, so that a lane carries one unit in a block,
-// and same-leaf units fill what is left. Where a leaf has more bins than it may
-// have units in a block, a dummy on the other side keeps one of them idle.
+// side is one side of the graph whose edges are the units and whose colours are the blocks.
+// Its vertices are bins of Φ units, one in each block: the lanes of a leaf's end are packed
+// into bins, so that a lane carries one unit in a block, and same-leaf units fill the rest.
+// If a leaf has more bins than it may have units in a block, a dummy on the other side
+// keeps one of them idle.
 type side struct {
 	bins
-	of []int32 // [leaf·lanes + lane] bin, −1 where nothing travels
+	of []int32 // [leaf·lanes + lane] bin, −1 if unused
 }
 
 // bins are the vertices of a side.
@@ -29,8 +29,8 @@ func (b *bins) add(leaf, room int) int32 {
 	return int32(len(b.leaf) - 1)
 }
 
-// fit is the first vertex from one on with room for a load; if there is none, a new one
-// of a leaf.
+// fit returns the first vertex from first on with room for a load, or a new vertex of the
+// leaf.
 func (b *bins) fit(first int32, load int32, leaf, room int) int32 {
 	v := first
 	for int(v) < len(b.leaf) && b.room[v] < load {
@@ -50,7 +50,7 @@ type blockGraph struct {
 	arcs      []bipartite.Arc
 }
 
-// setBlocks colours the graph, and makes units of its edges.
+// setBlocks colours the graph, and turns its edges into units.
 func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 	g := &blockGraph{grouping: x}
 	g.pack(&g.outs, func(A, B, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
@@ -71,9 +71,9 @@ func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 	return nil
 }
 
-// pack puts the lanes of each leaf into bins, each into the first that has room,
-// and makes bins until the leaf's own units fit as well. Units counts those that
-// a leaf has with a peer on a lane.
+// pack puts the lanes of each leaf into bins, each into the first with room, and adds bins
+// until the leaf's own units fit as well. units returns how many units a leaf has with a
+// peer on a lane.
 func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
 	s.of = make([]int32, g.leaves*g.lanes)
 	for A := range g.leaves {
@@ -100,7 +100,7 @@ func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
 	s.first = append(s.first, int32(len(s.leaf)))
 }
 
-// own is the number of units that a leaf has with itself.
+// own returns the number of units that a leaf has with itself.
 func (g *blockGraph) own(A int) int { return g.net.units[A] * g.size[A] }
 
 // addDummies appends dummies and returns the first, and the vertex after the last.

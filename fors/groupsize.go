@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// groupSize is the size of groups that needs the fewest phases by counting, of
-// those that so many LIDs a server allow. Smaller groups are not always better:
-// where they do not divide a leaf evenly, each leaf has a small one that costs
-// its receivers as many blocks as a full one.
+// groupSize returns the group size with the fewest phases by counting, of those that the
+// given LIDs per server allow. Smaller groups are not always better: if they do not divide
+// a leaf evenly, each leaf has a small one that costs its receivers as many blocks as a
+// full one.
 func (n *net) groupSize(ctx context.Context, b Bounds, lids int) (int, error) {
 	most := slices.Max(n.size)
 	if lids == 1 {
@@ -40,8 +40,8 @@ func (n *net) setGroups(g int) {
 	}
 }
 
-// planSingles plans for groups of one server: LID h of a destination is that of
-// the senders which are h-th on their leaves.
+// planSingles plans for groups of one server: LID h of a destination belongs to the h-th
+// senders of all leaves.
 func planSingles(ctx context.Context, t *Tree, n *net, b Bounds, workers int) (*Grouped, error) {
 	plan, err := planExact(ctx, t, b, workers)
 	if err != nil {
@@ -69,9 +69,8 @@ func planSingles(ctx context.Context, t *Tree, n *net, b Bounds, workers int) (*
 	return p, nil
 }
 
-// leastBlocks is the least number of blocks that counting allows for groups of
-// some size, which are set: by server, by leaf, and by the lanes of a leaf, out
-// and in.
+// leastBlocks returns the least number of blocks that counting allows for the groups set:
+// by server, by leaf, and by the lanes of a leaf, out and in.
 func (n *net) leastBlocks(g int) int {
 	least, even := 0, true
 	sets := make([]LaneSet, n.leaves)
@@ -93,13 +92,13 @@ func (n *net) leastBlocks(g int) int {
 	}
 	least = n.leastFlow(sets, n.units, n.size, least)
 	if even {
-		return least // as much goes in as out
+		return least // the same in both directions
 	}
 	return n.leastFlow(sets, n.size, n.units, least)
 }
 
-// leastFlow is the larger of least and the fewest blocks in which the lanes of
-// each leaf A carry own[A]·peer[B] units with every leaf B.
+// leastFlow returns the larger of least and the fewest blocks in which the lanes of each
+// leaf A carry own[A]·peer[B] units with every leaf B.
 func (n *net) leastFlow(sets []LaneSet, own, peer []int, least int) int {
 	var flow laneFlow
 	flow.reset(n.lanes)

@@ -13,17 +13,17 @@ type groupSeater struct {
 	colourer bipartite.Colourer
 	rows     []int32  // [row][degree] right vertices
 	colours  []uint16 // [row][degree] their colours
-	vertex   []int32  // [leaf] the first right vertex that stands for it
-	met      []int32  // [leaf] edges used of its vertex at hand
+	vertex   []int32  // [leaf] the first right vertex of its servers
+	met      []int32  // [leaf] edges used of its current vertex
 	// For receivers.
 	degree int        // servers of the leaf
-	at     [2][]int32 // [side][vertex·degree + server] unit, none where there is none
+	at     [2][]int32 // [side][vertex·degree + server] unit, or none
 	late   []int32    // units without the receiver wished for
 	path   []int32    // units that swap receivers
 }
 
-// idle fills the row at hand with edges to vertices that stand for idling, from
-// the given one on, of which some edges are used.
+// idle fills the current row with edges to the idle vertices from vertex on, of which some
+// edges are used.
 func (w *groupSeater) idle(degree int, vertex, used *int32) {
 	for len(w.rows)%degree != 0 {
 		w.rows = append(w.rows, *vertex)
@@ -39,10 +39,10 @@ func (w *groupSeater) colour(ctx context.Context, degree int) error {
 	return w.colourer.Colours(ctx, len(w.rows)/degree, degree, w.rows, w.colours)
 }
 
-// seatGroups gives the units of leaf A their groups. To the left stand the
-// blocks, g times each, with q_A units a time, so that a group has at most g in
-// a block; to the right the servers that A reaches, of q_A units each, one from
-// each group. Which of its leaf's servers receives is left open.
+// seatGroups gives the units of leaf A their groups. The left vertices are the blocks, g
+// times each, with q_A units at a time, so that a group has at most g in a block; the right
+// vertices are the servers that A reaches, of q_A units each, one from each group. The
+// receiver in the destination leaf is left open.
 func (w *groupSeater) seatGroups(ctx context.Context, A int) error {
 	degree, units := w.net.units[A], w.from.of(A)
 	starts := w.enter(units, degree, w.reach(A))
@@ -70,9 +70,9 @@ func (w *groupSeater) reach(A int) (servers int32) {
 	return servers
 }
 
-// enter makes rows of the units, none of which belongs to two blocks, given the
-// number of right vertices that do not stand for idling. It returns the first
-// unit of each row, and one place more.
+// enter makes rows of the units, none of which belongs to two blocks, given the number of
+// right vertices that are not idle. It returns the first unit of each row, and one more
+// entry for the end.
 func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []int32) {
 	w.rows = w.rows[:0]
 	idle, used := servers, int32(0)
@@ -93,12 +93,11 @@ func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []
 	return append(starts, int32(len(units)))
 }
 
-// seatReceivers gives the units to leaf B their receivers: it colours the graph
-// that has the blocks, of at most n_B units, to the left, and the groups that
-// reach B, of n_B units each, to the right, with the servers of B as colours.
-// Units get the receiver that their lane wishes for as far as two at a vertex do
-// not wish for the same; the others get what is free at both ends, or what an
-// alternating path of two colours makes free (König).
+// seatReceivers gives the units to leaf B their receivers: it colours the graph with the
+// blocks, of at most n_B units, on the left, and the groups that reach B, of n_B units
+// each, on the right, with the servers of B as colours. Units get the receiver that their
+// lane wishes for unless two at a vertex wish for the same; the others get one that is free
+// at both ends, or that an alternating path of two colours frees (König).
 func (w *groupSeater) seatReceivers(_ context.Context, B int) error {
 	w.empty(B)
 	units := w.to.of(B)
@@ -164,13 +163,13 @@ func (w *groupSeater) improve(id, c int32) {
 	}
 }
 
-// none stands for no unit, and for no server.
+// none stands for no unit and no server.
 const none int32 = -1
 
-// wished is the server that a unit's lane wishes for as its receiver: index α on
-// its leaf, where group h takes lane (α+h) mod K. So lanes follow the indices of
-// the servers wherever that can be, for other traffic's sake, and so that the
-// entries of two plans differ little.
+// wished returns the server that a unit's lane wishes for as its receiver: index α on its
+// leaf, where group h takes lane (α+h) mod K. So lanes follow the indices of the servers as
+// far as possible, for the benefit of other traffic, and the entries of two plans differ
+// little.
 func (w *groupSeater) wished(id int32) int32 {
 	u := &w.units[id]
 	if u.lane == Local {
@@ -180,7 +179,7 @@ func (w *groupSeater) wished(id int32) int32 {
 	return w.wish[int(u.B)*w.lanes+α]
 }
 
-// vertexOf is the vertex of a unit on a side: 0 for blocks, 1 for groups.
+// vertexOf returns the vertex of a unit on a side: 0 for blocks, 1 for groups.
 func (w *groupSeater) vertexOf(side int, id int32) int {
 	u := &w.units[id]
 	if side == 0 {
@@ -189,7 +188,7 @@ func (w *groupSeater) vertexOf(side int, id int32) int {
 	return int(w.vertex[u.A] + u.group)
 }
 
-// free tells whether no unit at a vertex of this one has the colour.
+// free reports whether no other unit at a vertex of this one has the colour.
 func (w *groupSeater) free(side int, id, c int32) bool {
 	return w.at[side][w.vertexOf(side, id)*w.degree+int(c)] == none
 }
@@ -202,10 +201,10 @@ func (w *groupSeater) give(id, c int32) {
 	}
 }
 
-// makeFree returns a colour that is free at both ends of a unit. Where there is
-// none, a is free at its block and b at its group: the path from the group on
-// with the colours a and b in turn does not come to the block, which it could
-// only enter by a, and swapping its colours makes a free at the group.
+// makeFree returns a colour that is free at both ends of a unit. If there is none, let a be
+// free at its block and b at its group: the path from the group with alternating colours a
+// and b does not reach the block, which it could only enter by a, and swapping its colours
+// frees a at the group.
 func (w *groupSeater) makeFree(id int32) int32 {
 	a, b := none, none
 	for c := range int32(w.degree) {
@@ -225,9 +224,8 @@ func (w *groupSeater) makeFree(id int32) int32 {
 	return a
 }
 
-// follow appends to the path the units from a vertex of a side on, the first with
-// colour c, the next with colour d, and so on in turn. It tells whether the path
-// has come back to its first unit.
+// follow appends to the path the units from a vertex of a side on, alternately with colours
+// c and d. It reports whether the path has returned to its first unit.
 func (w *groupSeater) follow(side, at int, c, d int32) (closed bool) {
 	for {
 		next := w.at[side][at*w.degree+int(c)]
@@ -253,8 +251,8 @@ func (w *groupSeater) swap(sum int32) {
 	}
 }
 
-// rotate writes the rows of leaf A's servers: the members of a group take turns
-// at the destinations that it has in a block.
+// rotate writes the rows of leaf A's servers: the members of a group take turns at its
+// destinations in a block.
 func (w *groupSeater) rotate(_ context.Context, A int) error {
 	w.met = grow(w.met, w.net.units[A]) // [group] destinations of the block so far
 	block := int32(-1)
@@ -271,9 +269,9 @@ func (w *groupSeater) rotate(_ context.Context, A int) error {
 	return nil
 }
 
-// turns enters the turns at a unit of its group's members, the servers from
-// first on that are before end: the first one's is in phase slot of the block,
-// and each other's is one phase before, round and round.
+// turns enters the turns of a unit's group members, the servers from first up to end: the
+// first one's is in phase slot of the block, and each later one's is one phase earlier,
+// cyclically.
 func (w *groupSeater) turns(u *unit, first, end Server, slot int) {
 	d, lane, servers := w.base[u.B]+Server(u.server), u.lane, w.plan.Servers
 	begin := int(u.block) * w.g * servers

@@ -8,16 +8,16 @@ import (
 // LaneSet is a bitmap of lanes.
 type LaneSet []uint64
 
-// NewLaneSet is an empty set of so many lanes.
+// NewLaneSet returns an empty set of so many lanes.
 func NewLaneSet(lanes int) LaneSet { return make(LaneSet, (lanes+63)/64) }
 
 // Add puts a lane into the set.
 func (s LaneSet) Add(k int) { s[k>>6] |= 1 << (k & 63) }
 
-// Has tells whether the set has a lane.
+// Has reports whether the set contains lane k.
 func (s LaneSet) Has(k int) bool { return s[k>>6]>>(k&63)&1 != 0 }
 
-// Size is the number of lanes in the set.
+// Size returns the number of lanes in the set.
 func (s LaneSet) Size() int {
 	n := 0
 	for _, x := range s {
@@ -52,8 +52,8 @@ func (w *laneFlow) reset(lanes int) {
 
 func (w *laneFlow) clear() { w.sets, w.weight = w.sets[:0], w.weight[:0] }
 
-// common makes a ∩ b ∩ open (a nil open is every lane) the set that add uses
-// and tells whether it has a member.
+// common sets the set that add uses to a ∩ b ∩ open (a nil open is every lane) and reports
+// whether it has a member.
 func (w *laneFlow) common(a, b, open LaneSet) bool {
 	var members uint64
 	for i := range w.next {
@@ -84,10 +84,10 @@ func (w *laneFlow) add(transfers int) {
 	w.weight = append(w.weight, transfers)
 }
 
-// leastCapacity returns the least lane capacity ≥ least under which every
-// transfer finds a lane: by Hall's theorem the maximum over lane sets S of
-// ⌈transfers confined to S / |S|⌉. Each failed flow exposes a set S that is too
-// small, which raises the capacity to its quotient; a few rounds do.
+// leastCapacity returns the least lane capacity ≥ least under which every transfer finds a
+// lane: by Hall's theorem the maximum over lane sets S of ⌈transfers confined to S / |S|⌉.
+// Each failed flow exposes a set S that is too small, which raises the capacity to its
+// quotient; a few rounds suffice.
 func (w *laneFlow) leastCapacity(least int) int {
 	if len(w.sets) == 0 {
 		return least
@@ -112,10 +112,9 @@ func (w *laneFlow) sort() {
 	slices.SortStableFunc(w.order, func(a, b int32) int { return w.sets[a].Size() - w.sets[b].Size() })
 }
 
-// Crowded looks for transfers that may use none but some lanes and are more than these:
-// by Hall's theorem there are such where no transfers have lanes of their own each.
-// transfers counts those that share a set. It returns both numbers, zeros if there are
-// none.
+// Crowded finds transfers confined to fewer lanes than there are such transfers; by Hall's
+// theorem they exist unless all transfers can have different lanes. transfers counts those
+// that share a set. It returns both numbers, zeros if there are none.
 func Crowded(of int, sets []LaneSet, transfers []int) (crowd, lanes int) {
 	var w laneFlow
 	w.reset(of)
@@ -127,8 +126,8 @@ func Crowded(of int, sets []LaneSet, transfers []int) (crowd, lanes int) {
 	return w.violated(1)
 }
 
-// violated looks for a lane set that carries more transfers than the capacity
-// allows and returns both numbers, zeros if there is none.
+// violated finds a lane set that carries more transfers than the capacity allows and
+// returns both numbers, zeros if there is none.
 func (w *laneFlow) violated(capacity int) (transfers, lanes int) {
 	w.on = grow(w.on, len(w.sets)*w.lanes)
 	clear(w.on)
@@ -150,7 +149,7 @@ func (w *laneFlow) violated(capacity int) (transfers, lanes int) {
 	return 0, 0
 }
 
-// fill spreads a group over its lanes evenly as far as there is room.
+// fill spreads a group evenly over its lanes as far as there is room.
 func (w *laneFlow) fill(g int) {
 	lanes := w.sets[g].Size()
 	for k := range w.lanes {
@@ -197,7 +196,7 @@ func (w *laneFlow) augment(root int32) bool {
 	return false
 }
 
-// push moves as much as the path found by augment allows, its end at lane.
+// push moves as much as the path found by augment allows; the path ends at lane.
 func (w *laneFlow) push(lane int) {
 	amount := w.room[lane]
 	g := int(w.fromSet[lane])
@@ -220,8 +219,8 @@ func (w *laneFlow) push(lane int) {
 	}
 }
 
-// cut reads the violated set off the search that failed: the lanes it saw, and
-// the groups it saw, which have no other lanes.
+// cut reads the violated set off the failed search: the lanes and groups it visited; the
+// groups have no other lanes.
 func (w *laneFlow) cut() (transfers, lanes int) {
 	for g, from := range w.fromLane {
 		if from != -1 {

@@ -21,7 +21,7 @@ type packer struct {
 	// the place idle, free while no local pair has taken the slot either.
 	idleSend, idleRecv []uint64
 	freeSend, freeRecv []uint64
-	// The pairs placed, −1 where none: receiver by [phase][sender] and sender by
+	// The pairs placed, −1 if none: receiver at [phase][sender], sender at
 	// [phase][receiver].
 	recvOf, sendOf []int16
 	// The search in which a pair was last tried, [sender][receiver].
@@ -29,9 +29,9 @@ type packer struct {
 	search uint32
 }
 
-// packLocal returns the receiver of each place's local transfer, [phase][α], −1
-// for none, and the number of phases: max(P_f, P−1), or as many more as the
-// pairs that fit nowhere need.
+// packLocal returns the receiver of each place's local transfer, [phase][α], −1 if none,
+// and the number of phases: max(P_f, P−1), plus those needed for the pairs that fit
+// nowhere.
 func packLocal(ctx context.Context, sc *schedule) (local []int16, phases int, err error) {
 	l := newPacker(sc)
 	stuck := l.placeAll(ctx, l.order())
@@ -43,9 +43,8 @@ func packLocal(ctx context.Context, sc *schedule) (local []int16, phases int, er
 	return l.recvOf[:l.phases*l.n], l.phases, ctx.Err()
 }
 
-// newPacker lays the bitmaps out with room for 2·M0 phases more than there are.
-// That suffices: a pair has at most 2(M0−2) others at its ends, so among 2M0−3
-// phases in which everybody idles there is a slot for it.
+// newPacker allocates bitmaps for 2·M0 more phases than there are. That suffices: a pair
+// has at most 2(M0−2) others at its ends, so among 2M0−3 idle phases one has a slot for it.
 func newPacker(sc *schedule) *packer {
 	n := sc.M0
 	phases := max(sc.phases, n*sc.M1-1)
@@ -115,9 +114,9 @@ func (l *packer) order() []uint32 {
 	return pairs
 }
 
-// placeAll places what it can of the pairs and returns the others. Pairs already
-// tried without success stay marked until a search succeeds, so a hopeless round costs
-// no more than one search.
+// placeAll places as many of the pairs as it can and returns the others. Pairs tried
+// without success stay marked until a search succeeds, so a hopeless round costs no more
+// than one search.
 func (l *packer) placeAll(ctx context.Context, pairs []uint32) (stuck []uint32) {
 	stuck = pairs[:0]
 	for _, pair := range pairs {
@@ -149,8 +148,7 @@ func (l *packer) placeFree(a, b int) bool {
 	return false
 }
 
-// eject tries each phase in which one other pair is in the way, and moves that
-// pair on.
+// eject tries each phase in which one other pair is in the way, and moves that pair.
 func (l *packer) eject(a, b int) bool {
 	l.tried[a*l.n+b] = l.search
 	send, recv := a*l.stride, b*l.stride

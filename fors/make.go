@@ -9,13 +9,13 @@ import (
 // Make plans the complete exchange on a tree by the first engine that reaches the lower
 // bound: the linear shift, the rotation, which keeps its lanes, section 4's algorithm, a
 // repaired plan with the shift's lanes, the exact planner. The shift and section 4 leave
-// the slots of absent servers empty, and the latter may leave too few idle slots to
-// same-leaf pairs. Where no engine reaches the bound, the shortest plan is taken, the
-// earlier engine's among equals. The exact planner may prove a higher bound than
-// ComputeBounds. It is left out where a living lane is closed to a server; the
-// conservative engine takes its place there if none of the others comes within 1/32 of the
-// bound. Make fails only for a tree whose dimensions or slots contradict each other, or
-// that has no servers, and with ctx.Err() soon after ctx ends.
+// the slots of absent servers empty, and the latter may leave too few idle slots for
+// same-leaf pairs. If no engine reaches the bound, the shortest plan is taken, the earlier
+// engine's among equals. The exact planner may prove a higher bound than ComputeBounds. It
+// is left out if a living lane is closed to a server; the conservative engine then takes
+// its place if none of the others comes within 1/32 of the bound. Make fails only if the
+// tree's dimensions or slots are inconsistent or it has no servers, and with ctx.Err() soon
+// after ctx ends.
 func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -49,8 +49,8 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 }
 
 // regular plans by the shift, the rotation or section 4's algorithm. The rotation comes
-// first where lanes of the shift are dead and spare ones would take their place, for
-// then all servers would have other lanes.
+// first if lanes of the shift are dead and spare ones would replace them, for then all
+// servers would have other lanes.
 func (sh *shape) regular(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 	shiftable := sh.shiftable(t)
 	if !shiftable || sh.M1 > 1 && int(sh.clean[sh.M0-1]) >= sh.M0 {
@@ -64,9 +64,9 @@ func (sh *shape) regular(ctx context.Context, t *Tree, b Bounds) (*Plan, error) 
 	return planAlgorithm(ctx, t, sh, b.Reduction)
 }
 
-// PlanConservative returns a plan for any tree. It is conflict-free, serves
-// every pair whose leaves share a usable lane and lists the others as
-// unreachable, and may be longer than need be. It fails only where ctx ends.
+// PlanConservative returns a conflict-free plan for any tree. It serves every pair whose
+// leaves share a usable lane, lists the others as unreachable, and may be longer than
+// necessary. It fails only when ctx ends.
 func PlanConservative(ctx context.Context, t *Tree) (*Plan, error) {
 	b := ComputeBounds(t)
 	p, err := planConservative(ctx, t, newShape(t), b)
@@ -77,10 +77,10 @@ func PlanConservative(ctx context.Context, t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// planConservative keeps to the clean lanes, f := M0 − |clean|, where that
-// costs no more than some 3 % over the bound. Elsewhere it places the pairs by
-// first fit, which is mostly within 2 to 5 % of the bound and takes some
-// twenty times as long, and falls back to the clean lanes if they do better.
+// planConservative uses the clean lanes only, f := M0 − |clean|, if that costs at most some
+// 3 % over the bound. Otherwise it places the pairs by first fit, which is mostly within 2
+// to 5 % of the bound and takes about twenty times as long, and falls back to the clean
+// lanes if they do better.
 func planConservative(ctx context.Context, t *Tree, sh *shape, b Bounds) (*Plan, error) {
 	p, err := sh.onClean(ctx, t, b.LowerBound+b.LowerBound/32)
 	if !errors.Is(err, ErrNotApplicable) {
@@ -98,10 +98,9 @@ func planConservative(ctx context.Context, t *Tree, sh *shape, b Bounds) (*Plan,
 	return p, nil
 }
 
-// onClean plans on the clean lanes: every affected lane is dead for everyone.
-// It fails with ErrNotApplicable where they do not suffice, where one of them would
-// be used though closed, or where the plan is going to have more phases than the
-// limit.
+// onClean plans on the clean lanes: every affected lane is dead for all leaves. It fails
+// with ErrNotApplicable if they do not suffice, if one of them would be used though closed,
+// or if the plan would have more phases than limit.
 func (sh *shape) onClean(ctx context.Context, t *Tree, limit int) (*Plan, error) {
 	if sh.shiftable(t) && len(sh.at)-1 <= limit {
 		return sh.shift(ctx, Conservative)

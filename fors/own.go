@@ -8,48 +8,47 @@ import (
 	"slices"
 )
 
-// ErrNoOwnLanes is the error of OwnLanes where the lanes that are free would slow the
-// job down.
+// ErrNoOwnLanes is returned by OwnLanes if the free lanes would slow the job down.
 var ErrNoOwnLanes = errors.New("the lanes that no other job holds are not enough")
 
-// mostExchanges is how many lanes may be tried in place of others for one choice.
+// mostExchanges limits the lanes tried in place of others in one choice.
 const mostExchanges = 1 << 9
 
-// Offer is what a job may have of a tree.
+// Offer is the lanes available to a job.
 type Offer struct {
-	*Tree              // its slots are the job's; up are the lanes that nobody else holds
-	Alive     [][]bool // [leaf][lane] up, held or not
-	Rest      []int    // [leaf] hosts that are not the job's and have no lanes of their own
+	*Tree              // its slots are the job's; up are the lanes that no other job holds
+	Alive     [][]bool // [leaf][lane] up, whether held or not
+	Rest      []int    // [leaf] hosts outside the job and without lanes of their own
 	Elsewhere []int    // [lane] leaves without servers of the job at which it is free
 }
 
-// OwnLimit is the most phases of a plan on lanes of a job's own, where all lanes that
-// are up allow a plan of so many: 5 % more.
+// OwnLimit returns the most phases allowed for a plan on a job's own lanes, 5 % more than
+// the phases on all lanes that are up.
 func OwnLimit(phases int) int { return phases + phases/20 }
 
-// OwnLanes chooses lanes that a job is to have alone, [leaf][lane]. Its plan by lanes has
-// at most OwnLimit of the phases that all lanes that are up need. So has its plan for one
-// LID a server of P−1, or as many as the bound is on the lanes that are free, if that is
+// OwnLanes chooses lanes for the exclusive use of a job, [leaf][lane]. The job's pinned
+// plan then has at most OwnLimit of the phases that all lanes that are up need. Its plan
+// for one LID has at most that limit of P−1, or of the bound on the free lanes if that is
 // more. As a rule that takes a lane for each server of a leaf. A leaf that lacks lanes
-// gives fewer, so that the hosts that are not the job's find some, but not fewer than
-// counting allows. Where leaves hardly meet, lanes are exchanged, then it takes more:
-// first a lane for each server, and two of those that other hosts need.
+// gives fewer, so that hosts outside the job find some, but not fewer than counting allows.
+// If leaves hardly meet, lanes are exchanged, and then more are taken: first a lane for
+// each server, then two of those that other hosts need.
 //
-// Lanes that are free at most of the job's leaves come first, so that leaves meet. Of
-// these, lanes that are free at few other leaves do: so what stays free is free at many,
-// for the jobs to come.
+// Lanes that are free at most of the job's leaves come first, so that leaves meet; among
+// these, lanes that are free at few other leaves, so that the remaining ones are free at
+// many, for later jobs.
 //
-// Before it takes more of those of other hosts, a plan for one LID may have a quarter more
-// phases than all lanes that are up need. Where even all lanes that are free do not
-// suffice, OwnLanes fails with ErrNoOwnLanes.
+// Before more of other hosts' lanes are taken, a plan for one LID may have a quarter more
+// phases than all lanes that are up need. If even all free lanes do not suffice, OwnLanes
+// fails with ErrNoOwnLanes.
 func OwnLanes(ctx context.Context, offer Offer) ([][]bool, error) {
 	o, err := newOwner(offer)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range []struct {
-		each   bool // a lane for each of the job's servers comes before those of other hosts
-		beyond int  // lanes more that may be taken of those that other hosts of a leaf need
+		each   bool // a lane for each of the job's servers takes precedence over other hosts
+		beyond int  // additional lanes that may be taken of those that other hosts of a leaf need
 		oneLID int  // the most phases of a plan for one LID
 	}{{false, 0, o.oneLID}, {true, 2, o.oneLID}, {false, 0, o.longest}, {true, o.Lanes, o.longest}} {
 		for extra := 0; ; extra = max(1, 2*extra) {
@@ -74,9 +73,9 @@ type owner struct {
 	Offer
 	limit   int      // phases of a plan by lanes
 	oneLID  int      // phases of a plan for one LID a server
-	longest int      // the most that these may be
-	want    []int    // [leaf] lanes
-	order   [][]Lane // [leaf] those that are free, the best first
+	longest int      // limit of oneLID
+	want    []int    // [leaf] number of lanes
+	order   [][]Lane // [leaf] the free lanes, the best first
 }
 
 func newOwner(offer Offer) (*owner, error) {
@@ -102,9 +101,9 @@ func newOwner(offer Offer) (*owner, error) {
 	return o, nil
 }
 
-// fewest is the fewest lanes at a leaf on which plans can be short enough by counting: for
-// a plan by lanes, for one LID what leaves, and what arrives from leaves with so many
-// servers or more.
+// fewest returns the fewest lanes at a leaf for which counting allows short enough plans:
+// for a pinned plan, and for one LID for the transfers out and those in from leaves with
+// the given number of servers or more.
 func (o *owner) fewest(leaf int) int {
 	n, others := len(o.Slots[leaf]), o.Servers()-len(o.Slots[leaf])
 	if n == 0 || others == 0 {
@@ -125,7 +124,7 @@ func (o *owner) fewest(leaf int) int {
 	return lanes
 }
 
-// on is the job's tree with some lanes.
+// on returns the job's tree restricted to some lanes.
 func (o *owner) on(lanes [][]bool) *Tree {
 	return &Tree{Lanes: o.Lanes, Slots: o.Slots, Up: lanes}
 }
@@ -153,8 +152,8 @@ func (o *owner) ordered(leaf int) (lanes []Lane) {
 	return lanes
 }
 
-// reserve takes so many lanes more than wanted at each leaf, and tells whether that is all
-// that it may reserve.
+// reserve takes extra more lanes than wanted at each leaf, and reports whether that is all
+// that it may take.
 func (o *owner) reserve(extra int, each bool, beyond int) (own [][]bool, whole bool) {
 	whole = true
 	for leaf, lanes := range o.order {
@@ -169,7 +168,7 @@ func (o *owner) reserve(extra int, each bool, beyond int) (own [][]bool, whole b
 	return own, whole
 }
 
-// first is the first n lanes of a leaf.
+// first returns the first n lanes of a leaf.
 func (o *owner) first(leaf, n int) []bool {
 	own := make([]bool, o.Lanes)
 	for _, k := range o.order[leaf][:min(n, len(o.order[leaf]))] {
@@ -178,8 +177,8 @@ func (o *owner) first(leaf, n int) []bool {
 	return own
 }
 
-// exchange takes other lanes of those that are free, one for one, while links would have
-// too many transfers for one LID and fewer of them that way.
+// exchange replaces lanes by other free ones, one for one, while links have too many
+// transfers for one LID and that reduces them.
 func (o *owner) exchange(own [][]bool, oneLID int) {
 	t := o.on(own)
 	over := overOneLID(t, oneLID)
@@ -203,7 +202,7 @@ func (o *owner) exchange(own [][]bool, oneLID int) {
 	}
 }
 
-// enough tells whether plans on some lanes are short enough.
+// enough reports whether plans on some lanes are short enough.
 func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, error) {
 	t := o.on(own)
 	for A, slots := range t.Slots {
@@ -233,7 +232,7 @@ func (o *owner) enough(ctx context.Context, own [][]bool, oneLID int) (bool, err
 	return exact.Phases <= o.limit, nil
 }
 
-// reduced gives back what leaves have beyond what is wanted, where that does no harm.
+// reduced returns lanes beyond those wanted if that does no harm.
 func (o *owner) reduced(ctx context.Context, own [][]bool, oneLID int, err error) ([][]bool, error) {
 	for leaf := range own {
 		if err != nil {

@@ -26,19 +26,19 @@ func AllPairs(servers int) *PairSet {
 	return x
 }
 
-// Servers is the number of servers that the pairs are of.
+// Servers returns the number of servers that the pairs are of.
 func (x *PairSet) Servers() int { return x.servers }
 
-// Len is the number of pairs in the set.
+// Len returns the number of pairs in the set.
 func (x *PairSet) Len() int { return x.size }
 
-// Has tells whether a pair is in the set.
+// Has reports whether a pair is in the set.
 func (x *PairSet) Has(s, d Server) bool {
 	return x.to[int(s)*x.words+int(d)>>6]>>(d&63)&1 != 0
 }
 
-// Add puts a pair into the set and tells whether it is new there. A pair of a
-// server with itself is not put in.
+// Add adds a pair to the set and reports whether it is new. A pair of a server with itself
+// is not added.
 func (x *PairSet) Add(s, d Server) bool {
 	word, bit := &x.to[int(s)*x.words+int(d)>>6], uint64(1)<<(d&63)
 	if s == d || *word&bit != 0 {
@@ -49,7 +49,7 @@ func (x *PairSet) Add(s, d Server) bool {
 	return true
 }
 
-// Remove takes a pair out of the set and tells whether it was in.
+// Remove removes a pair from the set and reports whether it was in.
 func (x *PairSet) Remove(s, d Server) bool {
 	word, bit := &x.to[int(s)*x.words+int(d)>>6], uint64(1)<<(d&63)
 	if *word&bit == 0 {
@@ -67,7 +67,7 @@ func (x *PairSet) Clone() *PairSet {
 	return &y
 }
 
-// list is the pairs of the set, in order.
+// list returns the pairs of the set, in order.
 func (x *PairSet) list() []Pair {
 	pairs := make([]Pair, 0, x.size)
 	for s := range x.servers {

@@ -9,7 +9,7 @@ package fors
 
 import "errors"
 
-// ErrNotApplicable is the error of an engine that plans some trees only.
+// ErrNotApplicable is returned by an engine that does not apply to the tree.
 var ErrNotApplicable = errors.New("the engine does not apply to the tree")
 
 // Server is the index of a server in a Tree: leaf by leaf, by slot within a leaf.
@@ -28,30 +28,30 @@ const (
 	Local Lane   = -1
 )
 
-// Tree is what planning needs to know of a fat tree.
+// Tree is the part of a fat tree that planning needs.
 type Tree struct {
 	Lanes int // K
-	// Slots lists, per leaf, the indices α of the servers present, strictly
-	// ascending. A leaf with M0 places and an absent server has a gap here.
+	// Slots is, per leaf, the indices α of the servers present, strictly ascending. A leaf
+	// with M0 places and an absent server has a gap.
 	Slots [][]int
-	// Up tells [leaf][lane] whether the lane is usable at the leaf.
+	// Up is [leaf][lane] whether the lane is usable at the leaf.
 	Up [][]bool
-	// Closed, when not nil, tells that lane k cannot be addressed at server d
-	// (its LMC gives too few LIDs).
+	// Closed, if not nil, reports whether lane k cannot be addressed at server d (its LMC
+	// gives too few LIDs).
 	Closed func(d Server, k Lane) bool
-	// Spine, where not nil, is [lane] the spine of each lane, for trees with parallel
-	// cables. Plans for one LID a server alone know it: what comes up to a spine by one
-	// cable goes down by any, the same for all that the spine has for a server.
+	// Spine, if not nil, is [lane] the spine of each lane, for trees with parallel cables.
+	// Only plans for one LID a server use it: traffic up to a spine by one cable goes down
+	// by any, the same for all traffic at the spine for a server.
 	Spine []int
 }
 
 // Engine names how a plan was made.
 type Engine string
 
-// The engines. Shift is the undamaged linear shift, Rotation keeps its lanes when some
-// are dead, Algorithm is section 4's schedule with Algorithm 2's routing, Exact the
-// planner that reaches the lower bound under any damage, Conservative the fallback that
-// is longer than need be and always conflict-free.
+// The engines. Shift is the undamaged linear shift, Rotation keeps its lanes when some are
+// dead, Algorithm is section 4's schedule with Algorithm 2's routing, Exact reaches the
+// lower bound under any damage, and Conservative is the fallback, always conflict-free and
+// longer than necessary.
 const (
 	Shift        Engine = "shift"
 	Rotation     Engine = "rotation"
@@ -61,12 +61,12 @@ const (
 	Conservative Engine = "conservative"
 )
 
-// Certificate says what proves a lower bound.
+// Certificate names the proof of a lower bound.
 type Certificate string
 
-// The certificates: every server must send to P−1 others; a leaf's transfers
-// must pass its living lanes; a linear programme; all that a leaf sends to a server
-// takes one lane, for the server has one LID; nothing.
+// The certificates: every server must send to P−1 others; a leaf's transfers must pass its
+// living lanes; a linear programme; all transfers from a leaf to a server take one lane,
+// because the server has one LID; none.
 const (
 	ByServers Certificate = "servers"
 	ByLeaf    Certificate = "leaf"
@@ -84,7 +84,7 @@ type Plan struct {
 	Engine  Engine
 	Servers int
 	Phases  int
-	To      []Server // [phase][source], Idle where the source does not send
+	To      []Server // [phase][source], Idle if the source does not send
 	Lane    []Lane   // [phase][source], Local for same-leaf transfers
 	Bounds
 	// Unreachable lists the pairs whose leaves share no usable lane, in order;
@@ -92,12 +92,12 @@ type Plan struct {
 	Unreachable []Pair
 }
 
-// Bounds is what limits the number of phases of a tree, whatever the plan.
+// Bounds limits the number of phases of a tree for any plan.
 type Bounds struct {
-	// Reduction is f: the most living-lane shortage of a leaf,
-	// max(0, n_A − living lanes).
+	// Reduction is f: the largest shortage of living lanes at a leaf, max(0, n_A − living
+	// lanes).
 	Reduction int
-	// Affected is m: the lanes that are down at one leaf with servers or more.
+	// Affected is m: the number of lanes that are down at one or more leaves with servers.
 	Affected    int
 	LowerBound  int // phases
 	Certificate Certificate
@@ -110,7 +110,7 @@ func NewPlan(engine Engine, servers, phases int) *Plan {
 	return p
 }
 
-// newPlan returns a plan that is not idle yet.
+// newPlan returns a plan with uninitialized rows.
 func newPlan(engine Engine, servers, phases int) *Plan {
 	return &Plan{Engine: engine, Servers: servers, Phases: phases,
 		To: make([]Server, servers*phases), Lane: make([]Lane, servers*phases)}
@@ -132,7 +132,7 @@ func (p *Plan) Row(ph Phase) ([]Server, []Lane) {
 	return p.To[from:to], p.Lane[from:to]
 }
 
-// dropEmpty takes out the phases in which nobody sends.
+// dropEmpty removes the phases without transfers.
 func (p *Plan) dropEmpty() {
 	kept := 0
 	for ph := range p.Phases {
@@ -168,10 +168,10 @@ func (p *Plan) addPhase() {
 	p.Phases++
 }
 
-// Gap is the number of phases over the lower bound.
+// Gap returns the number of phases over the lower bound.
 func (p *Plan) Gap() int { return p.Phases - p.LowerBound }
 
-// Servers is the number of servers of the tree.
+// Servers returns the number of servers of the tree.
 func (t *Tree) Servers() int {
 	n := 0
 	for _, s := range t.Slots {

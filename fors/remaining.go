@@ -6,31 +6,29 @@ import (
 	"runtime"
 )
 
-// Remainder is a plan of the pairs that remain of an exchange, and what became
-// of the transfers of the old plan that it was made of.
+// Remainder is a plan of the pairs that remain of an exchange, compared with the old plan.
 type Remainder struct {
 	*Plan
-	Kept  int // transfers in their phase and on their lane
-	Moved int // in their phase, on another lane
+	Kept  int // transfers in the same phase and on the same lane
+	Moved int // in the same phase, on another lane
 	Shed  int // in another phase
-	// Anew tells that planning from nothing took fewer phases than repair: then
-	// Kept and Moved are 0.
+	// Anew means that planning from scratch took fewer phases than repair: then Kept and
+	// Moved are 0.
 	Anew bool
 }
 
-// Remaining plans the pairs that an exchange lacks when the fabric changes in
-// its midst. old is what was still to come: its rows are in the tree's servers,
-// and transfers of pairs that are not to be sent are left out, so servers that
-// vanished have rows without transfers. The plan keeps the phases of old. What
-// used lanes that are dead now goes back into its own phase, on lanes that
-// chains of swaps make free; what finds none is shed into phases in which both
-// its ends idle; what is left gets phases of its own. Where that takes more
-// phases than the bound, transfers are moved between phases first, and then the
-// pairs are planned from nothing; the shortest plan is returned, that nearest to
-// the old one among equals. Pairs without a usable common lane are left out and
-// listed. It fails where the tree contradicts itself, where pairs or the rows of old
-// are not of the tree's servers, and with ctx.Err() soon after ctx ends. A nil old is
-// a plan without phases: the pairs, of any number, are then planned from nothing.
+// Remaining plans the pairs that an exchange still lacks when the fabric changes. old is
+// the rest of the old plan: its rows are in the tree's servers, and transfers of other
+// pairs are ignored, so servers that vanished have rows without transfers. The new plan
+// keeps the phases of old. Transfers on dead lanes return to their own phase, on lanes that
+// chains of swaps free; those that find none are shed into phases in which both their ends
+// idle; the rest gets phases of its own. If that takes more phases than the bound,
+// transfers are moved between phases first, and then the pairs are planned from scratch;
+// the shortest plan is returned, the closest to the old one among equals. Pairs without a
+// usable common lane are left out and listed. It fails if the tree is inconsistent, if
+// pairs or the rows of old are not of the tree's servers, and with ctx.Err() soon after ctx
+// ends. A nil old is a plan without phases: the pairs, of any number, are then planned from
+// scratch.
 func Remaining(ctx context.Context, t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -52,7 +50,7 @@ func Remaining(ctx context.Context, t *Tree, pairs *PairSet, old *Plan) (*Remain
 	return m.remainder(ctx)
 }
 
-// remainder is the shortest plan of the attempts, or the first at the bound.
+// remainder returns the shortest plan of the attempts, or the first at the bound.
 func (m *mender) remainder(ctx context.Context) (*Remainder, error) {
 	r := &Remainder{}
 	for _, attempt := range m.attempts() {
@@ -73,7 +71,7 @@ func (m *mender) remainder(ctx context.Context) (*Remainder, error) {
 	return r, nil
 }
 
-// compare counts what became of the old plan's transfers.
+// compare counts the old plan's transfers that stayed, moved or were shed.
 func (r *Remainder) compare(old *Plan, pairs *PairSet) {
 	for i, d := range old.To {
 		switch s := Server(i % max(1, old.Servers)); {
@@ -88,7 +86,7 @@ func (r *Remainder) compare(old *Plan, pairs *PairSet) {
 	}
 }
 
-// busyPhases counts the phases in which somebody sends.
+// busyPhases returns the number of phases with transfers.
 func busyPhases(p *Plan) int {
 	n := 0
 	for ph := range p.Phases {
@@ -102,7 +100,7 @@ func busyPhases(p *Plan) int {
 // mender makes plans of pairs.
 type mender struct {
 	tree        *Tree
-	pairs       *PairSet // that some lane joins
+	pairs       *PairSet // joined by some lane
 	unreachable []Pair   // the others
 	bounds      Bounds
 	old         *Plan
@@ -110,8 +108,8 @@ type mender struct {
 	packing     packing
 
 	plan     *Plan
-	left     *PairSet // pairs that are in no phase yet
-	failures int      // to find a lane by force
+	left     *PairSet // pairs not in a phase yet
+	failures int      // of finding a lane by force
 }
 
 func newMender(ctx context.Context, t *Tree, pairs *PairSet, old *Plan, workers int) (*mender, error) {
@@ -134,13 +132,13 @@ func newMender(ctx context.Context, t *Tree, pairs *PairSet, old *Plan, workers 
 	return m, nil
 }
 
-// attempt is a way to a plan.
+// attempt is a way to make a plan.
 type attempt struct {
 	plan func(context.Context) (*Plan, error)
-	anew bool // from nothing
+	anew bool // from scratch
 }
 
-// attempts lists the ways to a plan, that first which leaves most of the old one.
+// attempts returns the ways to make a plan; the first keeps most of the old one.
 func (m *mender) attempts() []attempt {
 	var out []attempt
 	repaired := m.old.Phases > 0
@@ -156,8 +154,8 @@ func (m *mender) attempts() []attempt {
 	return append(out, attempt{m.packAll, true}, attempt{m.firstFit, true})
 }
 
-// repair keeps the phases of the old plan and all of their transfers that have
-// room in them.
+// repair keeps the phases of the old plan and all of their transfers that have room in
+// them.
 func (m *mender) repair(ctx context.Context) (*Plan, error) {
 	m.keep()
 	return m.finish(ctx, 0)
@@ -174,9 +172,8 @@ func (m *mender) rearrange(ctx context.Context) (*Plan, error) {
 	return m.finish(ctx, 0)
 }
 
-// packAll packs all pairs into new phases as if same-leaf transfers took no
-// server from the others, and moves transfers between the phases until they do
-// not where lanes are short.
+// packAll packs all pairs into new phases as if same-leaf transfers did not occupy servers,
+// and moves transfers between the phases until lanes suffice.
 func (m *mender) packAll(ctx context.Context) (*Plan, error) {
 	m.begin()
 	if err := m.pack(ctx, true); err != nil {
@@ -186,7 +183,7 @@ func (m *mender) packAll(ctx context.Context) (*Plan, error) {
 	return m.finish(ctx, 0)
 }
 
-// complete plans the complete exchange, whose bound may be a better one.
+// complete plans the complete exchange, whose bound may be better.
 func (m *mender) complete(ctx context.Context) (*Plan, error) {
 	p, err := Make(ctx, m.tree)
 	if err == nil && p.LowerBound > m.bounds.LowerBound {
@@ -217,13 +214,13 @@ func (m *mender) firstFit(ctx context.Context) (*Plan, error) {
 	return w.plan, nil
 }
 
-// begin forgets the plan at hand.
+// begin discards the current plan.
 func (m *mender) begin() {
 	m.plan, m.left, m.failures = NewPlan(Exact, m.pairs.Servers(), 0), m.pairs.Clone(), 0
 }
 
-// keep begins with the phases of the old plan and those of their transfers that
-// are to be sent.
+// keep starts from the phases of the old plan with those of their transfers that are still
+// wanted.
 func (m *mender) keep() {
 	m.begin()
 	p, old := m.plan, m.old
@@ -241,9 +238,9 @@ func (m *mender) keep() {
 	}
 }
 
-// finish gives the phases from the given one on their lanes and places what is
-// left: in the phases that there are, then in new ones. Each round of new phases
-// places a pair at least, for the first of a phase finds all lanes free.
+// finish gives the phases from first on their lanes and places the rest: in the existing
+// phases, then in new ones. Each round of new phases places at least one pair, because the
+// first of a phase finds all lanes free.
 func (m *mender) finish(ctx context.Context, first int) (*Plan, error) {
 	for {
 		if err := m.mend(ctx, first); err != nil {
@@ -259,8 +256,8 @@ func (m *mender) finish(ctx context.Context, first int) (*Plan, error) {
 	}
 }
 
-// mend gives the transfers of the phases from the given one on lanes that are up,
-// and takes out what finds none.
+// mend gives the transfers of the phases from first on lanes that are up, and removes those
+// that find none.
 func (m *mender) mend(ctx context.Context, first int) error {
 	w := newEvictor(m.tree)
 	var out []Pair
@@ -287,12 +284,12 @@ func (m *mender) mend(ctx context.Context, first int) error {
 	return nil
 }
 
-// maxFailures is how often a lane is sought by force without success before that is given
-// up for a plan: where many transfers find none, most are shed anyway.
+// maxFailures limits the searches by force without success in a plan: if many transfers
+// find no lane, most are shed anyway.
 const maxFailures = 200
 
-// place puts a transfer between idle servers into the phase at hand and tells
-// whether there is a lane for it.
+// place puts a transfer between idle servers into the current phase and reports whether a
+// lane was found.
 func (m *mender) place(x Pair) bool {
 	if m.failures >= maxFailures {
 		return m.board.fit(x.Src, x.Dst)
@@ -304,7 +301,7 @@ func (m *mender) place(x Pair) bool {
 	return placed
 }
 
-// shed places pairs in phases in which both ends idle and a lane can be had.
+// shed places pairs in phases in which both ends idle and a lane is available.
 func (m *mender) shed(ctx context.Context) {
 	rest := m.left.list()
 	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// balancer moves transfers between phases, so that leaves with more transfers
-// than living lanes in one phase have fewer there. The transfers of two phases
-// are paths and cycles in the graph of servers; swapping the phases of one of
-// them leaves each server one transfer a phase, and moves same-leaf transfers,
-// which need no lane, and idle ends to where lanes are short.
+// balancer moves transfers between phases, so that leaves with more transfers than living
+// lanes in one phase have fewer there. The transfers of two phases are paths and cycles in
+// the graph of servers; swapping the phases of one of them leaves each server one transfer
+// a phase, and moves same-leaf transfers, which need no lane, and idle ends to where lanes
+// are scarce.
 type balancer struct {
 	plan   *Plan
 	leaf   []int32 // [server]
 	leaves int
 	over   []int32      // [phase][end][leaf] transfers over living lanes
-	from   []Server     // [phase][destination] its source, Idle for none
-	rows   [2]phaseRows // the two phases at hand
+	from   []Server     // [phase][destination] its source, Idle if none
+	rows   [2]phaseRows // the two current phases
 	shift  [2][]int32   // [end][leaf] what a swap adds to the first phase
-	gained []int32      // [end][leaf] what the swaps so far add to it
+	gained []int32      // [end][leaf] sum of the swaps so far
 	part   []int32      // [source] when it was last seen
 	round  int32
 	way    []Server // the sources of a path or cycle
-	work   int      // steps that are left
+	work   int      // steps left
 	givers []giver
 }
 
@@ -63,17 +63,17 @@ func (x *balancer) phase(ph int) phaseRows {
 	return phaseRows{to, x.from[ph*x.plan.Servers:][:x.plan.Servers], lane, x.over[2*x.leaves*ph:][:2*x.leaves]}
 }
 
-// What balancing may cost: phases looked at for the one that gives most, steps
-// from server to server in doing so, and in swaps with random phases.
+// The work limits of balancing: phases examined for the one with the largest gain, steps
+// from server to server in doing so, and steps in swaps with random phases.
 const (
 	balanceGivers = 32
 	balanceWork   = 1 << 24
 	wanderWork    = 1 << 23
 )
 
-// balance swaps parts of phases as long as that brings the excess over living
-// lanes down, for each phase with the one that gives most. What excess is left
-// then walks at random from phase to phase until it meets room.
+// balance swaps parts of phases while that reduces the excess over living lanes, each phase
+// with the one of largest gain. The remaining excess then walks at random from phase to
+// phase until it meets room.
 func (x *balancer) balance(ctx context.Context) {
 	x.work = balanceWork
 	for a := range x.plan.Phases {
@@ -84,8 +84,8 @@ func (x *balancer) balance(ctx context.Context) {
 	x.wander(ctx, wanderWork/max(1, x.plan.Servers))
 }
 
-// wander swaps parts of phases that have excess with random ones where that does
-// not add to the excess, until it is gone or so many steps have been made.
+// wander swaps parts of phases that have excess with random phases, unless that adds to the
+// excess, until the excess is gone or the given number of steps is done.
 func (x *balancer) wander(ctx context.Context, steps int) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var tight []int // phases with excess
@@ -123,8 +123,8 @@ func (x *balancer) excess(ph int) (sum int) {
 	return sum
 }
 
-// relieve swaps parts of a phase that has excess with the phase that gives most,
-// of those that might give most, and tells whether one gives anything.
+// relieve swaps parts of a phase with excess with the phase of largest gain, among those
+// that may have the largest, and reports whether any has a gain.
 func (x *balancer) relieve(a int) bool {
 	if x.excess(a) == 0 || x.work < 0 {
 		return false
@@ -157,10 +157,10 @@ func (x *balancer) relieve(a int) bool {
 	return true
 }
 
-// giver is a phase and the most that it can give.
+// giver is a phase and an upper bound of its gain.
 type giver struct{ phase, most int }
 
-// atMost is the most that swaps between two phases can gain.
+// atMost returns an upper bound of the gain by swaps between two phases.
 func (x *balancer) atMost(a, b []int32) (sum int) {
 	for i, over := range a {
 		sum += int(min(max(0, over), max(0, -b[i])))
@@ -169,10 +169,9 @@ func (x *balancer) atMost(a, b []int32) (sum int) {
 	return sum
 }
 
-// swap goes through the paths and cycles of the two phases, one by one, and
-// returns by how much the swaps that pay bring the excess down; given a source of
-// random numbers, it counts every other one in that makes no difference. It
-// swaps them if told to.
+// swap goes through the paths and cycles of the two phases and returns by how much the
+// profitable swaps reduce the excess; given a source of random numbers, it includes every
+// other one that makes no difference. If apply is set, it makes the swaps.
 func (x *balancer) swap(apply bool, sideways *rand.Rand) (gain int) {
 	x.round++
 	clear(x.gained)
@@ -223,7 +222,7 @@ func (x *balancer) trace(first Server) {
 	}
 }
 
-// weigh returns by how much a swap of the way brings the excess down.
+// weigh returns by how much a swap of the way reduces the excess.
 func (x *balancer) weigh() (gain int) {
 	clear(x.shift[outward])
 	clear(x.shift[inward])

@@ -60,7 +60,7 @@ func newPairDemands(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, e
 	return w, nil
 }
 
-// openAt is the set of lanes on which a server can be addressed, nil for all.
+// openAt returns the lanes on which a server can be addressed; nil if all.
 func (w *pairDemands) openAt(d Server) LaneSet {
 	if w.open == nil {
 		return nil
@@ -68,7 +68,7 @@ func (w *pairDemands) openAt(d Server) LaneSet {
 	return w.open[d]
 }
 
-// bound is the lower bound on the phases of the pairs.
+// bound returns the lower bound on the phases of the pairs.
 func (w *pairDemands) bound(ctx context.Context) (int, Certificate, error) {
 	servers := 0
 	for end := range w.degree {
@@ -111,7 +111,7 @@ func (w *pairDemands) fan(end, A int) {
 	}
 }
 
-// load is the number of transfers out of leaf A, or into it.
+// load returns the number of transfers out of leaf A, or into it.
 func (w *pairDemands) load(end, A int) int {
 	sum := 0
 	for B := range w.n {
@@ -121,7 +121,7 @@ func (w *pairDemands) load(end, A int) int {
 	return sum
 }
 
-// leafOf is the leaf of each server.
+// leafOf returns the leaf of each server.
 func (t *Tree) leafOf() []int32 {
 	leaf := make([]int32, 0, t.Servers())
 	for l, slots := range t.Slots {

@@ -2,21 +2,21 @@ package fors
 
 import "github.com/forsd/forsd/bipartite"
 
-// evictor takes out of a phase what exceeds the living lanes of its leaves, with
-// as few transfers as can be: one from a leaf with too many out to a leaf with
-// too many in counts twice. Among equals it takes from those servers that have
-// given least, for a server has one transfer a phase in the new phases too.
+// evictor removes from a phase the transfers in excess of the living lanes of its leaves,
+// as few as possible: one from a leaf with too many out to a leaf with too many in counts
+// twice. Among equals it takes from the servers that have given least, because a server has
+// one transfer a phase in the new phases too.
 type evictor struct {
 	assigner bipartite.Assigner
 	leaf     []int32    // [server]
 	living   []int32    // [leaf] lanes that are up
 	given    [2][]int32 // [end][server] transfers taken out so far
-	over     [2][]int32 // [end][leaf] transfers more than living lanes
-	best     []Server   // [A·leaves + B] the source to take from, Idle for none
+	over     [2][]int32 // [end][leaf] transfers in excess of living lanes
+	best     []Server   // [A·leaves + B] the source to take from, Idle if none
 	cost     []int64    // [A·leaves + B]
 }
 
-// The costs of an eviction and of one that there is none for.
+// The costs of an eviction, and of one without a transfer.
 const (
 	evictCost = 1 << 20
 	noCost    = 1 << 34
@@ -34,7 +34,7 @@ func newEvictor(t *Tree) *evictor {
 	return w
 }
 
-// count sets over and returns the sum of what is positive of it.
+// count sets over and returns the sum of its positive values.
 func (w *evictor) count(to []Server) (excess int) {
 	w.tally(to, &w.over)
 	for end := range w.over {
@@ -63,8 +63,8 @@ func (w *evictor) tally(to []Server, over *[2][]int32) {
 	}
 }
 
-// evict takes transfers out of a phase's row until no leaf has more than living
-// lanes, and appends their pairs to out.
+// evict removes transfers from a phase's row until no leaf has more than its living lanes,
+// and appends their pairs to out.
 func (w *evictor) evict(to []Server, lane []Lane, out []Pair) ([]Pair, error) {
 	for w.count(to) > 0 {
 		before := len(out)

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// forcer finds a lane for a transfer where no chain of swaps does. It gives the
-// transfer the lane of others, which seek new ones in their turn, and so on. What
-// has been driven off a lane does not come back to it soon.
+// forcer finds a lane for a transfer if no chain of swaps does. It gives the transfer the
+// lane of others, which then seek new ones, and so on. A transfer driven off a lane does
+// not return to it soon.
 type forcer struct {
 	rng      *rand.Rand
 	until    []int32 // [source·lanes + lane] the step before which it does not come back
@@ -20,15 +20,15 @@ type forcer struct {
 	}
 }
 
-// The most transfers that are driven off a lane for one, and for how many steps
-// those keep away from it.
+// The most transfers that are driven off lanes for one, and the number of steps they stay
+// away.
 const (
 	forceSteps = 300
 	forceAway  = 12
 )
 
-// force puts a transfer between idle servers into the phase by driving others off
-// their lanes, and tells whether all found new ones; otherwise nothing changes.
+// force puts a transfer between idle servers into the phase by driving others off their
+// lanes, and reports whether all found new ones; otherwise nothing changes.
 func (b *board) force(s, d Server) bool {
 	if b.fit(s, d) {
 		return true
@@ -64,7 +64,7 @@ func (b *board) force(s, d Server) bool {
 	return false
 }
 
-// placeByForce gives a transfer a lane: one that a chain can free, or that which drives
+// placeByForce gives a transfer a lane: one that a chain can free, or the one that drives
 // off fewest.
 func (b *board) placeByForce(x Server) {
 	f, d := &b.forcer, b.to[x]
@@ -85,8 +85,8 @@ func (b *board) placeByForce(x Server) {
 	b.occupy(x, k)
 }
 
-// leastTaken returns the lane of a transfer that is taken at fewest of its ends,
-// one of those at random, and of those first that it may come back to.
+// leastTaken returns the lane of a transfer that is taken at fewest of its ends, a random
+// one of those, preferring lanes that it may return to.
 func (b *board) leastTaken(x, d Server) Lane {
 	f, A, B := &b.forcer, int(b.leaf[x])*b.words, int(b.leaf[d])*b.words
 	choice, least, equals := Lane(-1), 0, 0

@@ -2,25 +2,24 @@ package fors
 
 import "math/bits"
 
-// board holds one phase while its lanes are rearranged. In a phase the transfers
-// between leaves are the edges of a bipartite multigraph, source leaves to the
-// left and destination leaves to the right, and their lanes are a colouring, in
-// which an edge may have the colours only that are up at both ends and open at
-// its destination.
+// board holds one phase while its lanes are rearranged. In a phase the transfers between
+// leaves are the edges of a bipartite multigraph, source leaves on the left and destination
+// leaves on the right, and their lanes are a colouring, in which an edge may only have
+// colours that are up at both ends and open at its destination.
 type board struct {
 	lanes, leaves, words int
 	leaf                 []int32   // [server]
 	up                   []uint64  // [leaf·words + word] lanes that are up
-	open                 []LaneSet // [server], nil when every lane is open
-	own                  []Lane    // [server] on which it receives while nothing has failed, nil where that does not matter
+	open                 []LaneSet // [server], nil if every lane is open
+	own                  []Lane    // [server] on which it receives while nothing has failed; nil if irrelevant
 
 	to    []Server    // the phase's rows in its plan
 	lane  []Lane      //
-	from  []Server    // [destination] its source, Idle for none
-	via   [2][]Server // [end][leaf·lanes + lane] the source whose transfer has the lane, Idle for none
+	from  []Server    // [destination] its source, Idle if none
+	via   [2][]Server // [end][leaf·lanes + lane] the source whose transfer has the lane, Idle if none
 	free  [2][]uint64 // [end][leaf·words + word] lanes that are up and not taken
-	way   []Server    // a chain's transfers, by their sources
-	steps int         // that chains have been looked at
+	way   []Server    // a chain's transfers, by source
+	steps int         // chains examined
 
 	forcer forcer
 }
@@ -43,9 +42,9 @@ func newBoard(t *Tree) *board {
 	return b
 }
 
-// load takes up a phase of a plan. What cannot stay as it is, because its lane
-// is down, closed or taken, or its destination receives already, is taken out of
-// the phase and appended to displaced.
+// load loads a phase of a plan. Transfers that cannot stay, because their lane is down,
+// closed or taken, or their destination already receives, are removed from the phase and
+// appended to displaced.
 func (b *board) load(p *Plan, ph Phase, displaced []Pair) []Pair {
 	b.to, b.lane = p.Row(ph)
 	for end := range b.via {
@@ -83,7 +82,7 @@ func (b *board) isFree(end int, leaf int32, k Lane) bool {
 	return b.free[end][int(leaf)*b.words+int(k)>>6]>>(k&63)&1 != 0
 }
 
-// usable tells whether a lane leads from s to d at all.
+// usable reports whether a lane leads from s to d.
 func (b *board) usable(s, d Server, k Lane) bool {
 	i, bit := int(k)>>6, k&63
 	return b.up[int(b.leaf[s])*b.words+i]>>bit&1 != 0 && b.up[int(b.leaf[d])*b.words+i]>>bit&1 != 0 &&
@@ -108,11 +107,11 @@ func (b *board) leave(s Server) {
 	}
 }
 
-// idle tells whether s sends to none and d receives from none.
+// idle reports whether s does not send and d does not receive.
 func (b *board) idle(s, d Server) bool { return b.to[s] == Idle && b.from[d] == Idle }
 
-// fit puts a transfer between idle servers into the phase, if a lane is free for
-// it or can be made free, and tells whether it did.
+// fit puts a transfer between idle servers into the phase if a lane is free or can be
+// freed, and reports whether it did.
 func (b *board) fit(s, d Server) bool {
 	A, B := b.leaf[s], b.leaf[d]
 	if A == B {
@@ -144,9 +143,9 @@ func (b *board) direct(s, d Server) Lane {
 	return -1
 }
 
-// exchange frees a lane for a transfer from s to d by a chain of transfers that
-// swap two lanes (Kempe), and returns it, or −1: a lane free at one end is made
-// free at the other against another one that is free there.
+// exchange frees a lane for a transfer from s to d by a chain of transfers that swap two
+// lanes (Kempe), and returns it, or −1: a lane free at one end is freed at the other, in
+// exchange for another one free there.
 func (b *board) exchange(s, d Server) Lane {
 	ends := [2]int32{b.leaf[s], b.leaf[d]}
 	for end, leaf := range ends {
@@ -180,9 +179,9 @@ func (b *board) next(end int, leaf int32, k Lane) Lane {
 	return -1
 }
 
-// chain makes lane k free at an end of a leaf where lane c is free: the transfer
-// on k takes c, the one on c at its other end takes k, and so on. It tells
-// whether all of them may; otherwise nothing changes.
+// chain frees lane k at an end of a leaf where lane c is free: the transfer on k takes c,
+// the one on c at its other end takes k, and so on. It reports whether all of them may;
+// otherwise nothing changes.
 func (b *board) chain(end int, leaf int32, k, c Lane) bool {
 	b.way = b.way[:0]
 	for x := b.via[end][int(leaf)*b.lanes+int(k)]; x != Idle; x = b.via[end][int(leaf)*b.lanes+int(k)] {
@@ -210,7 +209,7 @@ func (b *board) chain(end int, leaf int32, k, c Lane) bool {
 	return true
 }
 
-// joins tells whether a transfer from s to d needs no lane, or has one.
+// joins reports whether a transfer from s to d needs no lane, or has one.
 func (b *board) joins(s, d Server) bool {
 	if b.leaf[s] == b.leaf[d] {
 		return true

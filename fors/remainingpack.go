@@ -25,10 +25,10 @@ type packing struct {
 	match    []int32
 }
 
-// pack puts the pairs that are left into new phases, without lanes yet. No leaf
-// has more transfers in a phase than lanes. Same-leaf pairs are packed as far as
-// the idle ends that this takes leave room for them; or all of them, and the
-// leaves may then exceed their lanes in some phases.
+// pack puts the remaining pairs into new phases, without lanes yet. No leaf has more
+// transfers in a phase than lanes. Same-leaf pairs are packed as far as the idle ends leave
+// room; if all is set, all of them are, and the leaves may then exceed their lanes in some
+// phases.
 func (m *mender) pack(ctx context.Context, all bool) error {
 	if m.left.Len() == 0 {
 		return nil

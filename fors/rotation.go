@@ -8,26 +8,26 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// PlanRotation plans the complete exchange so that every pair of servers has the lane
-// that the linear shift gives it, where that lane is up: lanes that have not failed
-// stay, and all depend on the tree alone, not on what failed before.
+// PlanRotation plans the complete exchange so that every pair of servers has the lane of
+// the linear shift if that is up: lanes that have not failed stay, and all lanes depend on
+// the tree alone, not on earlier failures.
 //
-// Let all leaves have the same n slots, each with a lane of its own: all other leaves
-// send to its server over that lane. In a phase a lane idles, or it leads from every leaf to
-// the one a leaves further on: a rotation of the leaves. A server receives over its
-// own lane alone, so a phase is given by one number for each lane, and any n numbers
-// will do. Each lane has each of its rotations n times. In the other phases it idles at
-// all leaves, and its server may hear its own leaf. In every phase as many lanes idle
-// as in any other, or one more.
+// Let all leaves have the same n slots, each with a lane of its own, over which all other
+// leaves send to its server. In a phase a lane idles, or it leads from every leaf to the
+// one a leaves further on: a rotation of the leaves. A server receives over its own lane
+// alone, so a phase is given by one number for each lane, and any n numbers will do. Each
+// lane has each of its rotations n times. In the other phases it idles at all leaves, and
+// its server may receive from its own leaf. The numbers of idle lanes of any two phases
+// differ by at most one.
 //
-// A transfer whose lane is dead takes one that idles. Where it meets another one there,
-// some exchange lanes (Kempe), such that as few as can be leave one that is up; and
-// rotations are exchanged between phases where that saves some. Senders are the colours of
-// a graph of one leaf, for all leaves are alike.
+// A transfer whose lane is dead takes an idle one. If it meets another one there, some
+// transfers exchange lanes (Kempe), such that as few as possible leave a lane that is up;
+// and rotations are exchanged between phases if that saves some. Senders are the colours of
+// a graph of one leaf, because all leaves are alike.
 //
-// The plan has as many phases as its bound. PlanRotation fails with ErrNotApplicable where
-// it finds none, and where leaves have different slots, or one beyond the lanes, where two
-// leaves share no lane or one is closed to a server.
+// The plan has as many phases as its bound. PlanRotation fails with ErrNotApplicable if it
+// finds none, if leaves have different slots, or one beyond the lanes, if two leaves share
+// no lane, and if a lane is closed to a server.
 func PlanRotation(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -57,17 +57,17 @@ type rotation struct {
 	n, leaves int
 	own       []Lane  // [slot]
 	hurt      []int   // slots whose lane is dead at some leaf
-	offset    []int16 // [phase·n + slot] leaves further on, 0 within the leaf, −1 for none
+	offset    []int16 // [phase·n + slot] leaves further on, 0 within the leaf, −1 if idle
 	plan      *Plan
 	board     *board
 	cost      []int  // [phase], see solve
-	left      int    // work that a search may still do
+	left      int    // work left to a search
 	late      []Pair // scratch memory
 	kept      [2]Plan
 	rng       *rand.Rand
 }
 
-// newRotation is nil where the tree has none.
+// newRotation returns nil if the tree has no rotation.
 func newRotation(t *Tree, phases int) *rotation {
 	r := &rotation{rng: rand.New(rand.NewPCG(1, 2))}
 	for A, slots := range t.Slots {
@@ -138,9 +138,9 @@ func (r *rotation) rotate() {
 }
 
 // seat gives the transfers their senders, the same slots on every leaf. A slot receives
-// from all of them in turn at each distance, and from the others within the leaf. They
-// are the colours of a graph with the phases to the left, and one that is none: the
-// colour that a slot has there is its own.
+// from all of them in turn at each distance, and from the others within the leaf. They are
+// the colours of a graph with the phases on the left, and one extra vertex: the colour of a
+// slot there is its own.
 func (r *rotation) seat(ctx context.Context) error {
 	n, used, vertices := r.n, len(r.offset), int32(r.n*r.leaves)
 	rows, idle := make([]int32, used+n), 0

@@ -3,23 +3,23 @@ package fors
 import "context"
 
 const (
-	// rotationWork is how often a search may solve all phases anew, as work goes, and
-	// forcedWork one that drives others off their lanes, of so many transfers at most.
+	// rotationWork limits a search, in units of solving all phases, and forcedWork one that
+	// drives others off their lanes, for at most so many transfers.
 	rotationWork  = 8
 	forcedWork    = 16
 	rotationLimit = 1 << 20
-	// forceWork is what a failure to drive others off their lanes counts.
+	// forceWork is the cost of a failure to drive others off their lanes.
 	forceWork = 16 * forceSteps
-	// homeless is what a transfer without a lane costs, in transfers that take another
-	// one than their own, and mostHomeless how many of these a phase may have on average
-	// for a search to be worth it.
+	// homeless is the cost of a transfer without a lane, in transfers that leave their own
+	// lane, and mostHomeless how many of these a phase may have on average for a search to
+	// be worthwhile.
 	homeless     = 1 << 16
 	mostHomeless = 6
 )
 
 // giveLanes gives all transfers lanes that are up. Phases that cost something exchange
-// rotations with others. What has no lane then drives others off theirs. Where too many
-// have none, ErrNotApplicable says so at once.
+// rotations with others. Transfers without a lane then drive others off theirs. If too many
+// have none, it fails with ErrNotApplicable at once.
 func (r *rotation) giveLanes(ctx context.Context) error {
 	total := 0
 	for ph := range r.plan.Phases {
@@ -75,9 +75,9 @@ func (r *rotation) search(ctx context.Context, forced bool) error {
 	return nil
 }
 
-// exchange exchanges a rotation of a phase with one of another phase, if that costs no
-// more: a hurt lane's, and where that idles in one of them, another lane's besides, for
-// as many lanes to idle as before.
+// exchange exchanges a rotation of a phase with one of another phase if that costs no more:
+// a hurt lane's, and if that idles in one of them, another lane's too, so that as many
+// lanes idle as before.
 func (r *rotation) exchange(p int, forced bool) {
 	n, q := r.n, r.rng.IntN(r.plan.Phases)
 	i := r.hurt[r.rng.IntN(len(r.hurt))]
@@ -150,7 +150,7 @@ func (r *rotation) solve(ph int, forced bool) (cost int) {
 	return cost
 }
 
-// keepLate keeps those that find no place.
+// keepLate keeps those that place rejects.
 func (r *rotation) keepLate(place func(Pair) bool) {
 	kept := r.late[:0]
 	for _, x := range r.late {
@@ -211,8 +211,8 @@ func (b *board) fitApart(s, d Server, most int) bool {
 	return true
 }
 
-// weigh is how many transfers more a chain takes off their own lanes than back to
-// them, and homeless where it is none.
+// weigh returns how many more transfers a chain takes off their own lanes than back to
+// them, and homeless if it is not a chain.
 func (b *board) weigh(end int, leaf int32, k, c Lane) (cost int) {
 	for x := b.via[end][int(leaf)*b.lanes+int(k)]; x != Idle; x = b.via[end][int(leaf)*b.lanes+int(k)] {
 		d := b.to[x]

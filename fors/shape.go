@@ -9,7 +9,7 @@ import (
 // a subnet has unicast LIDs.
 const maxPlaces = 1 << 16
 
-// validate tells what is wrong with the dimensions or the slots of a tree.
+// validate returns an error if the dimensions or the slots of a tree are inconsistent.
 func (t *Tree) validate() error {
 	if t.Lanes < 0 || t.Lanes > 1<<15-1 {
 		return fmt.Errorf("plan a tree of %d lanes: the number must be in 0…%d", t.Lanes, 1<<15-1)
@@ -43,12 +43,12 @@ func (t *Tree) validate() error {
 	return nil
 }
 
-// shape is a tree in the paper's terms: M1 leaves of M0 places each. Leaves
-// without servers are left out, for they take no part in the exchange.
+// shape is a tree in the paper's terms: M1 leaves of M0 places each. Leaves without servers
+// are left out, because they take no part in the exchange.
 type shape struct {
 	M0, M1  int
 	leaf    []int    // [γ] index of the leaf in the tree
-	at      []Server // [γ·M0+α], Idle where the place is empty
+	at      []Server // [γ·M0+α], Idle if the place is empty
 	clean   []Lane   // lanes that are up at every one of the leaves, ascending
 	servers int
 }
@@ -90,8 +90,8 @@ func (sh *shape) upEverywhere(t *Tree, k int) bool {
 	return true
 }
 
-// reduction is the f of a schedule that uses clean lanes only: the paper's f
-// where every affected spine is dead for everyone. A single leaf needs no lane.
+// reduction returns the f of a schedule that uses clean lanes only: the paper's f if every
+// affected spine is dead for all leaves. A single leaf needs no lane.
 func (sh *shape) reduction() int {
 	if sh.M1 <= 1 {
 		return 0

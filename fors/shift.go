@@ -2,13 +2,12 @@ package fors
 
 import "context"
 
-// PlanShift returns the linear shift d = (s+p) mod M0·M1 over the places of the
-// tree (paper, section 2.2), places of absent servers empty, where the clean
-// lanes, up at every leaf, are no fewer than the M0 places of a leaf. The lane
-// of a transfer is the clean lane number α(d): the M0 sources of a leaf reach
-// M0 consecutive places and so M0 different lanes, and with every lane up it is
-// lane α(d), which is the destination's base LID. It fails with ErrNotApplicable
-// where the clean lanes do not suffice or a lane is closed to a destination.
+// PlanShift returns the linear shift d = (s+p) mod M0·M1 over the places of the tree
+// (paper, section 2.2), with the places of absent servers empty, if there are at least M0
+// clean lanes, those up at every leaf. The lane of a transfer is the clean lane number
+// α(d): the M0 sources of a leaf reach M0 consecutive places and so M0 different lanes, and
+// with every lane up it is lane α(d), which is the destination's base LID. It fails with
+// ErrNotApplicable if the clean lanes do not suffice or a lane is closed to a destination.
 func PlanShift(ctx context.Context, t *Tree) (*Plan, error) {
 	sh := newShape(t)
 	if !sh.shiftable(t) {
@@ -22,8 +21,8 @@ func PlanShift(ctx context.Context, t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// shiftable tells whether the clean lanes suffice for the shift and every
-// server can be addressed on the lane that it is given.
+// shiftable reports whether the clean lanes suffice for the shift and every server can be
+// addressed on its lane.
 func (sh *shape) shiftable(t *Tree) bool {
 	if sh.reduction() > 0 {
 		return false
@@ -39,8 +38,8 @@ func (sh *shape) shiftable(t *Tree) bool {
 	return true
 }
 
-// shift plans phases 1 to M0·M1−1 of the shift; in phase 0 everybody would send
-// to itself.
+// shift plans phases 1 to M0·M1−1 of the shift; in phase 0 every server would send to
+// itself.
 func (sh *shape) shift(ctx context.Context, engine Engine) (*Plan, error) {
 	places := len(sh.at)
 	plan := NewPlan(engine, sh.servers, max(0, places-1))

@@ -7,11 +7,11 @@ import (
 )
 
 // planSlotLanes plans for leaves with different slots, so that all others send to a server
-// over the lane of its slot wherever that is up: what has not failed keeps its lanes, also
-// when a server comes or goes. The tree without dead lanes is planned for one LID a
-// server, on these lanes; where some are dead, that plan is repaired. It fails with
-// ErrNotApplicable where this takes more phases than the bound, where a slot is beyond
-// the lanes, and where a lane is closed.
+// over the lane of its slot if that is up: lanes that have not failed stay, also when a
+// server comes or goes. The tree without dead lanes is planned for one LID a server, on
+// these lanes; if some are dead, that plan is repaired. It fails with ErrNotApplicable if
+// this takes more phases than the bound, if a slot is beyond the lanes, and if a lane is
+// closed.
 func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 	whole := &Tree{Lanes: t.Lanes, Slots: t.Slots, Up: make([][]bool, len(t.Up))}
 	dead := false
@@ -59,7 +59,7 @@ func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 	return p, nil
 }
 
-// slotLoad is the most transfers of a link, at either end, or of a server, where all go
+// slotLoad returns the most transfers of a link, at either end, or of a server, if all go
 // over the lane of their destination's slot.
 func slotLoad(t *Tree) int {
 	P := t.Servers()
