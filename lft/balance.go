@@ -2,10 +2,10 @@ package lft
 
 import "github.com/forsd/forsd/topology"
 
-// Exchange follows what all hosts send to the base LIDs of all others at once, host by host and
-// switch by switch of the senders, and calls each with these, the number of packets, and the
-// ports of switches that they leave by. Packets that do not arrive are lost at a switch; that is
-// None for the others. The ports are those of each call alone.
+// Exchange follows the traffic of a concurrent exchange of all hosts by base LIDs, host by
+// host and sending switch by sending switch, and calls each with these, the number of
+// packets, and the switch ports that they leave by. lost is the switch at which packets are
+// lost, None for those that arrive. way is only valid during the call.
 func (t *Tables) Exchange(f *topology.Fabric, hosts []topology.EndPort, each func(from int32, to, n int, way []topology.PortRef, lost int32)) {
 	out := make([][]uint8, len(f.Nodes))
 	for i := range f.Nodes {
@@ -50,15 +50,14 @@ func (t *Tables) Exchange(f *topology.Fabric, hosts []topology.EndPort, each fun
 	}
 }
 
-// Busiest is a directed cable with its transfers.
+// Busiest is a directed cable with its number of transfers.
 type Busiest struct {
 	Transfers int
 	From      topology.PortRef // the switch port that they leave by
 }
 
-// Busiest finds the cable that carries most if every server of the tree sends to the base
-// LID of every other one at once, those of servers among them. What the tables lose counts
-// on the cables that it passes.
+// Busiest finds the cable with the most transfers if every server of the tree sends to the
+// base LID of every other one at once. Lost packets count on the cables that they pass.
 func (t *Tables) Busiest(tree *topology.FatTree) (most Busiest) {
 	f := tree.Fabric
 	first, ports := make([]int, len(f.Nodes)), 0 // [node] of its ports in load

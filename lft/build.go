@@ -6,22 +6,22 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Build makes the tables of every switch of t.Fabric for every LID in use:
-// hosts, bystanders, routers, and the switches' own.
+// Build makes the tables of every switch of t.Fabric for every LID in use: hosts,
+// bystanders, routers, and the switches' own.
 //
 // LID base+j of a host takes lane (j+α+first) mod K (FatTree.LIDLane) from every leaf at
-// which that lane is Full, as long as it is Full at the host's leaf too; so the entries of
-// living lanes do not depend on the other lanes. Elsewhere a substitute lane takes its
-// place; it stays the same until it dies too or a lane before it in its own probe sequence
-// lives again. Spines go straight down. What has no up-then-down path is relayed by one
-// leaf (relay.go), or by others where that cannot help (complete.go), and left out only where
-// every way might end in a deadlock. No entry leads to a port that is down. What the tree
-// does not cover is routed up and down by rank (updown.go).
+// which that lane is Full, if it is Full at the host's leaf too; so the entries of living
+// lanes do not depend on the other lanes. Otherwise a substitute lane is used, until it
+// dies too or a lane before it in its own probe sequence is up again. Spines go straight
+// down. LIDs without an up-then-down path are relayed by one leaf (relay.go), or by others
+// if that does not help (complete.go), and left out only if every path might deadlock. No
+// entry leads to a port that is down. Parts outside the tree are routed up and down by rank
+// (updown.go).
 //
-// It fails when the fabric does not hold together, such as LIDs given twice.
+// It fails if the fabric is inconsistent, such as with duplicate LIDs.
 func Build(t *topology.FatTree) (*Tables, error) { return BuildPinned(t, nil) }
 
-// makeTables makes the tables of a fabric and pins that hold together.
+// makeTables makes the tables of a fabric and pins that were checked.
 func makeTables(t *topology.FatTree, pins *Pins) *Tables {
 	n := newNetwork(t)
 	b := &builder{network: n}
@@ -49,8 +49,8 @@ func makeTables(t *topology.FatTree, pins *Pins) *Tables {
 	return tables
 }
 
-// newTables makes empty tables for the switches of f, long enough for every LID
-// in use, in one piece of memory.
+// newTables allocates empty tables for the switches of f, long enough for every LID in use,
+// in one piece of memory.
 func newTables(f *topology.Fabric) *Tables {
 	switches, length := 0, 0
 	for i := range f.Nodes {
@@ -78,18 +78,18 @@ func newTables(f *topology.Fabric) *Tables {
 	return t
 }
 
-// builder fills tables. Its slices are work space.
+// builder fills tables. Its slices are scratch memory.
 type builder struct {
 	*network
-	ports  []uint8 // [lane, repeated] output port, 0 where the lane is closed
+	ports  []uint8 // [lane, repeated] output port, 0 if the lane is closed
 	closed []int   // the lanes that are not Full at both leaves
 	usable bool    // some lane is usable at both leaves
 	full   bool    // some lane is Full at both leaves
 	down   [][]uint8
 }
 
-// span is the number of lanes from the first lane of a host to the last, so
-// that a row of so many repeated lanes serves every host.
+// span returns the number of lanes from the first lane of any host to its last, so that one
+// row of repeated lanes serves every host.
 func (b *builder) span() int { return b.k + 1<<topology.MaxLMC }
 
 func fill(out []uint8, e *end, port uint8) {
@@ -99,7 +99,7 @@ func fill(out []uint8, e *end, port uint8) {
 	}
 }
 
-// group is the ends from i on that share the leaf of the first.
+// group returns the ends from i on that share the leaf of the first.
 func (b *builder) group(i int) []end {
 	j := i + 1
 	for j < len(b.ends) && b.ends[j].leaf == b.ends[i].leaf {
@@ -170,13 +170,12 @@ func (b *builder) leafToLeaf(l int, e *end, out []uint8) {
 	}
 }
 
-// substitute is the output port at leaf l of LID j of e, whose lane k is closed:
-// the first lane in a probe sequence over all other lanes that is Full at both
-// leaves; else the lane itself, or the first in the sequence, that is usable; else
-// what detour finds. The sequence begins at a place that runs evenly over the
-// lanes with the index of the host and with either leaf, and goes on by a step
-// coprime to the number of places; so whatever one dead cable displaces is spread
-// evenly at both its ends.
+// substitute returns the output port at leaf l of LID j of e, whose lane k is closed: the
+// first lane in a probe sequence over all other lanes that is Full at both leaves; else the
+// lane itself, or the first in the sequence, that is usable; else the result of detour. The
+// sequence starts at a position that depends evenly on the index of the host and on both
+// leaves, with a step coprime to the number of positions; so the entries that one dead
+// cable displaces are spread evenly at both its ends.
 func (b *builder) substitute(l, k, j int, e *end) uint8 {
 	from, to := b.Leaves[l].Cables, b.Leaves[e.leaf].Cables
 	h := l + e.leaf + e.alpha + j/b.k
@@ -207,9 +206,9 @@ func (b *builder) substitute(l, k, j int, e *end) uint8 {
 	return NoPath
 }
 
-// detour is the output port at leaf l towards an end on a leaf with which it
-// shares no lane: up to an upper switch that has any cables to both, else up to
-// one from which the relay leaf goes on.
+// detour returns the output port at leaf l towards an end on a leaf with which it shares no
+// lane: up to an upper switch with cables to both, else up to one from which the relay leaf
+// continues.
 func (b *builder) detour(l int, e *end, h int) uint8 {
 	if port := b.up(l, e.leaf, h); port != NoPath {
 		return port
@@ -220,8 +219,8 @@ func (b *builder) detour(l int, e *end, h int) uint8 {
 	return NoPath
 }
 
-// up is the output port at leaf l to an upper switch that has cables to leaf d
-// too; h spreads over them.
+// up returns the output port at leaf l to an upper switch that has cables to leaf d too; h
+// spreads over them.
 func (b *builder) up(l, d, h int) uint8 {
 	if !b.meet(l, d) {
 		return NoPath
@@ -233,9 +232,9 @@ func (b *builder) up(l, d, h int) uint8 {
 	return b.pick(l, u, -1, h).leafPort
 }
 
-// pick chooses a cable of leaf l with upper switch u, which has one: Full ones
-// first, among them the one of lane index own, then the first from h on, counted
-// round; then degraded ones likewise; cables without a lane last.
+// pick chooses a cable of leaf l to upper switch u, which has one: Full ones first, among
+// them the one of lane index own, then the first from h on, cyclically; then degraded ones
+// likewise; cables without a lane last.
 func (b *builder) pick(l, u, own, h int) *link {
 	links, n := b.between(l, u), max(1, b.uppers[u].lanes)
 	best, rank := 0, 4*n+len(links)
@@ -293,9 +292,9 @@ func (b *builder) fillUpper(u int, out []uint8) {
 	}
 }
 
-// upperToLeaf fills the entries at u of the ends on a leaf that it has cables to.
-// With several cables, those of u's own lanes take their own cable, and the
-// others are spread by lane and index.
+// upperToLeaf fills the entries at u of the ends on a leaf that it has cables to. With
+// several cables, the LIDs of u's own lanes take their own cable, and the others are spread
+// by lane and index.
 func (b *builder) upperToLeaf(u int, ends []end, out []uint8) {
 	d := ends[0].leaf
 	if links := b.between(d, u); len(links) == 1 {

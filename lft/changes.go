@@ -10,10 +10,10 @@ import (
 // Block is the number of entries that a subnet manager sends at a time.
 const Block = 64
 
-// Blocks is the number of blocks that a table reaches into.
+// Blocks returns the number of blocks that a table reaches into.
 func Blocks(out []uint8) int { return (len(out) + Block - 1) / Block }
 
-// Blocks is the number of blocks that all tables reach into.
+// Blocks returns the number of blocks that all tables reach into.
 func (t *Tables) Blocks() (n int) {
 	for i := range t.Switches {
 		n += Blocks(t.Switches[i].Out)
@@ -21,15 +21,15 @@ func (t *Tables) Blocks() (n int) {
 	return n
 }
 
-// Delta counts what differs between two sets of tables.
+// Delta counts the differences between two sets of tables.
 type Delta struct {
 	Switches int `json:"switches"` // switches with a difference
 	Blocks   int `json:"blocks"`   // blocks of 64 entries: what a subnet manager would send
 	Entries  int `json:"entries"`
 }
 
-// Changes counts what differs between a and b. A switch that one of them lacks
-// counts there as a table without entries.
+// Changes counts the differences between a and b. A switch that one of them lacks counts as
+// a table without entries.
 func Changes(a, b *Tables) Delta {
 	var d Delta
 	count := func(x, y []uint8) {
@@ -85,9 +85,8 @@ func differences(x, y []uint8) (blocks, entries int) {
 	return blocks, entries
 }
 
-// Compare tells whether the switches of want have been programmed as planned, as
-// far as the given LIDs go: got is what was read back. The error names the first
-// difference and counts the others.
+// Compare checks that the switches were programmed as planned in want for the given LIDs;
+// got is the tables read back. The error names the first difference and counts the others.
 func Compare(want, got *Tables, lids []topology.LID) error {
 	var first string
 	more := 0
@@ -120,7 +119,7 @@ func Compare(want, got *Tables, lids []topology.LID) error {
 	return fmt.Errorf("%s", first)
 }
 
-// portWord is an entry in words.
+// portWord formats an entry for messages.
 func portWord(p uint8) string {
 	if p == NoPath {
 		return "no entry"

@@ -1,9 +1,8 @@
 package lft
 
-// Common is what sets of tables have in common: the entries that are the same in all
-// of them, of the switches that all of them have. What walks through it walks through
-// each of them alike. There must be one set at least; nil stands for one without a
-// switch.
+// Common returns the entries that are the same in all sets of tables, of the switches that
+// all of them have. A path through it is a path through each of them. There must be at
+// least one set; nil stands for a set without switches.
 func Common(all ...*Tables) *Tables {
 	out := &Tables{}
 	if all[0] == nil {
@@ -28,7 +27,7 @@ next:
 	return out
 }
 
-// sameEntries is a with NoPath where b differs, a itself where it does not.
+// sameEntries returns a with NoPath where b differs, a itself if it does not.
 func sameEntries(a, b []uint8) []uint8 {
 	out, shared := a, true
 	for lid, port := range a {

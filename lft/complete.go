@@ -8,10 +8,10 @@ import (
 )
 
 // completion adds the entries that the rules of the tree leave out though cables lead on:
-// under heavy damage a switch may be reached by going down and up again at other leaves
-// than the relay leaf alone. Each such entry leads to a neighbour that has one for the LID;
-// it is added only where the channel dependency graph of all entries stays without a
-// cycle, so what cannot be added without the risk of a deadlock stays out.
+// under heavy damage a switch may only be reachable by going down and up again at leaves
+// other than the relay leaf. Each such entry leads to a neighbour that has one for the LID;
+// it is added only if the channel dependency graph of all entries stays acyclic, so entries
+// that might deadlock stay out.
 type completion struct {
 	fabric *topology.Fabric
 	tables *Tables
@@ -22,9 +22,9 @@ type completion struct {
 	ports  int         // of the largest switch, port 0 included
 	after  [][4]uint64 // [channel] ports of the next switch that some LID goes on by
 	never  [][4]uint64 // [channel] those that would close a cycle
-	found  []bool      // work space of leads
+	found  []bool      // scratch memory of leads
 	ahead  []int       // its stack
-	added  []completed // in the round under way
+	added  []completed // in the current round
 }
 
 type completed struct {
@@ -32,7 +32,7 @@ type completed struct {
 	out uint8
 }
 
-// complete completes tables. Cables held back from schedules are the last to be taken.
+// complete completes tables. Cables excluded from schedules are used last.
 func complete(t *topology.FatTree, tables *Tables) {
 	lids := LIDs(t.Fabric)
 	if !slices.ContainsFunc(tables.Switches, func(s Table) bool { return bytes.Count(s.Out, []byte{NoPath}) > len(s.Out)-len(lids) }) {
@@ -102,7 +102,7 @@ func (c *completion) sort() {
 	}
 }
 
-// next is the switch that a switch's port leads to, -1 where it leads to none.
+// next returns the switch that a switch's port leads to, -1 if none.
 func (c *completion) next(s int, port uint8) int {
 	ports := c.fabric.Nodes[c.nodes[s]].Ports
 	if port == 0 || int(port) >= len(ports) || !ports[port].Up() {
@@ -113,7 +113,7 @@ func (c *completion) next(s int, port uint8) int {
 
 func (c *completion) channel(s int, port uint8) int { return s*c.ports + int(port) }
 
-// follow notes that some LID leaves a switch by a port and the next one by out.
+// follow records that some LID leaves a switch by a port and the next one by out.
 func (c *completion) follow(s int, port, out uint8) {
 	if out != NoPath {
 		set(&c.after[c.channel(s, port)], out)
@@ -123,7 +123,7 @@ func (c *completion) follow(s int, port, out uint8) {
 func set(bits *[4]uint64, n uint8)      { bits[n/64] |= 1 << (n % 64) }
 func has(bits *[4]uint64, n uint8) bool { return bits[n/64]&(1<<(n%64)) != 0 }
 
-// round adds the entries for a LID that lead to switches which had one before. It tells
+// round adds the entries for a LID that lead to switches which had one before. It reports
 // whether there were any.
 func (c *completion) round(lid topology.LID) bool {
 	c.added = c.added[:0]
@@ -140,9 +140,9 @@ func (c *completion) round(lid topology.LID) bool {
 	return len(c.added) > 0
 }
 
-// way finds a port by which a LID may leave a switch: first where others go on in the same
-// way, then over the neighbours with most cables. So packets turn up again at few switches,
-// and the channels wait for each other as little as can be.
+// way finds a port by which a LID may leave a switch: first one that other LIDs already use
+// in the same way, then one to the neighbours with most cables. So packets turn up again at
+// few switches, and channels depend on each other as little as possible.
 func (c *completion) way(s int, lid topology.LID) uint8 {
 	for _, slow := range []bool{false, true} {
 		for _, known := range []bool{true, false} {
@@ -162,13 +162,13 @@ func (c *completion) way(s int, lid topology.LID) uint8 {
 	return NoPath
 }
 
-// mayFollow tells whether a LID may go on from one channel to another without closing a
-// cycle, and notes that it does.
+// mayFollow reports whether a LID may go on from one channel to another without closing a
+// cycle, and records it if so.
 func (c *completion) mayFollow(s int, port uint8, next int, out uint8) bool {
 	from, to := c.channel(s, port), c.channel(next, out)
 	switch {
 	case c.next(next, out) < 0 || has(&c.after[from], out):
-		return true // the LID is delivered there, or another one goes on so
+		return true // the LID is delivered there, or another one already continues so
 	case has(&c.never[from], out):
 		return false
 	case c.leads(to, from):
@@ -179,8 +179,8 @@ func (c *completion) mayFollow(s int, port uint8, next int, out uint8) bool {
 	return true
 }
 
-// mayLead tells whether switches that send a LID to a switch already, which had no entry
-// for it, may have it go on by a port.
+// mayLead reports whether switches that already send a LID to a switch without an entry for
+// it may have it continue by a port.
 func (c *completion) mayLead(s int, out uint8, lid topology.LID) bool {
 	for from := range c.nodes {
 		if p := c.tables.Port(from, lid); p != NoPath && c.next(from, p) == s && !c.mayFollow(from, p, s, out) {
@@ -190,7 +190,7 @@ func (c *completion) mayLead(s int, out uint8, lid topology.LID) bool {
 	return true
 }
 
-// leads tells whether the channels that follow on one include another.
+// leads reports whether one channel depends on another, directly or not.
 func (c *completion) leads(from, to int) bool {
 	clear(c.found)
 	c.ahead = append(c.ahead[:0], from)

@@ -6,11 +6,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Misfit tells what speaks against tables being those of fabric f. The error is
-// what no change of the fabric between the two readings explains: none of its
-// switches has a table, a switch has another LID there, or an entry leads to a port
-// that its switch does not have. The doubts are what such a change may explain:
-// tables of switches that f lacks, and switches with a cable that have no table.
+// Misfit checks whether the tables can be those of fabric f. The error is a contradiction
+// that no change of the fabric between the two readings explains: none of its switches has
+// a table, a switch has another LID there, or an entry leads to a port that its switch does
+// not have. The doubts are contradictions that such a change may explain: tables of
+// switches that f lacks, and switches with a cable that have no table.
 func (t *Tables) Misfit(f *topology.Fabric) (doubts []string, err error) {
 	var strange, bare []string
 	tabled := make([]bool, len(f.Nodes))
@@ -44,7 +44,7 @@ func (t *Tables) Misfit(f *topology.Fabric) (doubts []string, err error) {
 	return doubted(doubted(nil, "the fabric lacks switches that have tables", strange), "switches have no table", bare), nil
 }
 
-// misfit tells what proves that the table is not of switch n.
+// misfit returns an error if the table cannot be that of switch n.
 func (s *Table) misfit(n *topology.Node) error {
 	if lid := n.LID(); s.LID != 0 && lid != 0 && s.LID != lid {
 		return fmt.Errorf("switch %s has LID %d in the tables and %d in the fabric", n, s.LID, lid)
@@ -75,7 +75,7 @@ func (t *Tables) Dead(f *topology.Fabric) (n int) {
 	return n
 }
 
-// cabled tells whether a node has a cable that is up.
+// cabled reports whether a node has a cable that is up.
 func cabled(n *topology.Node) bool {
 	for p := range n.Ports {
 		if n.Ports[p].Up() {
@@ -85,7 +85,7 @@ func cabled(n *topology.Node) bool {
 	return false
 }
 
-// doubted appends what is strange about some switches, with the first of them.
+// doubted appends a doubt about some switches, naming the first of them.
 func doubted(doubts []string, what string, switches []string) []string {
 	switch more := len(switches) - 1; more {
 	case -1:

@@ -20,17 +20,17 @@ type upper struct {
 	first, lanes int   // its lanes; none for a new switch
 }
 
-// end is a range of LIDs and the place where it leaves the tree: a port of a
-// leaf or of an upper switch.
+// end is a range of LIDs and where it leaves the tree: a port of a leaf or of an upper
+// switch.
 type end struct {
 	lid         topology.LID
 	n           int   // LIDs
-	leaf, upper int   // the one that is not −1
+	leaf, upper int   // one of them is −1
 	port        uint8 // of that switch; 0 for the switch's own LID
 	alpha       int
 }
 
-// network is the fat tree as the table builder sees it.
+// network is the fat tree in the form that the table builder needs.
 type network struct {
 	*topology.FatTree
 	k       int // lanes, at least 1
@@ -111,8 +111,8 @@ func (n *network) join() {
 	n.first = append(n.first, int32(len(n.links)))
 }
 
-// withoutLane lists the cables of leaf l that have no lane, [upper]: surplus
-// ones, and those to new switches. It uses the space of the previous answer.
+// withoutLane lists the cables of leaf l that have no lane, [upper]: surplus ones, and
+// those to new switches. It reuses the memory of the previous result.
 func (n *network) withoutLane(l int, extra [][]link) [][]link {
 	if extra == nil {
 		extra = make([][]link, len(n.uppers))
@@ -141,7 +141,7 @@ func (n *network) withoutLane(l int, extra [][]link) [][]link {
 	return extra
 }
 
-// between is the usable cables of leaf l with upper switch u.
+// between returns the usable cables of leaf l to upper switch u.
 func (n *network) between(l, u int) []link {
 	i := l*len(n.uppers) + u
 	return n.links[n.first[i]:n.first[i+1]]
@@ -149,7 +149,7 @@ func (n *network) between(l, u int) []link {
 
 func (n *network) reaches(l, u int) bool { return n.reach[l*n.words+u/64]>>(u%64)&1 != 0 }
 
-// meet tells whether some upper switch has usable cables to both leaves.
+// meet reports whether some upper switch has usable cables to both leaves.
 func (n *network) meet(a, b int) bool {
 	for w := range n.words {
 		if n.reach[a*n.words+w]&n.reach[b*n.words+w] != 0 {
@@ -159,8 +159,8 @@ func (n *network) meet(a, b int) bool {
 	return false
 }
 
-// chooseRelay takes the leaf that reaches the most upper switches, the first of
-// equals: while any leaf reaches all of them, that is the first such leaf.
+// chooseRelay chooses the leaf that reaches the most upper switches, the first among
+// equals.
 func (n *network) chooseRelay() {
 	n.relay = -1
 	most := 0
@@ -177,8 +177,8 @@ func (n *network) chooseRelay() {
 	}
 }
 
-// collectEnds lists every LID range that is attached to the tree. A switch's
-// own LID has the switch's number as its index, to spread them.
+// collectEnds lists every LID range attached to the tree. A switch's own LID has the
+// switch's number as its index, to spread them.
 func (n *network) collectEnds() {
 	for l := range n.Leaves {
 		n.addSwitch(n.Leaves[l].Node, end{leaf: l, upper: -1, alpha: l})

@@ -6,32 +6,31 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Pins says over which lane a leaf sends to a server by each of its LIDs, where
-// that is not LID base+j over lane FatTree.LIDLane as everywhere: with fewer LIDs
-// than lanes, every leaf chooses for itself.
+// Pins is over which lane a leaf sends to a server by each of its LIDs, if not by the rule
+// of FatTree.LIDLane: with fewer LIDs than lanes, every leaf chooses for itself.
 type Pins struct {
 	LIDs int // of a server that are pinned, from its base LID on
 	// Lane is [leaf][server][LID], leaves and servers as in FatTree.Leaves and
-	// FatTree.Servers; negative where the rule holds.
+	// FatTree.Servers; negative where the rule applies.
 	Lane []int16
-	// Down is [server][LID][lane] the lane by which the spine of a lane has a LID, where it
-	// has several cables to the server's leaf; negative where the rule holds, nil where it
-	// does everywhere.
+	// Down is [server][LID][lane] the lane by which the spine of a lane forwards a LID, if
+	// it has several cables to the server's leaf; negative where the rule applies, nil if
+	// it always does.
 	Down []int16
 }
 
-// Pin says over which lane a leaf sends to a host on another leaf by one of its LIDs.
-// Leaf and Host are as in FatTree.
+// Pin is over which lane a leaf sends to a host on another leaf by one of its LIDs. Leaf
+// and Host are as in FatTree.
 type Pin struct {
 	Leaf, Host int
 	LID        int // from its base LID on
 	Lane       int
 }
 
-// BuildPinned makes tables as Build does, but for the entries that are pinned; pins
-// may be nil, and where there are more, these count. Entries that only complete tables
-// depend on all others, lest packets wait in a ring, and so on the pins. It fails, too,
-// where a pinned lane does not lead there, and where the server has no such LID.
+// BuildPinned makes tables as Build does, except for the pinned entries; pins may be nil,
+// and more takes precedence over it. Entries that only complete the tables depend on all
+// others, and so on the pins, because they must not close a cycle. It also fails if a
+// pinned lane does not lead to the server, or the server has no such LID.
 func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
@@ -58,7 +57,7 @@ func BuildPinned(t *topology.FatTree, pins *Pins, more ...Pin) (*Tables, error) 
 	return tables, nil
 }
 
-// pinSpines has spines lead LIDs down the pinned lanes.
+// pinSpines makes spines forward LIDs down the pinned lanes.
 func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins) {
 	for i, down := range pins.Down {
 		if down < 0 {
@@ -70,7 +69,7 @@ func (tables *Tables) pinSpines(t *topology.FatTree, pins *Pins) {
 	}
 }
 
-// check tells whether the tree can carry the pin.
+// check returns an error if the tree cannot carry the pin.
 func (p Pin) check(t *topology.FatTree) error {
 	h := &t.Hosts[p.Host]
 	switch {
@@ -82,7 +81,7 @@ func (p Pin) check(t *topology.FatTree) error {
 	return nil
 }
 
-// leadsTo tells whether the spine of a lane has a cable to a leaf that schedules may use.
+// leadsTo reports whether the spine of a lane has a cable to a leaf that schedules may use.
 func leadsTo(t *topology.FatTree, leaf, lane int) bool {
 	s := &t.Spines[t.LaneOf[lane]]
 	for k := s.First; k < s.First+s.Cables; k++ {
@@ -93,7 +92,7 @@ func leadsTo(t *topology.FatTree, leaf, lane int) bool {
 	return false
 }
 
-// check tells whether the tree can carry the pins.
+// check returns an error if the tree cannot carry the pins.
 func (p *Pins) check(t *topology.FatTree) error {
 	servers := len(t.Servers)
 	if p.LIDs < 1 || len(p.Lane) != len(t.Leaves)*servers*p.LIDs {

@@ -6,19 +6,19 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// turned is an LID with what decides about its entries.
+// turned is an LID with the parameters of its entries.
 type turned struct {
 	lid, plane, turn int
-	ring             []int // of a leaf's own LID: the planes that other leaves take in turn
+	ring             []int // of a leaf's own LID: the planes that other leaves use in turn
 }
 
-// leafLIDs lays out the LIDs of a leaf and of its hosts, so that all that have one plane lie
-// in one block of the tables: where the leaf loses a cable, every other leaf changes that
-// block alone. Base LIDs have the planes of D-mod-K routing. LID base+j has the plane j
-// places on in the ring of the planes that base LIDs on the leaf in the same block have, and
-// the next lane after each turn of the ring. The LID of the leaf itself has planes of the
-// same ring. Where a host has an LID for every lane the ring has all planes, and each LID
-// another lane.
+// leafLIDs assigns planes to the LIDs of a leaf and of its hosts, so that all LIDs of one
+// plane are in one block of the tables: if the leaf loses a cable, every other leaf only
+// changes that block. Base LIDs have the planes of D-mod-K routing. LID base+j has the
+// plane j places on in the ring of the planes of the base LIDs on the leaf in the same
+// block, and the next lane after each turn of the ring. The LID of the leaf itself has
+// planes of the same ring. If a host has an LID for every lane, the ring has all planes,
+// and each LID has another lane.
 func (b *podBuilder) leafLIDs(l int) {
 	b.lids, b.turns = b.lids[:0], 1
 	if b.Planes == 0 {
@@ -40,8 +40,8 @@ func (b *podBuilder) leafLIDs(l int) {
 	}
 }
 
-// ring lists the planes for an LID on a leaf: those of the base LIDs in its block, and all
-// where there is none, or where 2^lmc LIDs are enough for all lanes.
+// ring returns the planes for an LID on a leaf: those of the base LIDs in its block, or all
+// if the block has none or 2^lmc LIDs suffice for all lanes.
 func (b *podBuilder) ring(l int, lid topology.LID, lmc uint8) (planes []int) {
 	for _, i := range b.hosts[l] {
 		h := &b.Hosts[i]

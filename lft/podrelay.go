@@ -4,27 +4,28 @@ import "github.com/forsd/forsd/topology"
 
 // Relays on three levels.
 //
-// Where a leaf has lost its cable to a mid, no way that goes up and then down leads there
-// from the mid, from the tops above it and from the mids below these. Plans do not go that
-// way, but what these switches send themselves would be lost, such as what they answer to
-// monitoring; and all of them would have to change their tables. So the mid sends what goes
-// to the leaf down to the next leaf R of the pod, which goes on over another mid, and the
-// others stay as they are.
+// If a leaf has lost its cable to a mid, no up-then-down path leads to it from the mid,
+// from the tops above it and from the mids below these. Plans do not use such paths, but
+// packets of these switches themselves would be lost, such as responses to monitoring; and
+// all of them would have to change their tables. So the mid sends packets for the leaf down
+// to the next leaf R of the pod, which goes on over another mid, and the other switches
+// keep their tables.
 //
-// The channel dependency graph of all entries together has no cycle, for only mids of one
-// index i within their pods relay:
+// The channel dependency graph of all entries together has no cycle, because only mids of
+// one index i within their pods relay:
 //
 //  1. A cycle has a channel down to a switch and then one up from it. Packets turn up again
 //     at leaves R alone, after a mid of index i, and go on over a mid of another index.
-//  2. Every switch beside a mid of index i is a leaf, or has cables to mids of index i
-//     alone (alone). So from a mid of another index, a mid of index i is only reached over
-//     a leaf that the packet has come down to, where none but those of 1 turn, and they turn
-//     to mids of another index. No second such turn follows the first, and no cycle does.
+//  2. Every switch adjacent to a mid of index i is a leaf, or only has cables to mids of
+//     index i (alone). So from a mid of another index, a mid of index i is only reached over
+//     a leaf that the packet has come down to, where only the packets of 1 turn, and they
+//     turn to mids of another index. No second such turn follows the first, so no cycle
+//     exists.
 
 // arrival is how the mids of a plane come down to a leaf.
 type arrival struct {
 	port  uint8               // of the mid in the leaf's pod
-	state topology.CableState // of the cable; Missing over a relay, NoCable where there is no way
+	state topology.CableState // of the cable; Missing over a relay, NoCable without a path
 }
 
 // arrive finds the arrivals at a leaf: by the cable of the plane at full rate, by another
@@ -47,9 +48,9 @@ func (b *podBuilder) arrive(l int) {
 	}
 }
 
-// relayTo is the port of the mid that relays to a leaf: it leads to the next leaf of the pod
-// from which another mid leads on, at full rate all the way. NoPath where there is none, or
-// the leaf has no cable to lose there.
+// relayTo returns the port of the mid that relays to a leaf: it leads to the next leaf of
+// the pod from which another mid leads on, at full rate all the way. NoPath if there is
+// none, or if the leaf has not lost its cables to the relaying mid of its pod.
 func (b *podBuilder) relayTo(l int) uint8 {
 	home, n := &b.Leaves[l], len(b.Leaves)
 	if !b.lost(l, b.relay) {
@@ -77,8 +78,8 @@ func (b *podBuilder) relayTo(l int) uint8 {
 	return NoPath
 }
 
-// lost tells whether a leaf has lost all its cables to the mid of an index, and the mid is
-// there.
+// lost reports whether a leaf has lost all its cables to the mid of an index, and the mid
+// is present.
 func (b *podBuilder) lost(l, index int) bool {
 	home, missing := &b.Leaves[l], false
 	for _, j := range b.ofMid[index] {
@@ -90,8 +91,8 @@ func (b *podBuilder) lost(l, index int) bool {
 	return missing && home.Node != topology.None && b.Mids[home.Pod*b.MidsPerPod()+index].Node != topology.None
 }
 
-// relaying is the index of the mids that relay: of those that may, that which most leaves
-// have lost, the first of equals; −1 for none.
+// relaying returns the index of the mids that relay: of those allowed, the one that most
+// leaves have lost, the first among equals; −1 if none.
 func (b *podBuilder) relaying() int {
 	best, most := -1, 0
 	for i := range b.ofMid {
@@ -108,8 +109,8 @@ func (b *podBuilder) relaying() int {
 	return best
 }
 
-// alone tells whether every switch beside a mid of an index is a leaf, or has cables to mids
-// of this index alone.
+// alone reports whether every switch adjacent to a mid of an index is a leaf, or only has
+// cables to mids of this index.
 func (b *podBuilder) alone(index int) bool {
 	f := b.Fabric
 	mids, leaves := make([]bool, len(f.Nodes)), make([]bool, len(f.Nodes))
@@ -123,7 +124,7 @@ func (b *podBuilder) alone(index int) bool {
 			leaves[node] = true
 		}
 	}
-	// beside calls for the switches that have cables to one.
+	// beside calls ok for the switches adjacent to one.
 	beside := func(node int32, ok func(int32) bool) bool {
 		for p := range f.Nodes[node].Ports {
 			if port := &f.Nodes[node].Ports[p]; p > 0 && port.Up() && f.Nodes[port.Peer].Kind == topology.Switch && !ok(port.Peer) {

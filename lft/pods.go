@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Entry is an entry of a table that a plan asks for.
+// Entry is a table entry that a plan requires.
 type Entry struct {
 	Node int32
 	LID  topology.LID
@@ -19,14 +19,14 @@ type Entry struct {
 }
 
 // BuildPods makes the tables of a fat tree of three levels for every LID in use, with the
-// entries that are pinned; pins may be nil. The sequences are taken side by side, and no two
-// have an entry in common. The base LID of host α of a leaf is sent over plane α mod M and,
-// from another pod, over a lane of that plane by the number of the leaf in its pod, or the
-// next that lives at both ends. So undamaged trees of one LID a host have the tables of
-// D-mod-K routing (Zahavi, 2010). Other LIDs of leaves and their hosts are laid out by
-// leafLIDs, and mids that have lost a leaf may relay what goes there (podRelay). All else
-// goes up and down by rank, see updown. It fails where the fabric does not hold together,
-// or a pin leads to a port that is down.
+// pinned entries; pins may be nil. The sequences are consumed concurrently and must not
+// share an entry. The base LID of host α of a leaf is sent over plane α mod M and, from
+// another pod, over a lane of that plane by the number of the leaf in its pod, or the next
+// that is up at both ends. So undamaged trees with one LID a host have the tables of
+// D-mod-K routing (Zahavi, 2010). Other LIDs of leaves and their hosts are assigned by
+// leafLIDs, and mids that have lost a leaf may relay its packets (podRelay). Everything
+// else goes up and down by rank, see updown. It fails if the fabric is inconsistent, or a
+// pin leads to a port that is down.
 func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry]) (*Tables, error) {
 	if err := t.Fabric.Validate(); err != nil {
 		return nil, fmt.Errorf("build tables: %w", err)
@@ -62,8 +62,8 @@ func BuildPods(ctx context.Context, t *topology.PodTree, pins []iter.Seq[Entry])
 	return tables, nil
 }
 
-// Pin sets entries. The sequences are taken side by side, and no two have an entry in common.
-// It fails where one leads to a port that is down.
+// Pin sets entries. The sequences are consumed concurrently and must not share an entry. It
+// fails if one leads to a port that is down.
 func (t *Tables) Pin(ctx context.Context, f *topology.Fabric, pins []iter.Seq[Entry]) error {
 	at := t.ByNode(f)
 	_, err := parallel.Each(ctx, len(pins), runtime.GOMAXPROCS(0), func(int) func(int) error {
@@ -80,7 +80,7 @@ func (t *Tables) Pin(ctx context.Context, f *topology.Fabric, pins []iter.Seq[En
 	return err
 }
 
-// ByNode lists the tables by the index of the node in a fabric, nil for what has none.
+// ByNode returns the tables by node index of a fabric, nil for nodes without a table.
 func (t *Tables) ByNode(f *topology.Fabric) [][]uint8 {
 	at := make([][]uint8, len(f.Nodes))
 	for i := range t.Switches {
@@ -129,11 +129,11 @@ type podBuilder struct {
 	ofMid  [][]int   // [index within a pod] its planes
 	all    []int     // the planes
 	hosts  [][]int   // [leaf] hosts with LIDs
-	relay  int       // the index of the mids that relay, −1 for none
-	lids   []turned  // of the leaf at hand
-	turns  int       // different turns of these
-	down   []arrival // [plane] how its mids come to the leaf at hand
-	ports  []uint8   // by what decides about an entry at a switch
+	relay  int       // the index of the mids that relay, −1 if none
+	lids   []turned  // of the current leaf
+	turns  int       // number of different turns of these
+	down   []arrival // [plane] how its mids come down to the current leaf
+	ports  []uint8   // by the parameter of an entry at a switch
 }
 
 func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
@@ -214,7 +214,7 @@ func (b *podBuilder) home(l int) {
 	}
 }
 
-// port notes a port.
+// port sets a port.
 func (b *podBuilder) port(at int, port uint8) {
 	if at >= len(b.ports) {
 		b.ports = append(b.ports, make([]uint8, at)...)
@@ -222,7 +222,7 @@ func (b *podBuilder) port(at int, port uint8) {
 	b.ports[at] = port
 }
 
-// enter gives the LIDs at hand their entries at a switch.
+// enter gives the current LIDs their entries at a switch.
 func (b *podBuilder) enter(node int32, of func(turned) int) {
 	out := b.at[node]
 	for _, x := range b.lids {
@@ -232,7 +232,7 @@ func (b *podBuilder) enter(node int32, of func(turned) int) {
 	}
 }
 
-// leafPorts notes the ports of a leaf towards another one, [plane]: on the plane or the next
+// leafPorts sets the ports of a leaf towards another one, [plane]: on the plane or the next
 // that joins them.
 func (b *podBuilder) leafPorts(leaf, home *topology.PodLeaf) {
 	port := NoPath
@@ -250,8 +250,8 @@ func (b *podBuilder) leafPorts(leaf, home *topology.PodLeaf) {
 	}
 }
 
-// fromMid is the port of a mid towards a leaf: down, or up over the turn's lane of plane j
-// or the next that lives at both pods.
+// fromMid returns the port of a mid towards a leaf: down, or up over the turn's lane of
+// plane j or the next that is up at both pods.
 func (b *podBuilder) fromMid(m int, home *topology.PodLeaf, j, turn int) uint8 {
 	mid, planes := &b.Mids[m], b.ofMid[m%b.MidsPerPod()]
 	if mid.Pod == home.Pod || b.down[j].state == topology.NoCable {
@@ -275,8 +275,8 @@ func (b *podBuilder) fromMid(m int, home *topology.PodLeaf, j, turn int) uint8 {
 	return NoPath
 }
 
-// fromTop is the port of a top towards a leaf: over the lane that mids would choose, if it
-// is one of the top's, or the first that leads there.
+// fromTop returns the port of a top towards a leaf: over the lane that mids would choose,
+// if it is one of the top's, or the first that leads there.
 func (b *podBuilder) fromTop(top int, home *topology.PodLeaf, j, turn int) uint8 {
 	port, best := NoPath, topology.NoCable
 	for _, k := range b.ofTop[top] {

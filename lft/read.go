@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// maxLine is the longest line in bytes that OpenSM reads in one piece.
+// maxLine is the length in bytes up to which OpenSM reads a line in one piece.
 const maxLine = 1000
 
 // Read reads tables from r; see ReadBytes.
@@ -23,11 +23,11 @@ func Read(r io.Reader) (*Tables, error) {
 	return ReadBytes(data)
 }
 
-// ReadBytes reads what Write, OpenSM (opensm-lfts.dump) and dump_fts, with or
-// without -n, print. Empty input is tables without a switch. Errors begin with
-// the number of the line. A text that was cut off is refused wherever its form
-// shows it: a file of ours counts its entries, a section of dump_fts or OpenSM
-// ends in a line "… lids dumped", and no line ends without a line feed.
+// ReadBytes parses the output of Write, OpenSM (opensm-lfts.dump) and dump_fts, with or
+// without -n. Empty input is tables without a switch. Errors begin with the line number. A
+// truncated text is rejected if its form shows it: the output of Write counts its entries,
+// a section of dump_fts or OpenSM ends in a line "… lids dumped", and every line ends in a
+// line feed.
 func ReadBytes(data []byte) (*Tables, error) {
 	r := &reader{rest: data, seen: map[topology.GUID]int{}, entries: -1}
 	for i := range r.out {
@@ -39,7 +39,7 @@ func ReadBytes(data []byte) (*Tables, error) {
 	return r.assemble(), nil
 }
 
-// reader reads a dump line by line. A section is what stands under one header.
+// reader reads a dump line by line. A section is the lines under one header.
 type reader struct {
 	rest []byte
 	line int // number of the current line
@@ -52,7 +52,7 @@ type reader struct {
 	trailers int                   // sections that ended in a trailer
 
 	open    bool // inside a section
-	owed    bool // the section's form asks for a trailer
+	owed    bool // the section's form requires a trailer
 	current Table
 	header  int // line of the section's header
 	count   int // entries of the section
@@ -60,7 +60,7 @@ type reader struct {
 	out     [int(topology.MaxUnicastLID) + 1]uint8
 }
 
-// Nibbles of the hexadecimal digits, 0xFF for everything else.
+// Values of the hexadecimal digits, 0xFF for all other bytes.
 var nibble = func() (v [256]uint8) {
 	for i := range v {
 		v[i] = 0xFF
@@ -103,9 +103,8 @@ func (r *reader) read() error {
 	return nil
 }
 
-// quick reads a line that begins with an entry such as "0x0020 001", the most
-// frequent by far. It leaves every other line, and every line with a fault, to
-// parse.
+// quick reads a line that begins with an entry such as "0x0020 001", by far the most
+// frequent. It leaves every other line, and every erroneous line, to parse.
 func (r *reader) quick() bool {
 	const entry = len("0x0020 001")
 	if len(r.rest) <= entry {
@@ -168,15 +167,15 @@ func (r *reader) parse(line []byte) error {
 	return nil
 }
 
-// isCaption tells whether the line is one of the two that dump_fts prints above
-// the entries of a switch.
+// isCaption reports whether the line is one of the two that dump_fts prints above the
+// entries of a switch.
 func isCaption(line []byte) bool {
 	f := bytes.Fields(line)
 	return len(f) == 3 && string(f[0]) == "Lid" && string(f[1]) == "Out" && string(f[2]) == "Destination" ||
 		len(f) == 2 && string(f[0]) == "Port" && string(f[1]) == "Info"
 }
 
-// comment reads the counts of Write; any other comment says nothing.
+// comment parses the counts of Write and ignores any other comment.
 func (r *reader) comment(line string) error {
 	var switches, entries int
 	if n, _ := fmt.Sscanf(line, countFormat, &switches, &entries); n != 2 {
@@ -192,8 +191,8 @@ func (r *reader) comment(line string) error {
 	return nil
 }
 
-// end reads "N valid lids dumped", and OpenSM's "N lids dumped", where N is the
-// last LID instead of a count.
+// end parses "N valid lids dumped", and OpenSM's "N lids dumped", where N is the last LID
+// instead of a count.
 func (r *reader) end(line string) error {
 	if !r.open {
 		return fmt.Errorf("the end of a table without its beginning")
@@ -207,7 +206,7 @@ func (r *reader) end(line string) error {
 	return r.close(true)
 }
 
-// close puts the section away.
+// close finishes the section.
 func (r *reader) close(trailer bool) error {
 	if !r.open {
 		return nil
@@ -270,7 +269,7 @@ func (r *reader) start(line string) error {
 	return nil
 }
 
-// name is the description at the end of a header: ('Leaf000'): or (Leaf000):.
+// name returns the description at the end of a header: ('Leaf000'): or (Leaf000):.
 func name(s string) string {
 	s = strings.TrimSpace(s)
 	if len(s) < 3 || s[0] != '(' || !strings.HasSuffix(s, "):") {
@@ -283,7 +282,7 @@ func name(s string) string {
 	return s
 }
 
-// entry reads a line of a LID and a port, whatever follows them.
+// entry parses a line of a LID and a port, and ignores the rest of the line.
 func (r *reader) entry(line []byte) error {
 	if !r.open {
 		return fmt.Errorf("an entry without a switch above it")
@@ -304,7 +303,7 @@ func (r *reader) entry(line []byte) error {
 	case r.out[lid] != NoPath:
 		return fmt.Errorf("LID 0x%04x appears again under switch %s", lid, r.current.label())
 	case lid == 0:
-		// Nobody has LID 0; what a switch holds there means nothing.
+		// LID 0 is reserved; its entry means nothing.
 		r.count++
 		r.found--
 		return nil
@@ -323,7 +322,7 @@ func word(s []byte) (first, rest []byte) {
 	return s[:i], s[i:]
 }
 
-// assemble sorts the switches and lays their tables out in one piece.
+// assemble sorts the switches and copies their tables into one piece of memory.
 func (r *reader) assemble() *Tables {
 	t := &Tables{Switches: r.done}
 	sort.Slice(t.Switches, func(a, b int) bool { return t.Switches[a].GUID < t.Switches[b].GUID })

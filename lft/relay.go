@@ -23,7 +23,7 @@ package lft
 // tree, which only channels further up within a part lead to, and channels out of it,
 // which only channels further down follow.
 
-// relaysTo tells whether packets to e can go on from the relay leaf.
+// relaysTo reports whether packets to e can go on from the relay leaf.
 func (n *network) relaysTo(e *end) bool {
 	switch {
 	case n.relay < 0:

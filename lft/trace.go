@@ -6,18 +6,18 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Hop is a node on a packet's way.
+// Hop is a node on a packet's path.
 type Hop struct {
 	Node int32 // index in the fabric
 	In   uint8 // port that the packet comes in by; 0 at the source
 	Out  uint8 // port that it leaves by; 0 at the destination
 }
 
-// Trace walks a packet with destination lid through the tables, from an adapter
-// port, or from a switch itself when from is its port 0. The hops are all nodes
-// from the source to the owner of the LID. On an error they are the nodes up to
-// the place that it names: a switch without a table or an entry, a port that is
-// down, a loop, or a port that does not own the LID.
+// Trace walks a packet with destination lid through the tables, from an adapter port, or
+// from a switch itself if from is its port 0. The hops are all nodes from the source to the
+// owner of the LID. On an error they are the nodes up to the place that it names: a switch
+// without a table or an entry, a port that is down, a loop, or a port that does not own the
+// LID.
 func (t *Tables) Trace(f *topology.Fabric, from topology.PortRef, lid topology.LID) ([]Hop, error) {
 	at := topology.PortRef{Node: from.Node}
 	var hops []Hop
@@ -67,7 +67,7 @@ func (t *Tables) Trace(f *topology.Fabric, from topology.PortRef, lid topology.L
 	return hops, nil
 }
 
-// owns tells whether the end port answers to lid.
+// owns reports whether the port owns lid.
 func owns(p *topology.Port, lid topology.LID) bool {
 	return p.LID != 0 && int(lid) >= int(p.LID) && int(lid) < int(p.LID)+1<<p.LMC
 }

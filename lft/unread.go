@@ -6,11 +6,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// FillUnread adds to tables that dump_fts read what it cannot: where the largest
-// LID begins a block of its own, it does not read that block. The entries of
-// that one LID are taken from want, the tables planned, and the LID is returned;
-// it is 0 where nothing is added, because the LID begins no block or because a
-// table does reach it. Switches that want does not know get no entry.
+// FillUnread adds the entries that dump_fts cannot read: if the largest LID begins a block
+// of its own, dump_fts does not read that block. The entries of that LID are copied from
+// want, the tables planned, and the LID is returned; it is 0 if nothing was added, because
+// the LID does not begin a block or a table reaches it. Switches that want lacks get no
+// entry.
 func FillUnread(got, want *Tables) topology.LID {
 	last := 0
 	if len(want.Switches) > 0 {

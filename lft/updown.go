@@ -6,29 +6,29 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// updown routes what the tree does not cover: up by FatTree.Rank, then down.
+// updown routes the parts outside the tree: up by FatTree.Rank, then down.
 //
-// Towards a switch, every switch from which a way down leads there goes down, by the
-// shortest such way; every other one goes up, by the shortest way that ends so. A packet
-// that has gone down is at a switch with a way down, and goes on down: no path goes up
-// again, and none runs in a loop.
+// Towards a switch, every switch with a downward path to it goes down, by the shortest such
+// path; every other one goes up, by the shortest path that ends so. A packet that has gone
+// down is at a switch with a downward path, and continues down: no path goes up again, and
+// none loops.
 type updown struct {
 	*topology.FatTree
 	order []int32                   // switches by descending rank
 	near  [][]hop                   // [node] its cables to switches of other ranks, by port
 	homes [][]owned                 // [node] the LIDs that are delivered at a switch
-	alien []bool                    // [node] the tree does not cover the switch
-	down  []int32                   // [node] cables of the shortest way down to the home at hand, unreached without one
-	dist  []int32                   // [node] cables of the shortest way up and down
-	slow  map[topology.PortRef]bool // ports of cables held back from schedules
-	ports [2][]uint8                // of ways
+	alien []bool                    // [node] the switch is outside the tree
+	down  []int32                   // [node] cables of the shortest downward path to the current home, unreached without one
+	dist  []int32                   // [node] cables of the shortest path up and down
+	slow  map[topology.PortRef]bool // ports of cables excluded from schedules
+	ports [2][]uint8                // scratch memory of ways
 }
 
 // hop is a cable of a switch.
 type hop struct {
 	port uint8
 	node int32
-	slow bool // held back from schedules
+	slow bool // excluded from schedules
 }
 
 // owned is a range of LIDs and the port that it leaves a switch by.
@@ -39,12 +39,12 @@ type owned struct {
 
 const (
 	unreached = int32(1) << 30
-	// relayed is added to the distance over switches of the tree that have an entry for
-	// the home by its relay leaf: any way up and down is shorter.
+	// relayed is added to the distance over switches of the tree that have an entry for the
+	// home by its relay leaf: any path up and down is shorter.
 	relayed = int32(1) << 20
 )
 
-// newUpDown is nil where the tree covers all switches and all of them have a place in it.
+// newUpDown returns nil if the tree covers all switches and all of them have a place in it.
 func newUpDown(t *topology.FatTree) *updown {
 	u := &updown{FatTree: t, alien: make([]bool, len(t.Fabric.Nodes))}
 	leaf := int32(len(t.Fabric.Nodes)) + 1
@@ -76,7 +76,7 @@ func (u *updown) byRank() {
 	slices.SortStableFunc(u.order, func(a, b int32) int { return int(u.Rank[b]) - int(u.Rank[a]) })
 }
 
-// hold takes a cable for slow, at both its ends.
+// hold marks a cable as slow, at both its ends.
 func (u *updown) hold(r topology.PortRef) {
 	p := u.Fabric.At(r)
 	u.slow[r], u.slow[topology.PortRef{Node: p.Peer, Port: p.PeerPort}] = true, true
@@ -110,15 +110,15 @@ func (u *updown) wire() {
 	}
 }
 
-// fill fills the entries, [node][LID], of switches that the tree does not cover, those
-// for what is on such switches, and those of the tree that are empty.
+// fill fills the entries, [node][LID], of switches outside the tree, the entries for LIDs
+// on such switches, and the empty ones of the tree.
 func (u *updown) fill(at [][]uint8) {
 	for home := range u.homes {
 		u.fillHome(int32(home), at)
 	}
 }
 
-// fillHome fills the entries for what is on one switch.
+// fillHome fills the entries for the LIDs on one switch.
 func (u *updown) fillHome(home int32, at [][]uint8) {
 	if len(u.homes[home]) == 0 {
 		return
@@ -129,10 +129,9 @@ func (u *updown) fillHome(home int32, at [][]uint8) {
 	}
 }
 
-// measure finds the ways to a home: up and down first, then over the relay leaf. So go
-// the switches of the tree, by their entries for the home, or for the gate to a home
-// outside, which is the switch of the tree nearest to it; and those outside by way of
-// the tree.
+// measure finds the paths to a home: up and down first, then over the relay leaf. Switches
+// of the tree follow their entries for the home, or for the gate to a home outside, which
+// is the nearest switch of the tree; those outside follow their paths to the tree.
 func (u *updown) measure(home int32, at [][]uint8) {
 	for i := range u.down {
 		u.down[i] = unreached
@@ -178,7 +177,7 @@ func (u *updown) measure(home int32, at [][]uint8) {
 	}
 }
 
-// enter fills the entries of a switch for the home at hand.
+// enter fills the entries of a switch for the current home.
 func (u *updown) enter(s, home int32, out []uint8) {
 	if s == home {
 		for _, o := range u.homes[home] {
@@ -205,8 +204,9 @@ func (u *updown) enter(s, home int32, out []uint8) {
 	})
 }
 
-// steady chooses a port by rendezvous hashing: where one is lost, only those move that had
-// it. It is for the LIDs of switches, of which every switch has one in a block of its own.
+// steady chooses a port by rendezvous hashing: if one is lost, only the entries that used
+// it move. It is for the LIDs of switches, of which every switch has one in a block of its
+// own.
 func steady(ports []uint8, s, home int32) (port uint8) {
 	best := uint64(0)
 	for _, p := range ports {
@@ -228,7 +228,7 @@ func (u *updown) set(out []uint8, home int32, port func(lid int) uint8) {
 	}
 }
 
-// ways lists the ports of a switch that begin a shortest way to the home at hand: those
+// ways returns the ports of a switch that begin a shortest path to the current home: those
 // at full rate, if there are any.
 func (u *updown) ways(s int32) []uint8 {
 	full, slow := u.ports[0][:0], u.ports[1][:0]

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Owner is an end port that answers to a range of LIDs.
+// Owner is an end port that owns a range of LIDs.
 type Owner struct {
 	LID  topology.LID
 	LMC  uint8
@@ -33,19 +33,18 @@ func OwnersOf(f *topology.Fabric) []Owner {
 	return owners
 }
 
-// maxName is the length in bytes at which names are cut off: OpenSM reads lines
-// of at most 1022 bytes.
+// maxName is the length in bytes at which names are truncated: OpenSM reads lines of at
+// most 1022 bytes.
 const maxName = 256
 
-// Write prints the tables in OpenSM's dump format, for its file routing engine.
-// With owners, every entry names the port that owns the LID, which lets OpenSM
-// find it again when LIDs have moved, and makes the file six times as long.
-// Entries without a path are left out, which is how the format says so. The
-// first line is a comment that counts switches and entries, so that Read notices
-// a file that was cut off.
+// Write prints the tables in OpenSM's dump format, for its file routing engine. With
+// owners, every entry names the port that owns the LID, which lets OpenSM find it again
+// when LIDs have moved, and makes the file six times as long. Entries without a path are
+// omitted, as the format requires. The first line is a comment that counts switches and
+// entries, so that Read detects a truncated file.
 //
-// It fails, besides when w does, on a port that its switch does not have and on a
-// LID outside the unicast range, for either makes OpenSM refuse the whole file.
+// It fails if w does, on a port that its switch does not have, and on a LID outside the
+// unicast range, because either makes OpenSM reject the whole file.
 func (t *Tables) Write(w io.Writer, owners []Owner) error {
 	entries := 0
 	for i := range t.Switches {
@@ -80,7 +79,7 @@ func appendCount(buf []byte, switches, entries int) []byte {
 	return append(fmt.Appendf(buf, countFormat, switches, entries), '\n')
 }
 
-// check counts the entries and refuses what OpenSM would refuse.
+// check counts the entries and rejects those that OpenSM would reject.
 func (s *Table) check() (entries int, err error) {
 	if len(s.Out) > int(topology.MaxUnicastLID)+1 {
 		return 0, fmt.Errorf("the table of switch %s goes up to LID 0x%04x: unicast LIDs end at 0x%04x", s.label(), len(s.Out)-1, topology.MaxUnicastLID)
@@ -101,7 +100,7 @@ func (s *Table) check() (entries int, err error) {
 	return entries, nil
 }
 
-// label names the switch in messages.
+// label returns the switch's name for messages.
 func (s *Table) label() string {
 	if s.Name == "" {
 		return s.GUID.String()
@@ -115,7 +114,7 @@ func (s *Table) appendHeader(buf []byte) []byte {
 	return append(buf, "'):\n"...)
 }
 
-// appendName appends a description without what would end or hide a line.
+// appendName appends a description without the characters that would end or hide a line.
 func appendName(buf []byte, name string) []byte {
 	for i := range min(len(name), maxName) {
 		c := name[i]
@@ -127,7 +126,7 @@ func appendName(buf []byte, name string) []byte {
 	return buf
 }
 
-// labels holds what is printed before and after the port of a line.
+// labels holds the text before and after the port of each line.
 type labels struct {
 	before []byte   // [8·LID] "0x0020 " and a filler
 	after  []string // [LID] the comment and line end; nil in the lean form
@@ -161,7 +160,7 @@ func newLabels(t *Tables, owners []Owner) *labels {
 	return l
 }
 
-// kindName is the kind as subnet tools print it.
+// kindName returns the kind as subnet tools print it.
 func kindName(k topology.Kind) string {
 	switch k {
 	case topology.Adapter:

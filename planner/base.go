@@ -13,15 +13,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The codes of warnings about the plan for base LIDs.
+// Codes of warnings about the plan for base LIDs.
 const (
 	NoBasePlan        = "no-base-plan"
 	BasePlanOverBound = "base-plan-over-bound"
 	BaseLIDsCrowded   = "base-lids-crowded"
 )
 
-// crowding is how many fair shares of an exchange by base LIDs a cable may carry without a
-// warning.
+// crowding is the load of a cable in an exchange by base LIDs, relative to an even load,
+// above which a warning is raised.
 const crowding = 1.1
 
 // planBase plans the complete exchange for programs that send to base LIDs.
@@ -41,8 +41,8 @@ func (s Settings) planBase(ctx context.Context, t *topology.FatTree) (*Schedule,
 	return bindBase(t, plan, start)
 }
 
-// shiftOnBaseLIDs is the linear shift where its lanes are those of base LIDs on any tables,
-// as they are while nothing has failed, and nil where they are not.
+// shiftOnBaseLIDs returns the linear shift if its lanes are those of base LIDs on any
+// tables, as they are while nothing has failed; otherwise nil.
 func shiftOnBaseLIDs(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*Schedule, error) {
 	start := time.Now()
 	plan, err := fors.PlanShift(ctx, tree)
@@ -77,8 +77,8 @@ func bindBase(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedu
 	return s, nil
 }
 
-// base is the plan for base LIDs beside a schedule, nil and a warning where there is
-// none. A schedule that sends to base LIDs alone is its own.
+// base makes the plan for base LIDs next to a schedule, nil with a warning if there is
+// none. A schedule that uses base LIDs only is its own base plan.
 func (s Settings) base(ctx context.Context, t *topology.FatTree, beside *Schedule) (*Schedule, []Warning, error) {
 	if beside != nil && beside.onBaseLIDs() {
 		return beside, nil, nil
@@ -96,9 +96,9 @@ func (s Settings) base(ctx context.Context, t *topology.FatTree, beside *Schedul
 	return b, nil, nil
 }
 
-// bounded takes the bound of the plan beside it if that is higher, and warns where the
-// base plan has more phases. With parallel cables that bound is of lanes, which have the
-// same cable at both ends.
+// bounded raises the bound to that of the pinned plan, and warns if the base plan has more
+// phases. With parallel cables that bound is for lanes, which have the same cable at both
+// ends.
 func (s *Schedule) bounded(b fors.Bounds) {
 	if b.LowerBound > s.least && !cabledTwice(s.Tree) {
 		s.least, s.by = b.LowerBound, b.Certificate
@@ -109,8 +109,8 @@ func (s *Schedule) bounded(b fors.Bounds) {
 	}
 }
 
-// weigh counts what the tables' busiest cable carries of an exchange by base LIDs, and warns
-// where other tables would have it carry much less.
+// weigh computes the load of the tables' busiest cable in an exchange by base LIDs, and
+// warns if other tables would reduce it much.
 func (r *Result) weigh(t *topology.FatTree) ([]Warning, error) {
 	fair, _, err := fors.LeastOneLID(forsTree(t))
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Result) weigh(t *topology.FatTree) ([]Warning, error) {
 		most.Transfers, t.Fabric.CableLabel(most.From), fair)}}, nil
 }
 
-// onBaseLIDs tells whether all transfers go to base LIDs.
+// onBaseLIDs reports whether all transfers use base LIDs.
 func (s *Schedule) onBaseLIDs() bool {
 	for i, d := range s.Rows.To {
 		if d >= 0 && s.Rows.DLID[i] != s.Tree.Hosts[s.Tree.Servers[d]].LID {
@@ -135,7 +135,7 @@ func (s *Schedule) onBaseLIDs() bool {
 	return true
 }
 
-// spare drops the pins that say what any tables do.
+// spare drops the pins that any tables satisfy.
 func (s *Schedule) spare() {
 	t := s.Tree
 	for i, k := range s.pins.Lane {
@@ -145,13 +145,13 @@ func (s *Schedule) spare() {
 	}
 }
 
-// cabledTwice tells whether a spine has several cables to a leaf.
+// cabledTwice reports whether a spine has several cables to a leaf.
 func cabledTwice(t *topology.FatTree) bool {
 	return slices.ContainsFunc(t.Spines, func(s topology.Spine) bool { return s.Cables > 1 })
 }
 
-// overlay makes one of two sets of pins, of which no LID is in both; only the second may
-// have lanes down.
+// overlay merges two sets of pins without a common LID; only the second may have lanes
+// down.
 func overlay(t *topology.FatTree, a, b *lft.Pins) *lft.Pins {
 	if a == nil || b == nil {
 		if a == nil {

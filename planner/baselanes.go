@@ -10,18 +10,18 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// DefaultKeepPrice is the share of phases by which a plan for base LIDs may be longer so
-// that base LIDs keep their lanes.
+// DefaultKeepPrice is by how much, as a share of its phases, a plan for base LIDs may be
+// longer so that base LIDs keep their lanes.
 const DefaultKeepPrice = 0.02
 
-// What one more dead cable costs: of the lanes in force that are up, one in fewChange changes, as
-// long as a plan has no more than tolerance times the fewest phases.
+// Limits of the changes by one more dead cable: of the lanes in force that are up, at most
+// one in fewChange changes, while a plan has at most tolerance times the fewest phases.
 const (
 	fewChange = 100
 	tolerance = 1.06
 )
 
-// afford is the most phases that a plan for base LIDs may have if that keeps lanes.
+// afford returns the most phases that a plan for base LIDs may have in order to keep lanes.
 func (s Settings) afford(least int) int {
 	price := DefaultKeepPrice
 	if s.KeepPrice != nil {
@@ -30,14 +30,14 @@ func (s Settings) afford(least int) int {
 	return least + int(price*float64(least))
 }
 
-// Apart is the tree with those hosts marked as Moved whose base LIDs do not take the lanes that
-// they have by their number (FatTree.LIDLane): plans that choose lanes do without these base
-// LIDs, and plans for base LIDs may have any lane for them. Where these lanes put more transfers
-// on a cable than the price of keeping them allows in the whole tree of the baseline, that is all
-// hosts. Where they do so with what has failed, it is those whose lanes a repair changes; all, if
-// a host has just as many LIDs as there are lanes, since it has none left for its lane then. The
-// LMC does not count otherwise, unless the settings have plans that choose lanes need base LIDs
-// for them.
+// Apart returns the tree with some hosts marked as Moved: their base LIDs do not take the
+// lanes that follow from their number (FatTree.LIDLane). Pinned plans do without these base
+// LIDs, and base plans may choose any lane for them. If these lanes put more transfers on a
+// cable of the baseline's complete tree than the price of keeping them allows, all hosts
+// are marked. If they do so only with the present failures, the hosts whose lanes a repair
+// changes are marked; all of them if hosts have just as many LIDs as there are lanes, since
+// none is left for their lane then. Otherwise the LMC does not matter, unless the settings
+// let pinned plans need base LIDs for their lanes.
 func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	if len(t.Servers) == 0 || t.Lanes == 0 || allMoved(t) || !s.mayPart(t) {
 		return t
@@ -65,8 +65,8 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	return &out
 }
 
-// leaves tells whether some leaf sends to server d over another lane than its own one, though
-// that is up.
+// leaves reports whether some leaf sends to server d over a lane other than its own
+// although that is up.
 func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {
 	n, to := len(t.Servers), t.Hosts[t.Servers[d]].Leaf
 	for a, leaf := range leavesWithServers(t) {
@@ -77,9 +77,9 @@ func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {
 	return false
 }
 
-// repaired is a wish whose lanes are to be had at the price of keeping them, or hardly above it:
-// the wish itself, or one with some of its lanes changed, no more of those that are up than may
-// change, if any such lanes are within tolerance.
+// repaired returns a wish whose lanes can be kept at the price, or slightly above it: the
+// wish itself, or one in which at most mayChange of the lanes that are up are changed, if
+// such lanes exist within the tolerance.
 func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wish {
 	w.Keep = true
 	fewest, best := math.MaxInt, w
@@ -99,23 +99,23 @@ func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wis
 	return best
 }
 
-// allMoved tells whether all servers are marked.
+// allMoved reports whether all servers are marked.
 func allMoved(t *topology.FatTree) bool {
 	return !slices.ContainsFunc(t.Servers, func(i int) bool { return !t.Hosts[i].Moved })
 }
 
-// mayPart tells whether plans that choose lanes need not have base LIDs for that.
+// mayPart reports whether pinned plans can do without base LIDs.
 func (s Settings) mayPart(t *topology.FatTree) bool {
 	forced := s.LIDs == LaneLIDs || s.LIDs == AutoLIDs && !s.exact()
 	return !forced || !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC <= t.Lanes })
 }
 
-// exact tells whether plans may be of the exact engine, which those of groups are.
+// exact reports whether the exact engine, which makes plans of groups, may be used.
 func (s Settings) exact() bool {
 	return s.Engine == "" || s.Engine == Auto || s.Engine == string(fors.Exact)
 }
 
-// affords tells whether lanes can be kept at the price that there is for it.
+// affords reports whether the lanes can be kept at their price.
 func (s Settings) affords(tree *fors.Tree, wish fors.Wish) bool {
 	if fors.Keeps(tree, wish, s.afford(tree.Servers()-1)) {
 		return true
@@ -124,8 +124,8 @@ func (s Settings) affords(tree *fors.Tree, wish fors.Wish) bool {
 	return err == nil && least > tree.Servers()-1 && fors.Keeps(tree, wish, s.afford(least))
 }
 
-// wholeTree is the tree of the baseline, with all its hosts and cables, and the lanes of base
-// LIDs there by their number.
+// wholeTree returns the tree of the baseline, with all its hosts and cables, and the lanes
+// of base LIDs there by their number.
 func wholeTree(t *topology.FatTree) (*fors.Tree, []fors.Lane) {
 	tree := &fors.Tree{Lanes: t.Lanes}
 	if cabledTwice(t) {
@@ -152,9 +152,9 @@ func wholeTree(t *topology.FatTree) (*fors.Tree, []fors.Lane) {
 	return tree, via
 }
 
-// chosenLanes is the lane that every leaf with servers sends to each base LID over, where
-// base LIDs are apart, while nothing has failed: the one by its number as far as that is good
-// for all. The hosts of a leaf beyond a multiple of the lanes have no such lane.
+// chosenLanes returns the lane from every leaf with servers to each base LID where base
+// LIDs are apart and nothing has failed: the lane by its number as far as that is balanced.
+// The hosts of a leaf beyond a multiple of the lanes have no such lane.
 func chosenLanes(t *topology.FatTree) ([]fors.Lane, error) {
 	whole, via := wholeTree(t)
 	n, base := whole.Servers(), 0
@@ -187,7 +187,7 @@ func chosenLanes(t *topology.FatTree) ([]fors.Lane, error) {
 	return lanes, nil
 }
 
-// unplanned is pins by which base LIDs take lanes of their own where there is no plan.
+// unplanned returns pins that give base LIDs lanes of their own if there is no plan.
 func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 	if len(t.Servers) == 0 || t.Lanes == 0 {
 		return nil, nil
@@ -204,7 +204,7 @@ func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 	return pins(t, &fors.Grouped{Plan: &fors.Plan{Servers: len(t.Servers)}, LIDs: 1, Via: via, Down: down}, 0), nil
 }
 
-// oneLID plans for base LIDs alone, and keeps lanes as long as that is worth its price.
+// oneLID plans for base LIDs only, and keeps lanes while that is worth its price.
 func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*fors.Grouped, error) {
 	wish, err := s.wish(t, tree)
 	if err != nil {
@@ -229,8 +229,8 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 	return best, nil
 }
 
-// baseLanes is the lane that every leaf with servers sends to each base LID on, by its
-// number and on tables without damage, but for those that are given.
+// baseLanes returns the lane from every leaf with servers to each base LID by its number,
+// on tables without damage, except the given entries.
 func baseLanes(t *topology.FatTree, tree *fors.Tree, given []lft.Pin) []fors.Lane {
 	var lanes []fors.Lane
 	for range tree.Slots {
@@ -242,12 +242,12 @@ func baseLanes(t *topology.FatTree, tree *fors.Tree, given []lft.Pin) []fors.Lan
 	return lanes
 }
 
-// overrule takes over the entries that are given.
+// overrule overwrites lanes with the given entries.
 func overrule(t *topology.FatTree, lanes []fors.Lane, given []lft.Pin) {
 	eachGiven(t, given, func(at int, lane fors.Lane) { lanes[at] = lane })
 }
 
-// eachGiven calls do with the place of each entry that is given among lanes by leaf and server.
+// eachGiven calls do with the index of each given entry among lanes by leaf and server.
 func eachGiven(t *topology.FatTree, given []lft.Pin, do func(at int, lane fors.Lane)) {
 	leaves := leavesWithServers(t)
 	for _, p := range given {

@@ -9,9 +9,9 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// forsTree is the tree as the engines see it: the leaves that have servers, and
-// the servers' indices α as slots. Where bystanders push α beyond the lanes, the
-// servers are counted without gaps instead.
+// forsTree converts the tree for the engines: the leaves that have servers, and the
+// servers' indices α as slots. If bystanders push α beyond the lanes, the servers are
+// numbered without gaps instead.
 func forsTree(t *topology.FatTree) *fors.Tree {
 	tree := &fors.Tree{Lanes: t.Lanes}
 	if cabledTwice(t) {
@@ -49,8 +49,8 @@ func forsTree(t *topology.FatTree) *fors.Tree {
 	return tree
 }
 
-// closesLanes tells whether some server has fewer LIDs than there are lanes, those that stand
-// for none left out.
+// closesLanes reports whether some server has fewer LIDs than there are lanes, not counting
+// LIDs without a lane.
 func closesLanes(t *topology.FatTree) bool {
 	for _, i := range t.Servers {
 		if h := &t.Hosts[i]; 1<<h.LMC < t.Lanes || h.Moved && 1<<h.LMC == t.Lanes {
@@ -70,8 +70,7 @@ func bind(t *topology.FatTree, plan *fors.Plan, start time.Time) (*Schedule, err
 	return s, nil
 }
 
-// bindLanes gives every transfer the LID of its destination that stands for its
-// lane.
+// bindLanes gives every transfer the LID of its destination for its lane.
 func bindLanes(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
 	s, err := unbound(t, plan)
 	if err != nil {
@@ -92,8 +91,8 @@ func bindLanes(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
 	return s, nil
 }
 
-// bindGroups does the same for a plan that chooses LIDs by the group of the sender,
-// from the given one on, and keeps what its tables need.
+// bindGroups does the same for a plan that chooses LIDs by the group of the sender, from
+// first on, and keeps the pins that its tables need.
 func bindGroups(t *topology.FatTree, plan *fors.Grouped, first int, start time.Time) (*Schedule, error) {
 	s, err := unbound(t, plan.Plan)
 	if err != nil {
@@ -121,7 +120,7 @@ func bindGroups(t *topology.FatTree, plan *fors.Grouped, first int, start time.T
 	return s, nil
 }
 
-// unbound is the schedule of a plan, without destination LIDs.
+// unbound returns the schedule of a plan, without destination LIDs.
 func unbound(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
 	if n := len(t.Servers); plan.Servers != n {
 		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers, n)

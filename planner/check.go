@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// Verified verifies the schedule on each of the tables. One that fails is
-// replaced by one of the next engine that does not, and a warning says so; not so
-// a schedule with tables of its own, which carry no other.
+// Verified verifies the schedule on each of the tables. A schedule that fails is replaced
+// by one of the next engine that passes, with a warning, unless it has tables of its own,
+// which carry no other.
 func (s *Schedule) Verified(ctx context.Context, tables ...*lft.Tables) (*Schedule, error) {
 	err := s.Check(tables...)
 	if err == nil {
@@ -38,9 +38,8 @@ func (s *Schedule) replaces(failed *Schedule, why error) {
 	s.Warnings = append(s.Warnings, Warning{Code: EngineFallback, Text: fmt.Sprintf("the plan of engine %s failed verification and was replaced: %v", failed.Plan.Engine, why)})
 }
 
-// Check verifies the plan on each of the tables. The error is that of the first.
-// Where they agree on every entry that the plan uses, one walk is a walk through all
-// of them.
+// Check verifies the plan on each of the tables and returns the first error. If they agree
+// on every entry that the plan uses, one walk serves all of them.
 func (s *Schedule) Check(tables ...*lft.Tables) error {
 	if len(tables) > 1 && verify.Plan(s.Tree, lft.Common(tables...), s.Rows, s.unreachable()) == nil {
 		return nil
@@ -67,8 +66,8 @@ func (s *Schedule) unreachable() [][2]int32 {
 	return out
 }
 
-// Check verifies on some tables that the plan is conflict-free and, with what was
-// done, has every ordered pair of servers exactly once.
+// Check verifies on some tables that the plan is conflict-free and, together with the
+// phases done, has every ordered pair of servers exactly once.
 func (r *Rest) Check(tables *lft.Tables) error {
 	if err := verify.Remaining(r.Tree, tables, r.past, r.Rows, r.unreachable()); err != nil {
 		return fmt.Errorf("verify the plan of what remains: %w", err)

@@ -16,17 +16,17 @@ import (
 // Auto lets the planner choose the engine.
 const Auto = "auto"
 
-// Engines lists what Settings.Engine may be.
+// Engines lists the values of Settings.Engine.
 var Engines = []string{Auto, string(fors.Algorithm), string(fors.Exact), string(fors.ILP)}
 
 const (
-	// ilpLimit bounds the integer programmes of one plan; the paper's solver
-	// needed 30 s (section 6.3).
+	// ilpLimit limits the integer programmes of one plan; the paper's solver needed 30 s
+	// (section 6.3).
 	ilpLimit = time.Minute
-	// standInLimit bounds them where they stand in for a plan of another engine:
-	// the conservative engine can do so too, at once.
+	// standInLimit limits them if they replace a plan of another engine, which the
+	// conservative engine can do at once.
 	standInLimit = time.Second
-	// boundLimit bounds the linear programme of a bound.
+	// boundLimit limits the linear programme of a bound.
 	boundLimit = time.Second
 )
 
@@ -57,8 +57,8 @@ func schedule(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, 
 	return bind(t, plan, start)
 }
 
-// algorithm insists on the FORS paper's own path: the linear shift while no
-// lane is lost, section 4's schedule with Algorithm 2 afterwards.
+// algorithm uses the FORS paper's own path only: the linear shift while no lane is lost,
+// otherwise section 4's schedule with Algorithm 2.
 func algorithm(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
 	plan, err := fors.PlanShift(ctx, tree)
 	if errors.Is(err, fors.ErrNotApplicable) {
@@ -71,9 +71,8 @@ func algorithm(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
 	return nil, fmt.Errorf("engine algorithm does not apply: failures affect m = %d lanes, and the bandwidth reduction is f = %d (Algorithm 2 needs m ≤ f): use auto or exact", b.Affected, b.Reduction)
 }
 
-// automatic plans by the first engine that reaches the bound. A tree with standard
-// names is planned under these, also where nothing is remembered: the same tree has
-// the same plan.
+// automatic plans by the first engine that reaches the bound. A tree with standard names is
+// planned under these, even without a memory, so that the same tree has the same plan.
 func automatic(ctx context.Context, tree *fors.Tree, m *Memory) (*fors.Plan, error) {
 	n := standard(tree)
 	if n == nil {
@@ -90,9 +89,9 @@ func automatic(ctx context.Context, tree *fors.Tree, m *Memory) (*fors.Plan, err
 	return n.back(plan), nil
 }
 
-// shortest plans by the first engine that reaches the bound. An exact plan that
-// is over it by more than 1/32 is one whose search has ended by its limit of work;
-// the integer programme then gets a chance.
+// shortest plans by the first engine that reaches the bound. The search of an exact plan
+// that exceeds it by more than 1/32 has ended at its work limit; the integer programme is
+// then tried.
 func shortest(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
 	plan, err := fors.Make(ctx, tree)
 	if err != nil {
@@ -113,22 +112,22 @@ func exact(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
 	return plan, ctx.Err()
 }
 
-// certify raises the bound of an exact plan that is over it to that of the joint
-// linear programme, if lp_solve is built in and finds it in time. It is rarely
-// asked: the exact planner looks for such a bound itself.
+// certify raises the bound of an exact plan above it to that of the joint linear programme,
+// if lp_solve is built in and finds it in time. This is rare: the exact planner looks for
+// such a bound itself.
 func certify(ctx context.Context, tree *fors.Tree, plan *fors.Plan) {
 	if plan.Engine != fors.Exact || plan.Gap() <= 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, boundLimit)
 	defer cancel()
-	// An error leaves the bound as it is, and the gap is warned about.
+	// On an error the bound stays, and the gap raises a warning.
 	if bound, err := ilp.Bound(ctx, tree); err == nil && bound > plan.LowerBound {
 		plan.LowerBound, plan.Certificate = bound, fors.ByLP
 	}
 }
 
-// whyOver says, after the figures, what an exact plan over its bound is due to.
+// whyOver explains why an exact plan exceeds its bound.
 func whyOver(plan *fors.Plan) string {
 	switch {
 	case plan.Engine != fors.Exact:
@@ -139,8 +138,8 @@ func whyOver(plan *fors.Plan) string {
 	return ": neither a shorter plan nor a higher bound was found within the limit of work, and the linear programme that may prove one is not there (forsd-lpsolve)"
 }
 
-// shorter returns the integer programme's plan in place of an exact one that is
-// over its bound by more than 1/32, if it has fewer phases.
+// shorter replaces an exact plan that exceeds its bound by more than 1/32 by the integer
+// programme's, if that has fewer phases.
 func shorter(ctx context.Context, tree *fors.Tree, plan *fors.Plan) *fors.Plan {
 	if plan.Engine != fors.Exact || plan.Gap() <= plan.LowerBound/32 {
 		return plan
@@ -164,13 +163,12 @@ func integer(ctx context.Context, tree *fors.Tree, limit time.Duration) (*fors.P
 	return plan, err
 }
 
-// standIns are the engines that stand in for one whose plan failed verification,
-// in order.
+// standIns are the engines that replace one whose plan failed verification, in order.
 var standIns = []fors.Engine{fors.Exact, fors.ILP, fors.Conservative}
 
-// fallbacks yields schedules by the engines after the one whose plan failed
-// verification, or why they have none: the integer programme where it is not
-// built in or does not end in time, the exact planner where lanes are closed.
+// fallbacks yields schedules by the engines after the one whose plan failed verification,
+// or the reason why there is none: the integer programme is not built in or exceeds its
+// time, or lanes are closed to the exact planner.
 func (s *Schedule) fallbacks(ctx context.Context) iter.Seq2[*Schedule, error] {
 	failed := slices.Index(standIns, s.Plan.Engine)
 	return func(yield func(*Schedule, error) bool) {
@@ -192,7 +190,7 @@ func (s *Schedule) fallbacks(ctx context.Context) iter.Seq2[*Schedule, error] {
 	}
 }
 
-// standIn plans by one of the engines that may stand in.
+// standIn plans by one of the standIns.
 func standIn(ctx context.Context, tree *fors.Tree, engine fors.Engine) (*fors.Plan, error) {
 	switch engine {
 	case fors.Exact:

@@ -8,19 +8,19 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Explanation is what a plan does for one ordered pair of servers.
+// Explanation is the transfer of one ordered pair of servers in a plan.
 type Explanation struct {
 	Epoch uint64       `json:"epoch"`
 	Src   Endpoint     `json:"src"`
 	Dst   Endpoint     `json:"dst"`
 	Phase int          `json:"phase"`
-	Lane  int          `json:"lane"`  // −1 on one leaf
-	Spine string       `json:"spine"` // of the lane, empty on one leaf
+	Lane  int          `json:"lane"`  // −1 within a leaf
+	Spine string       `json:"spine"` // of the lane, empty within a leaf
 	DLID  topology.LID `json:"dlid"`
 	Hops  []Step       `json:"hops"`
 }
 
-// Endpoint is a server as people know it.
+// Endpoint identifies a server.
 type Endpoint struct {
 	GUID topology.GUID `json:"guid"`
 	Name string        `json:"name"`
@@ -28,7 +28,7 @@ type Endpoint struct {
 	Leaf string        `json:"leaf"`
 }
 
-// Step is a switch on the way.
+// Step is a switch on the path.
 type Step struct {
 	Switch  string `json:"switch"`
 	InPort  int    `json:"in_port"`
@@ -36,8 +36,8 @@ type Step struct {
 	To      string `json:"to"` // the port at the other end of the cable
 }
 
-// Explain follows the transfer from src to dst: its phase, its lane, and every
-// hop that the tables lead it over.
+// Explain follows the transfer from src to dst: its phase, its lane, and every hop through
+// the tables.
 func Explain(t *topology.FatTree, tables *lft.Tables, table *phasetable.View, src, dst int) (*Explanation, error) {
 	e := &Explanation{Epoch: table.Epoch(), Src: endpoint(t, table, src), Dst: endpoint(t, table, dst), Phase: -1}
 	row := table.Row(src)

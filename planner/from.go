@@ -8,11 +8,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// MakeFrom does what Make does, and starts from an old plan: pairs of servers keep their
-// lanes where these live and the plan gets no longer by it. The linear shift and the
-// rotation have lanes that do not depend on what was before. Any other plan is compared
-// with one that keeps the old phases as far as it can (fors.Remaining), and that which
-// changes fewer pairs is taken. The report says how many.
+// MakeFrom does what Make does, starting from an old plan: pairs of servers keep their
+// lanes if these are up and the plan is not longer for it. The lanes of the linear shift
+// and the rotation do not depend on the past. Any other plan is compared with one that
+// keeps the old phases as far as it can (fors.Remaining), and the one that changes fewer
+// pairs is taken. The report has the number.
 func MakeFrom(ctx context.Context, t *topology.FatTree, s Settings, old *phasetable.View) (*Result, error) {
 	r, err := Make(ctx, t, s)
 	if err != nil {
@@ -36,7 +36,7 @@ func MakeFrom(ctx context.Context, t *topology.FatTree, s Settings, old *phaseta
 	return r, nil
 }
 
-// changesFrom counts the pairs that have another destination LID than by an old plan.
+// changesFrom counts the pairs whose destination LID differs from an old plan's.
 func (s *Schedule) changesFrom(old *phasetable.View) (int, error) {
 	now, err := phasetable.New(s.Table(0))
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file starts plans for base LIDs from the one in force.
+// This file starts plans for base LIDs from the plan in force.
 
-// wish is the lanes that base LIDs are to keep: those in force, or without a plan those of the
-// whole tree. Where hosts have the lanes of their number, these stay wherever they are up, for
-// plans that choose lanes may use them, and so do entries that are given. Others move, as few as
-// have to, where all of them are not to be had at the price. What is in force is given up where a
-// plan would be too long with it.
+// wish returns the lanes that base LIDs should keep: those in force, or without a plan
+// those of the complete tree. Lanes that follow from a host's number stay if they are up,
+// because pinned plans may use them, and so do given entries. As few others move as
+// necessary to meet the price. Lanes in force are given up if a plan would be too long with
+// them.
 func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
 	own := baseLanes(t, tree, s.given)
 	if w.Via = own; allMoved(t) {
@@ -24,7 +24,7 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 		}
 		overrule(t, w.Via, s.given)
 	}
-	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as Apart had it
+	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as in Apart
 		return s.repaired(tree, w, math.MaxInt), nil
 	}
 	w.Stay = s.staying(t, tree)
@@ -40,8 +40,9 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 	return r, nil
 }
 
-// mayChange is how many lanes of a wish that are up may change: any if it is of no plan in force
-// or if cables that carried nothing have come back, else few, and none while nothing is dead.
+// mayChange limits how many lanes of a wish that are up may change: any number if the wish
+// is not of a plan in force or if cables that carried nothing have come back, few
+// otherwise, and none while nothing is dead.
 func (s Settings) mayChange(t *topology.FatTree, w fors.Wish) int {
 	if s.Before == nil {
 		return math.MaxInt
@@ -72,7 +73,7 @@ func (s Settings) mayChange(t *topology.FatTree, w fors.Wish) int {
 	return 0
 }
 
-// joined tells whether two leaves have cables to the same spine.
+// joined reports whether two leaves have cables to the same spine.
 func joined(t *topology.FatTree, a, b int) bool {
 	for k, spine := range t.LaneOf {
 		for j, other := range t.LaneOf {
@@ -84,7 +85,7 @@ func joined(t *topology.FatTree, a, b int) bool {
 	return false
 }
 
-// staying marks the lanes of a wish that have to stay.
+// staying marks the lanes of a wish that must stay.
 func (s Settings) staying(t *topology.FatTree, tree *fors.Tree) []bool {
 	stay := make([]bool, 0, len(tree.Slots)*len(t.Servers))
 	for range tree.Slots {
@@ -96,9 +97,9 @@ func (s Settings) staying(t *topology.FatTree, tree *fors.Tree) []bool {
 	return stay
 }
 
-// inForce is a wish with the lanes of the plan in force in place of those that are dead or need
-// not stay, and without those that lead over a dead cable. By which of several cables a spine has
-// a base LID down, the tables in force say; the plan does not.
+// inForce returns a wish with the lanes of the plan in force in place of those that are
+// dead or may change, and without those over a dead cable. By which of several cables a
+// spine forwards a base LID is in the tables in force, not in the plan.
 func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) fors.Wish {
 	n, v := len(t.Servers), s.Before
 	if v == nil || v.Lanes() != t.Lanes {
@@ -114,11 +115,11 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) for
 			}
 		}
 	}
-	now := make([]int, v.Servers()) // [server of the plan] as a server of the tree, −1 for none
+	now := make([]int, v.Servers()) // [server of the plan] index in the tree, −1 if none
 	for i := range now {
 		now[i] = -1
 	}
-	first := map[int]int{} // [leaf] a server there, as one of the plan
+	first := map[int]int{} // [leaf] one of its servers, by index in the plan
 	for d, i := range t.Servers {
 		if at, known := v.FindGUID(t.Hosts[i].GUID); known {
 			now[at] = d
@@ -154,8 +155,8 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) for
 	return out
 }
 
-// fell tells the lane by which what came up by a lane went down to a server, with the tables in
-// force.
+// fell returns a function for the lane by which traffic up by a lane went down to a server,
+// with the tables in force.
 func (s Settings) fell(t *topology.FatTree) func(d, lane int) int {
 	return func(d, lane int) int {
 		spine, h := &t.Spines[t.LaneOf[lane]], &t.Hosts[t.Servers[d]]
@@ -173,8 +174,8 @@ func (s Settings) fell(t *topology.FatTree) func(d, lane int) int {
 	}
 }
 
-// comeDown has what comes to a server by the spine of a lane go down by this lane if it is up,
-// unless another one is known.
+// comeDown makes traffic to a server by the spine of a lane go down by this lane if it is
+// up, unless another one is known.
 func comeDown(t *topology.FatTree, d, lane int, down []fors.Lane) {
 	s := &t.Spines[t.LaneOf[lane]]
 	for k := s.First; k < s.First+s.Cables && t.LaneUp(t.Hosts[t.Servers[d]].Leaf, lane); k++ {

@@ -12,17 +12,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ErrNoMember is the error of PlanJob where the fabric has none of the job's
-// servers now.
+// ErrNoMember is returned by PlanJob if none of the job's servers is in the fabric.
 var ErrNoMember = errors.New("none of the job's hosts is attached to the fabric")
 
-// PlanJob plans the complete exchange among some servers of the tree alone, given
-// by port GUID, over the lanes that are up, and verifies it on each of the tables,
-// of which there must be one at least. Members that the tree lacks are left out;
-// the others are the servers of the schedule's tree, in its order. What is on a
-// leaf may be a member, bystanders too. Where tables follow from the fabric's plan
-// (Settings.TablesFollow), the lane of a transfer is what those tables make of the
-// destination's LIDs, and the plan is of engine conservative.
+// PlanJob plans the complete exchange among some servers of the tree, given by port GUID,
+// over the lanes that are up, and verifies it on each of the tables, at least one. Members
+// that the tree lacks are left out; the others are the servers of the schedule's tree, in
+// its order. Any host on a leaf can be a member, including bystanders. If tables follow
+// from the fabric's plan (Settings.TablesFollow), the lane of a transfer is given by those
+// tables for the destination's LIDs, and the engine is conservative.
 func PlanJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
 	return s.planJob(ctx, s.Apart(t), members, on)
 }
@@ -48,13 +46,13 @@ func (s Settings) planJob(ctx context.Context, t *topology.FatTree, members []to
 	if err != nil {
 		return nil, err
 	}
-	// What too few LIDs cost is said of the fabric as a whole.
+	// The warning about too few LIDs belongs to the fabric's plan.
 	schedule.Warnings = slices.DeleteFunc(schedule.Warnings, func(w Warning) bool { return w.Code == LMCTooSmall })
 	return schedule, nil
 }
 
-// Restrict is the tree with the hosts on leaves that have one of the port GUIDs as
-// its servers; all others are bystanders.
+// Restrict returns the tree whose servers are the hosts on leaves with one of the port
+// GUIDs; all others are bystanders.
 func Restrict(t *topology.FatTree, members []topology.GUID) *topology.FatTree {
 	wanted := make(map[topology.GUID]bool, len(members))
 	for _, g := range members {
@@ -73,26 +71,24 @@ func Restrict(t *topology.FatTree, members []topology.GUID) *topology.FatTree {
 // Member is a host port that belongs to a job.
 type Member struct {
 	GUID topology.GUID `json:"guid"`
-	Name string        `json:"name"` // its description when the job was made
+	Name string        `json:"name"` // its description when the job was created
 }
 
-// ErrUnknownHost is the error for a name that no host port has.
+// ErrUnknownHost is returned for a name that matches no host port.
 var ErrUnknownHost = errors.New("no host has the name, port GUID or LID")
 
-// FindMembers finds host ports, each by its description, the first word of that,
-// its port GUID (0x…) or any of its LIDs, in this order; and last by the first word
-// as a host's name, for which case does not count, nor the domain where only one of
-// the two names has it. Ports that are absent now
-// are found by what the baseline has of them. Where several have the name, the one
-// that takes part in the fabric's exchange is meant; an error lists them where that
-// does not decide. Each port may be named once. A host that is not found is an error,
-// which wraps ErrUnknownHost.
+// FindMembers finds host ports, each by its description, the first word of that, its port
+// GUID (0x…) or any of its LIDs, in this order; and last by the first word as a host name,
+// ignoring case, and ignoring the domain if only one of the two names has one. Absent ports
+// are found by their entries in the baseline. If several ports match, one that takes part
+// in the fabric's exchange is preferred; if that does not decide, an error lists them. Each
+// port may be named once. A host that is not found is an error that wraps ErrUnknownHost.
 func FindMembers(t *topology.FatTree, names []string) ([]Member, error) {
 	members, _, err := newDirectory(t).members(names, false)
 	return members, err
 }
 
-// FindKnownMembers is FindMembers, but lists the names of hosts that are not found
+// FindKnownMembers is FindMembers, but returns the names of hosts that are not found
 // instead of failing.
 func FindKnownMembers(t *topology.FatTree, names []string) (members []Member, unknown []string, err error) {
 	return newDirectory(t).members(names, true)
@@ -119,7 +115,7 @@ func (d *directory) members(names []string, skip bool) (members []Member, unknow
 	return members, unknown, nil
 }
 
-// port is a host port that may be found.
+// port is a host port that can be found.
 type port struct {
 	Member
 	leaf    int // −1 on a spine
@@ -127,10 +123,10 @@ type port struct {
 	present bool
 }
 
-// directory leads from names to host ports.
+// directory maps names to host ports.
 type directory struct {
 	ports []port
-	names map[string][]int // descriptions, [place] of ports
+	names map[string][]int // descriptions, index of ports
 	words map[string][]int // their first words
 	hosts map[string][]int // these in lower case, up to their first dot
 	guids map[topology.GUID]int
@@ -192,7 +188,7 @@ func (d *directory) find(name string) (port, error) {
 	return port{}, d.unknown(name)
 }
 
-// unknown is the error for a name that no port has.
+// unknown returns the error for a name that matches no port.
 func (d *directory) unknown(name string) error {
 	hint := topology.DidYouMean(name, func(yield func(string) bool) {
 		for i := range d.ports {
@@ -204,11 +200,10 @@ func (d *directory) unknown(name string) error {
 	return fmt.Errorf("%w %.80q%s (forsctl topology --json lists them)", ErrUnknownHost, name, hint)
 }
 
-// The field of a node's description has 64 bytes, and drivers end what they write
-// there by a zero.
+// A node description has 64 bytes, and drivers terminate it with a zero byte.
 const mostDescribed = 63
 
-// truncated lists the ports of a host whose name is too long for a description.
+// truncated lists the ports of a host whose name exceeds a description.
 func (d *directory) truncated(name string) []int {
 	if len(name) < mostDescribed {
 		return nil
@@ -220,7 +215,7 @@ func (d *directory) truncated(name string) []int {
 	return places
 }
 
-// sameHost lists the ports of the host that a name means by its letters.
+// sameHost lists the ports whose host name equals name, ignoring case.
 func (d *directory) sameHost(name string) (places []int) {
 	short, _, _ := strings.Cut(strings.ToLower(name), ".")
 	for _, i := range d.hosts[short] {
@@ -243,8 +238,8 @@ func (d *directory) number(text string) (place int, ok bool) {
 	return place, ok
 }
 
-// choose takes the one of several ports that is meant: one that is there before
-// one that is absent, a server before a bystander.
+// choose picks one of several matching ports: a present one before an absent one, a server
+// before a bystander.
 func (d *directory) choose(name string, places []int) (port, error) {
 	for _, better := range []func(*port) bool{
 		func(p *port) bool { return p.present },

@@ -14,12 +14,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ErrNotRouted says that a job has no plan for base LIDs on the tables in force.
+// ErrNotRouted means that a job has no plan for base LIDs on the tables in force.
 var ErrNotRouted = errors.New("not all tables that the switches may hold lead the base LIDs of all of the job's hosts over the same lanes, all of them up")
 
-// PlanJobFixed plans the exchange of the tree's servers for base LIDs as they are routed
-// by all of the tables, of which there must be one at least, and verifies it on them. Its
-// bound is that of the lanes which the tables give.
+// PlanJobFixed plans the exchange of the tree's servers for base LIDs as routed by all of
+// the tables, at least one, and verifies it on them. Its bound is that of the lanes that
+// the tables give.
 func PlanJobFixed(ctx context.Context, t *topology.FatTree, on ...*lft.Tables) (*Schedule, error) {
 	start := time.Now()
 	if len(t.Servers) == 0 {
@@ -76,17 +76,17 @@ func PlanJobRouted(ctx context.Context, t *topology.FatTree) (*Schedule, error) 
 	return bindBase(t, plan, start)
 }
 
-// Least is the fewest phases that the LIDs in use allow, and what proves it.
+// Least returns the fewest phases that the LIDs in use allow, with the certificate.
 func (s *Schedule) Least() (phases int, by fors.Certificate) { return s.least, s.by }
 
-// LeastForJob is the fewest phases that a plan for base LIDs of the tree's servers may
-// have if they may be routed anew.
+// LeastForJob returns the fewest phases of a plan for base LIDs of the tree's servers if
+// these may be rerouted.
 func LeastForJob(t *topology.FatTree) (int, error) {
 	least, _, err := fors.LeastOneLID(forsTree(t))
 	return least, err
 }
 
-// jobPins is what the tables must have for a job whose base LIDs are routed.
+// jobPins returns the entries that the tables need for a job whose base LIDs are routed.
 func (s *Schedule) jobPins() (pins []lft.Pin) {
 	t := s.Tree
 	n := len(t.Servers)
@@ -100,21 +100,21 @@ func (s *Schedule) jobPins() (pins []lft.Pin) {
 	return pins
 }
 
-// routed is the plans of jobs whose base LIDs are routed.
+// routed holds the plans of jobs whose base LIDs are routed.
 type routed struct {
 	made map[uint64]*Schedule
 	pins []lft.Pin // the entries that follow
 }
 
-// routedPlan is the plan of a job with all that it depends on.
+// routedPlan is the plan of a job with all of its inputs.
 type routedPlan struct {
 	facts string
-	plan  *Schedule // nil where there is none
+	plan  *Schedule // nil if there is none
 }
 
-// routedJobs plans the jobs whose base LIDs are routed, each on its own part of the tree:
-// those whose part has changed since the memory saw them. One that cannot be planned stays
-// as it is routed anyway.
+// routedJobs plans the jobs whose base LIDs are routed, each on its own part of the tree,
+// unless the memory has the plan for an unchanged part. A job that cannot be planned keeps
+// its present routing.
 func (s Settings) routedJobs(ctx context.Context, t *topology.FatTree) (r routed, err error) {
 	plans := make([]routedPlan, len(s.Jobs))
 	_, err = parallel.Each(ctx, len(s.Jobs), runtime.GOMAXPROCS(0), func(int) func(int) error {
@@ -151,7 +151,7 @@ func (s Settings) routedJobs(ctx context.Context, t *topology.FatTree) (r routed
 	return r, nil
 }
 
-// job is the plan of a job as it was routed last.
+// job returns the plan of a job as last routed.
 func (m *Memory) job(id uint64) (x routedPlan, known bool) {
 	if m == nil {
 		return x, false
@@ -162,7 +162,7 @@ func (m *Memory) job(id uint64) (x routedPlan, known bool) {
 	return x, known
 }
 
-// keepJobs keeps the plans of jobs, and those of no other.
+// keepJobs stores the plans of these jobs and drops all others.
 func (m *Memory) keepJobs(jobs []Job, plans []routedPlan) {
 	if m == nil {
 		return
@@ -177,7 +177,7 @@ func (m *Memory) keepJobs(jobs []Job, plans []routedPlan) {
 	}
 }
 
-// on is the jobs' plans that hold on the tables.
+// on returns the jobs' plans that hold on the tables.
 func (r routed) on(tables *lft.Tables) map[uint64]*Schedule {
 	for id, s := range r.made {
 		if s.Check(tables) != nil {
@@ -187,10 +187,10 @@ func (r routed) on(tables *lft.Tables) map[uint64]*Schedule {
 	return r.made
 }
 
-// MayRoute tells whether base LIDs of jobs can be routed by their own plans: not where
-// spines have several cables to a leaf, for they know the destination alone; and where
-// each lane has an LID of its own, only if there is one more for the lane that a base LID
-// leaves.
+// MayRoute reports whether base LIDs of jobs can be routed by their own plans. They cannot
+// if spines have several cables to a leaf, because a spine's table only knows the
+// destination; and if each lane has an LID of its own, there must be one more for the lane
+// that a base LID leaves.
 func (s Settings) MayRoute(t *topology.FatTree) bool {
 	if cabledTwice(t) {
 		return false
@@ -201,8 +201,8 @@ func (s Settings) MayRoute(t *topology.FatTree) bool {
 	return !slices.ContainsFunc(t.Hosts, func(h topology.Host) bool { return h.Leaf >= 0 && 1<<h.LMC <= t.Lanes })
 }
 
-// Moves is the tree with the members of jobs whose base LIDs are routed marked as Moved,
-// where each lane has an LID of its own.
+// Moves returns the tree with the members of jobs whose base LIDs are routed marked as
+// Moved, if each lane has an LID of its own.
 func Moves(t *topology.FatTree, jobs []Job) *topology.FatTree {
 	moved := map[topology.GUID]bool{}
 	for _, j := range jobs {
@@ -218,21 +218,21 @@ func Moves(t *topology.FatTree, jobs []Job) *topology.FatTree {
 	return &out
 }
 
-// Policy says whether base LIDs of jobs are routed by the jobs' own plans.
+// Policy is whether base LIDs of jobs are routed by the jobs' own plans.
 type Policy string
 
-// The policies. With RouteAuto they are where that saves more than 3 % of the phases, and
-// where a job would take lanes that another one has alone. Those of jobs with lanes of their
-// own always are.
+// The policies. With RouteAuto they are routed if that saves more than 3 % of the phases,
+// or if a job would otherwise take lanes reserved for another one. Base LIDs of jobs with
+// reserved lanes are always routed.
 const (
 	RouteAuto   Policy = "auto"
 	RouteNever  Policy = "never"
 	RouteAlways Policy = "always"
 )
 
-// WorthRouting tells whether the base LIDs of a job are to be routed by its own plan, where
-// they go by the fixed one now, or by none (nil): by policy auto if that is long, or takes
-// lanes that another job has alone. A job on one leaf has nothing to route.
+// WorthRouting reports whether the base LIDs of a job should be routed by its own plan
+// instead of the plan fixed, which may be nil: by policy auto if that plan is long or takes
+// lanes reserved for another job. A job on one leaf has nothing to route.
 func (s Settings) WorthRouting(t *topology.FatTree, job *Job, jobs []Job, fixed *Schedule) (bool, error) {
 	sub, _ := JobTree(t, job, jobs)
 	if len(leavesWithServers(sub)) < 2 || !s.MayRoute(t) {
@@ -245,8 +245,8 @@ func (s Settings) WorthRouting(t *topology.FatTree, job *Job, jobs []Job, fixed 
 	return fixed == nil || 100*fixed.Plan.Phases > 103*least || !fixed.keepsTo(sub), err
 }
 
-// keepsTo tells whether the schedule uses no lanes but those that are up in a tree with
-// the same servers.
+// keepsTo reports whether the schedule only uses lanes that are up in a tree with the same
+// servers.
 func (s *Schedule) keepsTo(t *topology.FatTree) bool {
 	n := len(t.Servers)
 	for i, d := range s.Rows.To {
@@ -257,7 +257,7 @@ func (s *Schedule) keepsTo(t *topology.FatTree) bool {
 	return true
 }
 
-// JobFacts is all that the plan of a job on its part of a tree depends on.
+// JobFacts returns all inputs of the plan of a job on its part of a tree.
 func JobFacts(sub *topology.FatTree) string {
 	var facts []byte
 	for _, leaf := range leavesWithServers(sub) {
@@ -275,16 +275,16 @@ func JobFacts(sub *topology.FatTree) string {
 	return string(facts)
 }
 
-// On is the schedule on a tree that has the same servers and lanes.
+// On returns the schedule on a tree with the same servers and lanes.
 func (s *Schedule) On(t *topology.FatTree) *Schedule {
 	out := *s
 	out.Tree = t
 	return &out
 }
 
-// PlanJobBeside plans a job beside others, on the lanes that are for it, as PlanJob does.
-// Where tables follow from the fabric's plan, the job's lanes are what the tables make of
-// base LIDs, once these are routed by the job's own plan.
+// PlanJobBeside plans a job among others as PlanJob does, on the lanes available to it. If
+// tables follow from the fabric's plan and the job's base LIDs are routed by its own plan,
+// its lanes are those that the tables give to base LIDs.
 func PlanJobBeside(ctx context.Context, t *topology.FatTree, job *Job, jobs []Job, s Settings, on ...*lft.Tables) (*Schedule, error) {
 	t = s.Apart(t)
 	sub := JobGround(t, job, jobs, s)
@@ -311,7 +311,7 @@ func PlanJobBeside(ctx context.Context, t *topology.FatTree, job *Job, jobs []Jo
 	return other, err2
 }
 
-// JobGround is the tree that PlanJobBeside plans on.
+// JobGround returns the tree that PlanJobBeside plans on.
 func JobGround(t *topology.FatTree, job *Job, jobs []Job, s Settings) *topology.FatTree {
 	if follow, err := s.TablesFollow(t); err == nil && follow {
 		return Restrict(t, job.Members)

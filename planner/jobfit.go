@@ -11,15 +11,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// carriedBy plans the exchange of the tree's servers on tables that were made for
-// another plan: from a leaf to a server there are the lanes that the tables give
-// to the server's LIDs there, and no others. Each pair goes into the earliest phase
-// in which one of its lanes is free, in the order of the linear shift. The schedule
-// is verified on all the tables.
+// carriedBy plans the exchange of the tree's servers on tables that were made for another
+// plan: the lanes from a leaf to a server are those that the tables give to the server's
+// LIDs there. Each pair goes into the earliest phase in which one of its lanes is free, in
+// the order of the linear shift. The schedule is verified on all the tables.
 func carriedBy(ctx context.Context, t *topology.FatTree, lids int, on []*lft.Tables) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
-	tree.Closed = nil // what the tables carry is another matter than one LID a lane
+	tree.Closed = nil // the tables do not follow the rule of one LID a lane
 	w, err := newFit(ctx, t, on)
 	if err != nil {
 		return nil, err
@@ -41,12 +40,11 @@ func carriedBy(ctx context.Context, t *topology.FatTree, lids int, on []*lft.Tab
 // way is how a leaf reaches a server.
 type way struct {
 	lane int16
-	down int16 // the lane that it comes down by, of the same spine
+	down int16 // the lane by which it comes down, of the same spine
 	dlid topology.LID
 }
 
-// bitmap has a bit set for each phase in which something is taken; phases beyond
-// its end are free.
+// bitmap has a bit set for each occupied phase; phases beyond its end are free.
 type bitmap []uint64
 
 func (b *bitmap) mark(phase int) {
@@ -63,7 +61,7 @@ func (b bitmap) word(i int) uint64 {
 	return 0
 }
 
-// firstFree is the first phase that is free in all four bitmaps.
+// firstFree returns the first phase that is free in all four bitmaps.
 func firstFree(a, b, c, d bitmap) int {
 	for i := 0; ; i++ {
 		if free := ^(a.word(i) | b.word(i) | c.word(i) | d.word(i)); free != 0 {
@@ -111,8 +109,8 @@ func newFit(ctx context.Context, t *topology.FatTree, on []*lft.Tables) (*fit, e
 	return w, nil
 }
 
-// waysTo lists the lanes on which all the tables lead from a leaf to a host of
-// another one, each with the first LID that does.
+// waysTo lists the lanes on which all the tables lead from a leaf to a host of another one,
+// each with its first LID.
 func waysTo(t *topology.FatTree, on []*lft.Tables, leaf int, h *topology.Host) []way {
 	if leaf == h.Leaf {
 		return nil
@@ -133,8 +131,8 @@ func waysTo(t *topology.FatTree, on []*lft.Tables, leaf int, h *topology.Host) [
 	return out
 }
 
-// lanesOf is the lane by which the tables lead a LID up from one leaf, and that by which its
-// spine has it down to another one, −1 where there are none that are up.
+// lanesOf returns the lane by which the tables lead a LID up from one leaf, and the lane by
+// which its spine leads it down to another one, −1 if there are none that are up.
 func lanesOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology.LID) (up, down int) {
 	leaf := tables.Find(t.Leaves[from].GUID)
 	if leaf < 0 {
@@ -155,7 +153,7 @@ func lanesOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology
 	return -1, -1
 }
 
-// plan places every pair and lays the phases out.
+// plan places every pair and writes the phases.
 func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 	t := w.tree
 	slots := 0
@@ -199,7 +197,8 @@ func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 		}
 		return int(a.Dst - b.Dst)
 	})
-	// The bounds know lanes, and a pair may go down by another cable of its spine than up.
+	// The bounds assume lanes, but a pair may go down by another cable of its spine than
+	// up.
 	if most := max(slices.Max(sends), slices.Max(hears)); most > b.LowerBound {
 		b.LowerBound, b.Certificate = most, fors.ByServers
 	}

@@ -8,27 +8,27 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Job is what planning must know of a job beside others.
+// Job is the part of a job that planning needs.
 type Job struct {
 	ID      uint64          `json:"id"`
 	Members []topology.GUID `json:"members"` // host ports
-	// Lanes are the job's alone at their leaves, whether they are up or not; none where it
-	// plans on those that no job has alone.
+	// Lanes are reserved for the job at their leaves, whether they are up or not; empty if
+	// it uses the lanes reserved for no job.
 	Lanes []JobLane `json:"lanes,omitempty"`
-	// Routed tells that the members' base LIDs take lanes of the job's own plan from each
+	// Routed means that the members' base LIDs take lanes of the job's own plan from each
 	// other's leaves.
 	Routed bool `json:"routed,omitempty"`
 }
 
-// JobLane is a lane at a leaf, by what stays when lanes are numbered afresh.
+// JobLane is a lane at a leaf, by identifiers that survive renumbering of lanes.
 type JobLane struct {
 	Leaf  topology.GUID `json:"leaf"`
 	Spine topology.GUID `json:"spine"`
-	Cable int           `json:"cable,omitempty"` // of those that join the two, from 0
+	Cable int           `json:"cable,omitempty"` // index among the cables between the two
 }
 
-// holders is, [leaf·lanes + lane], the number of the job that has the lane alone, 0 for
-// none.
+// holders returns, [leaf·lanes + lane], the number of the job that the lane is reserved
+// for, 0 if none.
 func holders(t *topology.FatTree, jobs []Job) []uint64 {
 	out := make([]uint64, len(t.Leaves)*t.Lanes)
 	leaves, spines := map[topology.GUID]int{}, map[topology.GUID]int{}
@@ -50,10 +50,10 @@ func holders(t *topology.FatTree, jobs []Job) []uint64 {
 	return out
 }
 
-// JobTree is the tree on which a job plans: its members are the servers, and lanes that
-// are not for it are out of use. One with lanes of its own has these; others have those
-// that no job has alone. Where such a job would not reach all of its members on these, it
-// shares the lanes of the jobs whose numbers are returned.
+// JobTree returns the tree on which a job plans: its members are the servers, and
+// unavailable lanes are disabled. A job with reserved lanes uses these; others use the
+// lanes reserved for no job. If those do not reach all of its members, the job shares the
+// lanes of the jobs whose numbers are returned.
 func JobTree(t *topology.FatTree, job *Job, jobs []Job) (sub *topology.FatTree, shares []uint64) {
 	held := holders(t, jobs)
 	sub = Restrict(t, job.Members)
@@ -73,8 +73,7 @@ func JobTree(t *topology.FatTree, job *Job, jobs []Job) (sub *topology.FatTree, 
 	return sub, shares
 }
 
-// only is the tree without the lanes that are not for some purpose, at leaves with
-// servers.
+// only returns the tree without unwanted lanes at leaves with servers.
 func only(t *topology.FatTree, wanted func(leaf, lane int) bool) *topology.FatTree {
 	out := *t
 	out.Leaves = slices.Clone(t.Leaves)
@@ -99,9 +98,9 @@ func leavesWithServers(t *topology.FatTree) (leaves []int) {
 	return leaves
 }
 
-// OwnLanes chooses lanes that a job is to have alone at its leaves, of those that are up
-// and that no other job has alone; those that it has stay. A job on one leaf needs none.
-// It fails with fors.ErrNoOwnLanes where these do not suffice.
+// OwnLanes chooses lanes to reserve for a job at its leaves, of those that are up and not
+// reserved for others; lanes already reserved for it stay. A job on one leaf needs none. It
+// fails with fors.ErrNoOwnLanes if these do not suffice.
 func OwnLanes(ctx context.Context, t *topology.FatTree, job *Job, jobs []Job) ([]JobLane, error) {
 	sub := Restrict(t, job.Members)
 	if len(sub.Servers) == 0 {
@@ -144,8 +143,8 @@ func OwnLanes(ctx context.Context, t *topology.FatTree, job *Job, jobs []Job) ([
 	return lanes, nil
 }
 
-// restOf counts, at some leaves, the hosts that are not of the job and of no job with
-// lanes of its own.
+// restOf counts, at some leaves, the hosts outside the job and outside jobs with reserved
+// lanes.
 func restOf(t *topology.FatTree, job *Job, jobs []Job, leaves []int) []int {
 	taken := map[topology.GUID]bool{}
 	for _, j := range append([]Job{*job}, jobs...) {

@@ -15,20 +15,18 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// LIDs is how many LIDs of each server plans may use: a number, or one of the
-// policies.
+// LIDs is how many LIDs of each server plans may use: a number, or a policy.
 type LIDs int
 
 const (
-	// AutoLIDs takes one LID a lane where every server has so many, otherwise the
-	// most that every server has.
+	// AutoLIDs uses one LID a lane if every server has enough, otherwise as many as every
+	// server has.
 	AutoLIDs LIDs = 0
-	// LaneLIDs takes one LID a lane. A lane for which a server has no LID is
-	// closed to it.
+	// LaneLIDs uses one LID a lane. A lane for which a server has no LID is closed to it.
 	LaneLIDs LIDs = -1
 )
 
-// ParseLIDs reads "auto", "lanes", or a number.
+// ParseLIDs parses "auto", "lanes", or a number.
 func ParseLIDs(text string) (LIDs, error) {
 	switch text {
 	case "auto":
@@ -42,7 +40,7 @@ func ParseLIDs(text string) (LIDs, error) {
 	return 0, fmt.Errorf("%q is not one of auto, lanes and the numbers 1 to %d", text, 1<<topology.MaxLMC)
 }
 
-// String is the text that ParseLIDs reads.
+// String returns the text that ParseLIDs parses.
 func (l LIDs) String() string {
 	switch l {
 	case AutoLIDs:
@@ -53,7 +51,7 @@ func (l LIDs) String() string {
 	return strconv.Itoa(int(l))
 }
 
-// UnmarshalText reads what ParseLIDs does.
+// UnmarshalText parses text like ParseLIDs.
 func (l *LIDs) UnmarshalText(text []byte) (err error) {
 	*l, err = ParseLIDs(string(text))
 	return err
@@ -67,7 +65,7 @@ func (l LIDs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(l.String())
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (l *LIDs) UnmarshalJSON(data []byte) error {
 	var text string
 	if data[0] != '"' {
@@ -78,20 +76,19 @@ func (l *LIDs) UnmarshalJSON(data []byte) error {
 	return l.UnmarshalText([]byte(text))
 }
 
-// TablesFollow tells whether the tables of the tree follow from a plan, which
-// Route then returns with them.
+// TablesFollow reports whether the tables of the tree follow from a plan, which Route then
+// returns with them.
 func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
 	lids, err := s.groups(s.Apart(t))
 	return lids > 0, err
 }
 
-// groups is how many LIDs of a server plans of the tree use where the lane is up
-// to each leaf, 0 where each lane has a LID of its own. At a spine with several cables
-// to a leaf the table knows the destination alone: trees with parallel cables that have
-// too few LIDs for their lanes use the base LID. Where base LIDs are apart (Apart), lanes
-// have the LIDs after them. Of several LIDs the base LID is for the base plan, and the others
-// for groups of senders (fors.PlanGroups); of two there is only one group to be had,
-// which is no better than the base plan.
+// groups returns how many LIDs of a server plans of the tree use if the lane is up to each
+// leaf, 0 if each lane has a LID of its own. At a spine with several cables to a leaf the
+// table only knows the destination: trees with parallel cables and fewer LIDs than lanes
+// use the base LID. If base LIDs are apart (Apart), lanes have the LIDs after them. Of
+// several LIDs the base LID is for the base plan, and the others for groups of senders
+// (fors.PlanGroups); two LIDs leave a single group, which is no better than the base plan.
 func (s Settings) groups(t *topology.FatTree) (int, error) {
 	least := math.MaxInt
 	for _, i := range t.Servers {
@@ -119,7 +116,7 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	return one(min(int(s.LIDs)+1, least)), nil
 }
 
-// one is 1 for 2.
+// one maps 2 to 1.
 func one(lids int) int {
 	if lids == 2 {
 		return 1
@@ -127,9 +124,8 @@ func one(lids int) int {
 	return lids
 }
 
-// grouped plans for so many LIDs a server, fewer than lanes. Where nothing forbids
-// it the undamaged tree keeps its linear shift, which needs base LIDs alone and
-// no tables of its own.
+// grouped plans for the given LIDs a server, fewer than lanes. The undamaged tree keeps its
+// linear shift if possible, which needs base LIDs only and no tables of its own.
 func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
@@ -150,7 +146,7 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	}
 	if lids == 1 || s.LIDs == AutoLIDs {
 		one, err := s.oneLID(ctx, t, tree)
-		if cabledTwice(t) { // lanes that have LIDs of their own may do as well, and have no tables of their own
+		if cabledTwice(t) { // lanes with LIDs of their own may do as well, and need no tables of their own
 			other, err2 := schedule(ctx, t, s)
 			if err != nil || err2 == nil && len(other.Plan.Unreachable) <= len(one.Unreachable) && other.Plan.Phases <= one.Phases {
 				return other, err2
@@ -170,8 +166,8 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	return bindGroups(t, plan, 1, start)
 }
 
-// pins is the plan's choice of lanes as the tables need it, for the LIDs of a server
-// from the given one on.
+// pins returns the plan's choice of lanes for the tables, for the LIDs of a server from
+// first on.
 func pins(t *topology.FatTree, plan *fors.Grouped, first int) *lft.Pins {
 	lids := first + plan.LIDs
 	p := &lft.Pins{LIDs: lids, Lane: slices.Repeat([]int16{int16(fors.Local)}, len(t.Leaves)*plan.Servers*lids)}

@@ -6,12 +6,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// DefaultMaxUnreachable is the share of the ordered pairs of servers that a plan may
-// leave out where nothing else is said.
+// DefaultMaxUnreachable is the default of Settings.MaxUnreachable.
 const DefaultMaxUnreachable = 0.01
 
-// TooManyUnreachable says that a plan would leave out more pairs than it may: it is
-// not made.
+// TooManyUnreachable is the error for a plan that would leave out more pairs than allowed.
 type TooManyUnreachable struct {
 	Pairs, Of int     // ordered pairs without a lane, of all
 	Limit     float64 // the share that is allowed
@@ -23,14 +21,14 @@ func (e *TooManyUnreachable) Error() string {
 		e.Pairs, e.Of, 100*float64(e.Pairs)/float64(e.Of), 100*e.Limit)
 }
 
-// mayPlan tells whether the lanes that live join enough servers for a plan.
+// mayPlan returns an error if the living lanes do not join enough servers for a plan.
 func (s Settings) mayPlan(t *topology.FatTree) error {
 	pairs, of := LaneLess(t)
 	return s.MayLeaveOut(pairs, of)
 }
 
-// MayLeaveOut tells whether a plan may leave out so many ordered pairs of servers, of all.
-// The error is a TooManyUnreachable.
+// MayLeaveOut returns a TooManyUnreachable error if a plan must not leave out the given
+// number of ordered pairs of servers.
 func (s Settings) MayLeaveOut(pairs, of int) error {
 	limit := DefaultMaxUnreachable
 	if s.MaxUnreachable != nil {
@@ -42,8 +40,8 @@ func (s Settings) MayLeaveOut(pairs, of int) error {
 	return nil
 }
 
-// LaneLess counts the ordered pairs of servers whose leaves share no lane that is up
-// at both, and all pairs of servers. It looks at pairs of leaves alone.
+// LaneLess counts the ordered pairs of servers whose leaves share no lane that is up at
+// both, and all pairs. It only visits pairs of leaves.
 func LaneLess(t *topology.FatTree) (pairs, of int) {
 	on := make([]int, len(t.Leaves))
 	for _, i := range t.Servers {

@@ -10,39 +10,39 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Memory keeps plans by the shape of the damage. In a tree whose leaves have as many
-// servers each, leaves are alike, and so are lanes: a plan for one dead cable is one for
-// any other, once leaves, lanes and the slots whose own they are have other names. So a
-// handful of plans, made ahead, answers for whatever cable dies next. The zero value is
-// ready for use, also by several at a time.
+// Memory caches plans by the shape of the damage. In a tree whose leaves have equally many
+// servers, leaves are interchangeable, and so are lanes: a plan for one dead cable is one
+// for any other, after renaming leaves, lanes and slots. So a handful of plans, made in
+// advance, covers any cable that may die next. The zero value is ready for use and safe for
+// concurrent use.
 type Memory struct {
 	mu    sync.Mutex
-	plans []remembered          // the one used last at the end
-	jobs  map[uint64]routedPlan // of the jobs that were routed last
+	plans []remembered          // most recently used last
+	jobs  map[uint64]routedPlan // of the jobs last routed
 }
 
-// remembered is a plan for a tree with standard names. It is not changed any more.
+// remembered is an immutable plan for a tree with standard names.
 type remembered struct {
 	shape string
 	plan  *fors.Plan
 }
 
-// A memory keeps the plans for the next loss after one or two, and so many transfers,
-// of six bytes each, in all.
+// A memory keeps the plans for the next loss after one or two, limited to the given number
+// of transfers of six bytes.
 const (
 	rememberedPlans     = 16
 	rememberedTransfers = 8 << 20
 )
 
-// Holds tells how many plans of so many servers a memory keeps, one at least.
+// Holds returns how many plans of the given number of servers a memory keeps, at least one.
 func (m *Memory) Holds(servers int) int {
 	return max(1, min(rememberedPlans, rememberedTransfers/max(1, servers*servers)))
 }
 
-// PrepareLosses makes the plans for the loss of any one more cable of a tree and keeps them,
-// as many as are kept, unless the tree or the settings are not of the kind. It ends with ctx,
-// or when they are not wanted any more. It counts those that were not kept already, and tells
-// whether it has come to its end.
+// PrepareLosses makes and caches the plans for the loss of any one more cable of a tree, as
+// many as fit, if tree and settings allow it. It stops with ctx, or when wanted returns
+// false. made counts the plans that were not cached already; ended is true if it was not
+// stopped.
 func (m *Memory) PrepareLosses(ctx context.Context, t *topology.FatTree, s Settings, wanted func() bool) (made int, ended bool) {
 	if !s.remembers(t) {
 		return 0, wanted()
@@ -68,7 +68,7 @@ func (m *Memory) PrepareLosses(ctx context.Context, t *topology.FatTree, s Setti
 	return made, true
 }
 
-// remembers tells whether plans of a tree may be kept.
+// remembers reports whether plans of a tree may be cached.
 func (s Settings) remembers(t *topology.FatTree) bool {
 	if s.Engine != "" && s.Engine != Auto || len(t.Servers) == 0 {
 		return false
@@ -77,8 +77,8 @@ func (s Settings) remembers(t *topology.FatTree) bool {
 	return err == nil && lids == 0
 }
 
-// prepare makes the plan for a tree and keeps it, unless it is kept or has no standard
-// names. It tells whether it has planned.
+// prepare makes and caches the plan for a tree, unless it is cached or the tree has no
+// standard names. It reports whether it has planned.
 func (m *Memory) prepare(ctx context.Context, tree *fors.Tree) bool {
 	n := standard(tree)
 	if n == nil || m.find(n.shape) != nil {
@@ -88,7 +88,7 @@ func (m *Memory) prepare(ctx context.Context, tree *fors.Tree) bool {
 	return err == nil
 }
 
-// find is the plan kept for a shape, nil for none.
+// find returns the cached plan for a shape, or nil.
 func (m *Memory) find(shape string) *fors.Plan {
 	if m == nil {
 		return nil
@@ -104,8 +104,8 @@ func (m *Memory) find(shape string) *fors.Plan {
 	return nil
 }
 
-// keep keeps a plan, in place of one of the same shape that another has made
-// meanwhile, and of those not used for longest where there are too many.
+// keep caches a plan, in place of one of the same shape made concurrently, and evicts the
+// least recently used ones if there are too many.
 func (m *Memory) keep(shape string, p *fors.Plan) {
 	if m == nil {
 		return
@@ -119,10 +119,10 @@ func (m *Memory) keep(shape string, p *fors.Plan) {
 	m.plans = append(m.plans, remembered{shape, p})
 }
 
-// names give leaves, lanes and slots of a tree their standard names: first the damaged
-// leaves in order, then the others; first the lanes that are down at the first of
-// these, then those at the second, then the others. A lane that is some slot's own
-// keeps being that, for what a slot is called follows from it.
+// names are the standard names of leaves, lanes and slots of a tree: first the damaged
+// leaves in order, then the others; first the lanes that are down at the first of these,
+// then those at the second, then the others. The own lane of a slot remains that, because
+// the slot's name follows from it.
 type names struct {
 	shape string // digest of the tree under its standard names
 	tree  *fors.Tree
@@ -131,8 +131,8 @@ type names struct {
 	slot  []int // [standard place among a leaf's servers] the place
 }
 
-// standard finds the standard names of a tree, nil where it has none: leaves with
-// different servers, lanes that are closed to some, or no damage.
+// standard returns the standard names of a tree, or nil if it has none: its leaves have
+// different servers, lanes are closed to some, or there is no damage.
 func standard(t *fors.Tree) *names {
 	if t.Closed != nil || len(t.Slots) == 0 {
 		return nil
@@ -170,12 +170,11 @@ func standard(t *fors.Tree) *names {
 	return n
 }
 
-// call gives the lanes that are slots' own their names in order, and the others theirs,
-// and the slots those of their lanes. Where there are more slots than lanes, no lane is
-// any slot's own.
+// call names the slots' own lanes in order, then the other lanes, and the slots by their
+// lanes. If there are more slots than lanes, slots have no lanes of their own.
 func (n *names) call(t *fors.Tree, order []int) {
 	slots := t.Slots[0]
-	place := make([]int, t.Lanes) // [lane] of its slot among the servers, −1 for none
+	place := make([]int, t.Lanes) // [lane] of its slot among the servers, −1 if none
 	for k := range place {
 		place[k] = -1
 	}
@@ -222,7 +221,7 @@ func (n *names) rename(t *fors.Tree) {
 	n.shape = string(binary.AppendUvarint(shape, uint64(len(n.leaf))))
 }
 
-// back is a plan under standard names, under those of the tree.
+// back converts a plan from standard names to those of the tree.
 func (n *names) back(p *fors.Plan) *fors.Plan {
 	out := *p
 	out.To, out.Lane = make([]fors.Server, len(p.To)), make([]fors.Lane, len(p.Lane))

@@ -1,7 +1,6 @@
-// Package planner is the one entry of the command line and the daemon to
-// everything that plans: a fabric goes in, a verified plan and verified tables
-// come out. It owns the choice of engine, every fallback, and the warnings that
-// a plan carries.
+// Package planner is the entry point to planning for the command line and the daemon: a
+// fabric goes in, a verified plan and verified tables come out. It owns the choice of
+// engine, every fallback, and the warnings of a plan.
 package planner
 
 import (
@@ -17,39 +16,39 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// Settings are the choices that planning leaves to the operator.
+// Settings are the operator's choices.
 type Settings struct {
-	Engine string // one of Engines; empty means Auto
-	LIDs   LIDs   // how many LIDs of a server plans use; the zero value is AutoLIDs
-	// Memory keeps plans for trees that are alike; nil remembers nothing. The plans
-	// are the same either way.
+	Engine string // one of Engines; "" means Auto
+	LIDs   LIDs   // how many LIDs of a server plans use
+	// Memory caches plans for similar trees; nil disables it. The plans are the same either
+	// way.
 	Memory *Memory
 	// MaxUnreachable is the share of the ordered pairs of servers that a plan of the whole
 	// fabric may leave out; nil means DefaultMaxUnreachable. A plan that would leave out
-	// more is not made: *TooManyUnreachable.
+	// more fails with *TooManyUnreachable.
 	MaxUnreachable *float64
-	// KeepPrice is the share of phases by which a plan for base LIDs may be longer so that
-	// base LIDs keep their lanes; nil means DefaultKeepPrice.
+	// KeepPrice is by how much, as a share of its phases, a plan for base LIDs may be
+	// longer so that base LIDs keep their lanes; nil means DefaultKeepPrice.
 	KeepPrice *float64
-	// Before is the plan for base LIDs in force, whose lanes are kept as long as that is worth
-	// its price; nil for none.
+	// Before is the plan for base LIDs in force, whose lanes are kept while that is worth
+	// its price; may be nil.
 	Before *phasetable.View `json:"-"`
-	// Tables are those in force with it, nil if they are not known. They say by which of
-	// several cables a spine has a base LID down.
+	// Tables are those in force with it, nil if unknown. They determine by which of several
+	// cables a spine forwards a base LID.
 	Tables *lft.Tables `json:"-"`
-	// Jobs are the exchanges among some of the servers: those whose base LIDs are routed
-	// have entries in the tables. Their members are FatTree hosts that are Moved.
+	// Jobs are exchanges among some of the servers: those whose base LIDs are routed have
+	// entries in the tables. Their members are FatTree hosts that are Moved.
 	Jobs []Job `json:",omitempty"`
-	// JobLIDs says when base LIDs of jobs are routed; "" is RouteAuto.
+	// JobLIDs is when base LIDs of jobs are routed; "" is RouteAuto.
 	JobLIDs Policy
 
-	given []lft.Pin // entries that the base LIDs have for jobs
+	given []lft.Pin // entries for the jobs' base LIDs
 }
 
-// Warning is a deviation that a plan carries, with a stable code.
+// Warning is a deviation in a plan, with a stable code.
 type Warning = topology.Finding
 
-// The codes of the planner's warnings; the findings of topology come on top.
+// Codes of the planner's warnings, in addition to the findings of topology.
 const (
 	LMCTooSmall      = "lmc-too-small"
 	PlanOverBound    = "plan-over-bound"
@@ -62,42 +61,42 @@ type Schedule struct {
 	Tree     *topology.FatTree
 	Plan     *fors.Plan
 	Rows     verify.Rows // the plan's rows with their destination LIDs
-	LIDs     LIDs        // of each server that it uses, or LaneLIDs
+	LIDs     LIDs        // LIDs of each server that it uses, or LaneLIDs
 	Warnings []Warning
 	Took     time.Duration // planning, without verification
 
-	pins  *lft.Pins        // what its tables have of its own, nil for those that any plan can use
+	pins  *lft.Pins        // entries required in its tables; nil if any tables do
 	least int              // phases that the LIDs in use allow
-	by    fors.Certificate // what proves that
+	by    fors.Certificate // certificate of least
 	kept  int              // transfers that kept lanes put on a cable
 
-	meanwhile bool // a shift, until a failure calls for a plan with tables of its own
+	meanwhile bool // a shift, kept until a failure requires a plan with tables of its own
 }
 
 // Result is a plan with the tables that carry it, both verified.
 type Result struct {
 	*Schedule
 	// Base is the plan for programs that send to base LIDs, verified on the same tables:
-	// the schedule itself where that sends to no other LIDs, nil where there is none.
+	// the schedule itself if it only uses base LIDs, nil if there is none.
 	Base *Schedule
-	// Jobs are the plans for base LIDs of the jobs that are routed, by number, verified too.
+	// Jobs are the routed jobs' plans for base LIDs, by number, also verified.
 	Jobs   map[uint64]*Schedule
 	Tables *lft.Tables
 	Load   phasetable.Load // of the tables
 	Times  Times
-	// Notes are warnings that are of no plan.
+	// Notes are warnings that do not belong to a plan.
 	Notes []Warning
 
-	changed *int // pairs with another destination LID than by the plan it was made from
+	changed *int // pairs whose destination LID differs from the plan it was made from
 }
 
-// Times says what each stage took.
+// Times is the duration of each stage.
 type Times struct{ Plan, Base, Tables, Verify time.Duration }
 
-// Make plans the complete exchange of the tree's servers, builds the tables and
-// verifies the one on the other. A plan of the chosen engine that fails
-// verification is replaced by one of the next engine, and a warning says so. Soon after
-// ctx ends Make fails with its error, and so does all planning here.
+// Make plans the complete exchange of the tree's servers, builds the tables and verifies
+// the plan on them. A plan of the chosen engine that fails verification is replaced by one
+// of the next engine, with a warning. Soon after ctx ends, Make and all other planning
+// functions fail with its error.
 func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	if err := s.mayPlan(t); err != nil {
 		return nil, err
@@ -128,11 +127,11 @@ func Make(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error)
 	return r, nil
 }
 
-// Route builds and verifies the tables of the tree, with the plan for base LIDs on
-// them. Where servers have fewer LIDs than there are lanes, tables follow from the
-// other plan too: it comes with them, verified on them. Elsewhere, and where too many
-// pairs are unreachable for a plan, the schedule is nil; the tables carry any plan on
-// the lanes that live.
+// Route builds and verifies the tables of the tree, with the plan for base LIDs on them. If
+// servers have fewer LIDs than there are lanes, tables follow from the pinned plan too,
+// which is returned with them, verified on them. Otherwise, and if too many pairs are
+// unreachable for a plan, the schedule is nil; the tables carry any plan on the living
+// lanes.
 func Route(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	if s.mayPlan(t) != nil {
 		t = s.Apart(t)
@@ -149,7 +148,7 @@ func Route(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error
 	return begin(ctx, s.Apart(t), s)
 }
 
-// begin does so where there may be a plan.
+// begin plans if a plan is allowed.
 func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error) {
 	lids, err := s.groups(t)
 	if err != nil {
@@ -170,10 +169,10 @@ func begin(ctx context.Context, t *topology.FatTree, s Settings) (*Result, error
 	return s.carried(ctx, t, schedule, jobs)
 }
 
-// carried builds the tables that follow from the schedule, if there is one, from the plan
-// for base LIDs and from those of jobs, and verifies these on those. A schedule that fails is
-// replaced by a conservative one on the tables that carry any, and a warning says so.
-// A base plan that fails is left out, and so is what the tables have of it.
+// carried builds the tables that follow from the schedule, if any, from the plan for base
+// LIDs and from those of jobs, and verifies the plans on the tables. A schedule that fails
+// is replaced by a conservative one on the tables that carry any plan, with a warning. A
+// base plan that fails is left out, with its entries in the tables.
 func (s Settings) carried(ctx context.Context, t *topology.FatTree, plan *Schedule, jobs routed) (*Result, error) {
 	r := &Result{Schedule: plan}
 	start := time.Now()
@@ -219,7 +218,7 @@ func (s Settings) carried(ctx context.Context, t *topology.FatTree, plan *Schedu
 	return r, nil
 }
 
-// replaced is a conservative schedule on the tables that carry any.
+// replaced returns a conservative schedule on the tables that carry any plan.
 func (s Settings) replaced(ctx context.Context, plan *Schedule, why error, jobs routed) (*Result, error) {
 	second, err := conservative(ctx, plan.Tree)
 	if err != nil {
@@ -234,7 +233,7 @@ func (s Settings) replaced(ctx context.Context, plan *Schedule, why error, jobs 
 	return r, nil
 }
 
-// route builds and verifies tables, and says what either took.
+// route builds and verifies tables, and measures both.
 func route(ctx context.Context, t *topology.FatTree, pins *lft.Pins, more ...lft.Pin) (*lft.Tables, Times, error) {
 	start := time.Now()
 	tables, err := lft.BuildPinned(t, pins, more...)
@@ -251,9 +250,8 @@ func route(ctx context.Context, t *topology.FatTree, pins *lft.Pins, more ...lft
 	return tables, Times{Tables: built.Sub(start), Verify: time.Since(built)}, nil
 }
 
-// Plan runs the chosen engine and binds its plan to the fabric's LIDs, without
-// verifying it: see Schedule.Verified. Where tables follow from the plan, Route
-// gives both.
+// Plan runs the chosen engine and binds its plan to the fabric's LIDs, without verifying
+// it: see Schedule.Verified. If tables follow from the plan, Route gives both.
 func Plan(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, error) {
 	return s.plan(ctx, s.Apart(t))
 }
@@ -294,8 +292,7 @@ func (s *Schedule) warn() {
 	}
 }
 
-// lmcText says what it costs that servers have fewer LIDs than there are lanes,
-// and what to do.
+// lmcText describes the cost of having fewer LIDs than lanes, and the remedy.
 func (s *Schedule) lmcText() string {
 	need, of := s.Tree.Lanes, ""
 	if allMoved(s.Tree) {

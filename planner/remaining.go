@@ -12,33 +12,30 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// Rest is a plan of what remains of an exchange, with tables that carry it, both
-// verified.
+// Rest is a plan of the rest of an exchange, with tables that carry it, both verified.
 type Rest struct {
 	*Result
-	Done  int  // phases of the old plan that had run
-	Kept  int  // transfers in their phase and on their lane
-	Moved int  // in their phase, on another lane
+	Done  int  // phases of the old plan that have run
+	Kept  int  // transfers in the same phase and on the same lane
+	Moved int  // in the same phase, on another lane
 	Shed  int  // in another phase
-	Anew  bool // planning from nothing took fewer phases than repair
+	Anew  bool // planning from scratch took fewer phases than repair
 
 	past verify.Past
 }
 
-// ErrTooFar is wrapped by the error of Remaining where more phases are said to be
-// done than the plan has.
+// ErrTooFar is wrapped by the error of Remaining if done exceeds the phases of the plan.
 var ErrTooFar = errors.New("phases are said to be done")
 
-// Remaining plans the pairs of servers that an exchange lacks when the tree is
-// what has become of its fabric: done phases of the old plan have run, the others
-// are kept as far as they can be (fors.Remaining). Servers are the same where
-// their port GUIDs are; pairs with one that has vanished are dropped, pairs with
-// a newcomer and those that were unreachable are planned. Each lane has a LID of
-// its own, whatever the old plan did: where servers have fewer LIDs than there
-// are lanes, some lanes are closed to them. The lanes that still live have the
-// same entries in the tables before and after a failure, so that where the old
-// tables are of that kind too, the plan holds on both. It fails with
-// ErrTooFar where the old plan has fewer phases.
+// Remaining plans the pairs of servers that an interrupted exchange still lacks on the
+// changed fabric: done phases of the old plan have run, the others are kept as far as
+// possible (fors.Remaining). Servers are identified by port GUID; pairs with a vanished
+// server are dropped, pairs with a newcomer and those that were unreachable are planned.
+// Each lane has a LID of its own, whatever the old plan used: if servers have fewer LIDs
+// than there are lanes, some lanes are closed to them. The lanes that are still up have the
+// same entries in the tables before and after a failure, so if the old tables are of that
+// kind too, the plan holds on both. It fails with ErrTooFar if the old plan has fewer
+// phases.
 func Remaining(ctx context.Context, t *topology.FatTree, old *phasetable.View, done int) (*Rest, error) {
 	if done < 0 || done > old.Phases() {
 		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, ErrTooFar, old.Epoch(), old.Phases())
@@ -89,9 +86,9 @@ func pastOf(old *phasetable.View, done int) verify.Past {
 	return past
 }
 
-// split maps the old plan onto the servers of the tree: the pairs that are still
-// to be sent, and the phases that were to come. A server that is on another leaf
-// now keeps its phases; the lanes are the planner's to check.
+// split maps the old plan to the servers of the tree: the pairs that are still missing, and
+// the phases that have not run. A server that moved to another leaf keeps its phases; the
+// planner checks the lanes.
 func (r *Rest) split(t *topology.FatTree) (*fors.PairSet, *fors.Plan) {
 	now := make(map[topology.GUID]fors.Server, len(t.Servers))
 	for i, h := range t.Servers {

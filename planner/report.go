@@ -16,47 +16,48 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Report is plan.json: what a plan is, in figures.
+// Report is the content of plan.json: a plan in figures.
 type Report struct {
 	Version int `json:"version"`
 	phasetable.Summary
 	phasetable.Size
-	LIDs               LIDs `json:"lids"` // of each server that the plan uses: a number, or "lanes"
+	LIDs               LIDs `json:"lids"` // LIDs of each server that the plan uses: a number, or "lanes"
 	BandwidthReduction int  `json:"bandwidth_reduction"`
 	AffectedSpines     int  `json:"affected_spines"`
 	phasetable.Proof
-	// UncoveredPairs are those of hosts that the tree does not cover, beside UnreachablePairs.
+	// UncoveredPairs are those of hosts outside the tree, in addition to UnreachablePairs.
 	UncoveredPairs int `json:"uncovered_pairs"`
-	// On three levels, the senders of a leaf that share ways, in blocks of as many phases.
+	// On three levels, the number of senders of a leaf that share paths, in blocks of as
+	// many phases.
 	Group           int      `json:"group,omitempty"`
 	Blocks          int      `json:"blocks,omitempty"`
-	phasetable.Load          // of the tables, whatever the plan
+	phasetable.Load          // of the tables, independent of the plan
 	Warnings        []string `json:"warnings"`
 	PlanSeconds     float64  `json:"plan_seconds"`
 	TopologyHash    string   `json:"topology_hash"`
-	// PairsChanged counts the ordered pairs of servers that have another destination LID
-	// than by the plan that it was made from; nil where there was none.
+	// PairsChanged counts the ordered pairs of servers whose destination LID differs from
+	// the plan that this one was made from; nil if there was none.
 	PairsChanged *int `json:"pairs_changed,omitempty"`
-	// Base is the plan for base LIDs beside this one, nil where there is none or it is
-	// not known.
+	// Base is the plan for base LIDs next to this one, nil if there is none or it is
+	// unknown.
 	Base *BaseReport `json:"base,omitempty"`
 }
 
-// BaseReport is what a plan for base LIDs is, in figures.
+// BaseReport is a plan for base LIDs in figures.
 type BaseReport struct {
 	phasetable.Summary
 	phasetable.Proof
-	// Kept is the most transfers that kept lanes put on a cable, which the plan cannot have
-	// fewer phases than; beyond the bound it is what keeping lanes costs.
+	// Kept is the most transfers that kept lanes put on a cable, a lower bound on the
+	// phases; its excess over the bound is the price of keeping lanes.
 	Kept int `json:"kept,omitempty"`
-	// Moved counts the leaves' entries for base LIDs that do not take the lane that
-	// they have on a whole fabric.
+	// Moved counts the leaves' entries for base LIDs that differ from the lane on an
+	// undamaged fabric.
 	Moved       int      `json:"moved"`
 	Warnings    []string `json:"warnings"`
 	PlanSeconds float64  `json:"plan_seconds"`
 }
 
-// Report sums the plan up, and that for base LIDs.
+// Report summarizes the plan and its plan for base LIDs.
 func (r *Result) Report() Report {
 	report := r.Schedule.Report()
 	for _, n := range r.Notes {
@@ -68,7 +69,7 @@ func (r *Result) Report() Report {
 	return report
 }
 
-// baseReport sums up a plan for base LIDs, nil for none.
+// baseReport summarizes a plan for base LIDs, nil if s is nil.
 func (s *Schedule) baseReport() *BaseReport {
 	if s == nil {
 		return nil
@@ -91,8 +92,8 @@ func (s *Schedule) baseReport() *BaseReport {
 	return b
 }
 
-// Report sums the schedule up. The warnings are codes, the fabric's findings
-// among them, each once, in ascending order.
+// Report summarizes the schedule. The warnings are codes, including the fabric's findings,
+// without duplicates, ascending.
 func (s *Schedule) Report() Report {
 	p, t := s.Plan, s.Tree
 	codes := []string{}
@@ -114,12 +115,12 @@ func (s *Schedule) Report() Report {
 		Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
 }
 
-// Summary is a plan in figures.
+// Summary returns a plan in figures.
 func Summary(p *fors.Plan) (phasetable.Summary, phasetable.Proof) {
 	return phasetable.Summarize(string(p.Engine), p.Phases, p.LowerBound), phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)}
 }
 
-// present counts the leaves and spines that are there.
+// present counts the leaves and spines that are present.
 func present(t *topology.FatTree) (leaves, spines int) {
 	for i := range t.Leaves {
 		if t.Leaves[i].Node != topology.None {
@@ -134,8 +135,8 @@ func present(t *topology.FatTree) (leaves, spines int) {
 	return leaves, spines
 }
 
-// affectedSpines is m: the spines with a lane that is not up at some leaf with
-// servers.
+// affectedSpines returns m: the number of spines with a lane that is not up at some leaf
+// with servers.
 func affectedSpines(t *topology.FatTree) int {
 	hit := make([]bool, len(t.Spines))
 	for _, i := range t.Servers {
@@ -154,7 +155,7 @@ func affectedSpines(t *topology.FatTree) int {
 	return m
 }
 
-// Table is the schedule as the phase table that ranks read.
+// Table returns the schedule as the phase table that ranks read.
 func (s *Schedule) Table(epoch uint64) *phasetable.Table {
 	t := s.Tree
 	return &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes, Servers: phasetable.Directory(t.Hosts, t.Servers),
@@ -173,9 +174,8 @@ const (
 	BaselineFile    = "baseline.json"
 )
 
-// WriteDir writes phases.csv, phases.bin, unreachable.csv, lfts.dump, baseline.json,
-// base.csv and base.bin where there is a plan for base LIDs, and, last, plan.json into
-// dir, which it creates.
+// WriteDir creates dir and writes phases.csv, phases.bin, unreachable.csv, lfts.dump,
+// baseline.json, base.csv and base.bin if there is a base plan, and, last, plan.json.
 func (r *Result) WriteDir(dir string) error {
 	var base *phasetable.Table
 	if r.Base != nil {
@@ -184,8 +184,8 @@ func (r *Result) WriteDir(dir string) error {
 	return WriteFiles(dir, r.Table(0), base, r.Tables, r.Tree.Fabric, r.Tree.Baseline.Encode(), r.Plan.Unreachable, r.Report())
 }
 
-// WriteFiles writes the files of WriteDir for any plan. There is none of a base plan that is
-// nil, and no CSV file of a plan without rows.
+// WriteFiles writes the files of WriteDir for any plan. A nil base plan has no files, and a
+// plan without rows has no CSV file.
 func WriteFiles(dir string, plan, base *phasetable.Table, tables *lft.Tables, f *topology.Fabric, baseline []byte, unreachable []fors.Pair, report any) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -222,21 +222,21 @@ func WriteFiles(dir string, plan, base *phasetable.Table, tables *lft.Tables, f 
 	return nil
 }
 
-// file is one to be written.
+// file is a file to write.
 type file struct {
 	name string
 	data []byte
 }
 
-// tableFiles is a phase table as CSV, where it has rows, and in binary form. Programs that
-// read a file take up another table by its number, so the number is drawn from the content:
-// another plan has another one, and the same plan the same bytes.
+// tableFiles returns a phase table as CSV, if it has rows, and in binary form. Programs
+// detect another table by its number, which is therefore a hash of the content: the same
+// plan gives the same bytes.
 func tableFiles(table *phasetable.Table, csv, bin string) ([]file, error) {
 	data, err := phasetable.Encode(table)
 	if err == nil && table.Epoch == 0 {
 		sum := sha256.Sum256(data)
 		numbered := *table
-		numbered.Epoch = max(1, binary.LittleEndian.Uint64(sum[:])>>16) // exact in JSON
+		numbered.Epoch = max(1, binary.LittleEndian.Uint64(sum[:])>>16) // exact as a JSON number
 		table = &numbered
 		data, err = phasetable.Encode(table)
 	}

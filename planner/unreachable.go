@@ -5,10 +5,10 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// Unreachable lists the ordered pairs of servers that a plan may leave out and
-// does: their leaves share no lane that is up at both and that the destination
-// has a LID for. A plan with tables of its own may serve such a pair all the
-// same, see Route. The pairs are by index of FatTree.Servers, ascending.
+// Unreachable lists the ordered pairs of servers that a plan may leave out and does: their
+// leaves share no lane that is up at both and that the destination has a LID for. A plan
+// with tables of its own may still serve such a pair, see Route. The pairs are by index of
+// FatTree.Servers, ascending.
 func Unreachable(t *topology.FatTree, r verify.Rows) [][2]int32 {
 	var out [][2]int32
 	served := servedPairs(len(t.Servers), r)
@@ -33,7 +33,7 @@ func shareLane(t *topology.FatTree, src, dst *topology.Host) bool {
 	return false
 }
 
-// servedPairs tells [source·servers + destination] which pairs are in a plan.
+// servedPairs returns [source·servers + destination] whether the pair is in a plan.
 func servedPairs(servers int, r verify.Rows) []bool {
 	served := make([]bool, servers*servers)
 	for i, d := range r.To {
