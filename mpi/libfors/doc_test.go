@@ -5,42 +5,31 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// documentedPrograms are the C texts of docs/mpi.md that use the library.
-func documentedPrograms(t *testing.T) (phases, rtr string) {
+// documentedVerbs is the C function of docs/mpi.md that uses the library.
+func documentedVerbs(t *testing.T) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/mpi.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile("(?s)```c\n(.*?)```").FindAllStringSubmatch(string(doc), -1) {
-		switch {
-		case strings.Contains(m[1], "int main(") && strings.Contains(m[1], "fors_open(NULL"):
-			phases = m[1]
-		case strings.Contains(m[1], "int to_rtr("):
-			rtr = m[1]
-		}
+	_, rest, _ := strings.Cut(string(doc), "```c\n")
+	text, _, ok := strings.Cut(rest, "```")
+	if !ok || !strings.Contains(text, "int to_rtr(") {
+		t.Fatal("docs/mpi.md lacks to_rtr")
 	}
-	if phases == "" || rtr == "" {
-		t.Fatal("docs/mpi.md lacks the program or to_rtr")
-	}
-	return phases, rtr
+	return text
 }
 
-// TestDocumentedProgram compiles the document's program and compares what it
-// prints of one host with what Go reads.
+// TestDocumentedProgram compiles the example to which the document links and compares what
+// it prints of one host with what Go reads.
 func TestDocumentedProgram(t *testing.T) {
-	text, _ := documentedPrograms(t)
-	source := filepath.Join(t.TempDir(), "phases.c")
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	const source = "../../examples/phases.c"
 	b, err := sanitized()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +55,7 @@ func TestDocumentedProgram(t *testing.T) {
 // reliable connection checks: a packet's source LID is the one that the receiver
 // sends to.
 func TestDocumentedVerbs(t *testing.T) {
-	_, text := documentedPrograms(t)
+	text := documentedVerbs(t)
 	source := filepath.Join(t.TempDir(), "rtr.c")
 	program := "#include <fors.h>\n#include \"testdata/verbs.h\"\n" + text + "#include \"testdata/connect.c\"\n"
 	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
