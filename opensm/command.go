@@ -23,7 +23,7 @@ const (
 // and has its output parsed as it comes. The command and all that it started are
 // killed when ctx ends or parse fails. The error holds what the command printed on
 // standard error.
-func runCommand(ctx context.Context, argv, env []string, parse func(io.Reader) error) error {
+func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error) error {
 	dir, err := os.MkdirTemp("", "forsd-command-")
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func runCommand(ctx context.Context, argv, env []string, parse func(io.Reader) e
 	defer cancel()
 	var stderr head
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.WaitDelay = dir, append(os.Environ(), env...), &stderr, killGrace
+	cmd.Dir, cmd.Stderr, cmd.WaitDelay = dir, &stderr, killGrace
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	// The kernel sends Pdeathsig when the starting thread ends, so keep it.

@@ -52,22 +52,11 @@ func readStable(path string, limit int64) ([]byte, version, error) {
 	if v.size > limit {
 		return nil, v, tooLarge(path, v.size, limit)
 	}
-	data := make([]byte, 0, v.size+512)
-	for {
-		if len(data) == cap(data) {
-			data = append(data, 0)[:len(data)]
-		}
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case int64(len(data)) > limit:
-			return nil, v, tooLarge(path, int64(len(data)), limit)
-		case err == io.EOF:
-			return data, v, nil
-		case err != nil:
-			return nil, v, err
-		}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if int64(len(data)) > limit {
+		return nil, v, tooLarge(path, int64(len(data)), limit)
 	}
+	return data, v, err
 }
 
 func tooLarge(path string, size, limit int64) error {

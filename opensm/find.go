@@ -19,13 +19,10 @@ type Finder interface {
 	Find(ctx context.Context) (Process, error)
 }
 
-// PIDFile finds OpenSM by the file that its option --pidfile names.
+// PIDFile finds OpenSM by the file that its option --pidfile names. A process that is not
+// called opensm does not count: the file may be stale.
 type PIDFile struct {
 	Path string
-	// AnyProgram accepts a process that is not called opensm, such as one under
-	// a debugger. Otherwise a stale file cannot lead to a stranger.
-	AnyProgram bool
-
 	proc procFS
 }
 
@@ -46,7 +43,7 @@ func (f PIDFile) Find(context.Context) (Process, error) {
 	if err != nil {
 		return Process{}, fmt.Errorf("PID file %s: %w", f.Path, err)
 	}
-	if !f.AnyProgram && !f.proc.isOpenSM(p) {
+	if !f.proc.isOpenSM(p) {
 		return Process{}, fmt.Errorf("%w: PID file %s is stale, %s is another program", ErrNotRunning, f.Path, p)
 	}
 	return p, nil

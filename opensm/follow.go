@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	defaultLogPoll = time.Second
-	maxLogLine     = 64 << 10 // bytes of a line that are kept
-	logChunk       = 256 << 10
+	maxLogLine = 64 << 10 // bytes of a line that are kept
+	logChunk   = 256 << 10
 )
 
 // LogFollower reads what OpenSM adds to its log, through rotation and
@@ -24,7 +23,7 @@ type LogFollower struct {
 	// FromStart reads what is in the log already; otherwise only what is added
 	// counts.
 	FromStart bool
-	Poll      time.Duration // between looks at the file; 0 means 1 s
+	Poll      time.Duration // between looks at the file
 	// Event receives every line that matters.
 	Event func(LogEvent)
 	// Report receives an error that keeps the log from being read, and nil when
@@ -40,16 +39,8 @@ func (l *LogFollower) Run(ctx context.Context) error {
 		}
 	}}
 	defer t.close()
-	problem := newReporter(func(_ string, err error) {
-		if l.Report != nil {
-			l.Report(err)
-		}
-	})
-	every := l.Poll
-	if every <= 0 {
-		every = defaultLogPoll
-	}
-	tick := time.NewTicker(every)
+	problem := newReporter(func(_ string, err error) { l.Report(err) })
+	tick := time.NewTicker(l.Poll)
 	defer tick.Stop()
 	for {
 		problem.report("", t.read())
@@ -70,8 +61,7 @@ type tail struct {
 
 	file   *os.File
 	offset int64
-	part   []byte // the beginning of a line
-	cut    bool   // the line is over maxLogLine; the rest of it is dropped
+	part   []byte // the beginning of a line, up to maxLogLine
 	buffer []byte
 }
 
@@ -127,15 +117,13 @@ func (t *tail) open() error {
 		return err
 	}
 	t.file, t.offset = f, 0
-	t.drop()
+	t.part = t.part[:0]
 	if t.skip {
 		t.skip = false
 		t.offset, err = f.Seek(0, io.SeekEnd)
 	}
 	return err
 }
-
-func (t *tail) drop() { t.part, t.cut = t.part[:0], false }
 
 // rest reads the open file to its end, from its start where it was truncated.
 func (t *tail) rest() error {
@@ -145,7 +133,7 @@ func (t *tail) rest() error {
 	}
 	if info.Size() < t.offset {
 		t.offset = 0
-		t.drop()
+		t.part = t.part[:0]
 	}
 	if t.buffer == nil {
 		t.buffer = make([]byte, logChunk)
@@ -168,12 +156,12 @@ func (t *tail) feed(data []byte) {
 	for len(data) > 0 {
 		text, rest, ended := bytes.Cut(data, []byte{'\n'})
 		if room := maxLogLine - len(t.part); len(text) > room {
-			text, t.cut = text[:room], true
+			text = text[:room]
 		}
 		t.part = append(t.part, text...)
 		if ended {
 			t.line(string(t.part))
-			t.drop()
+			t.part = t.part[:0]
 		}
 		data = rest
 	}

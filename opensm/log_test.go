@@ -137,7 +137,7 @@ func TestFollow(t *testing.T) {
 	appendLog(standby + "\n")
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		l := LogFollower{Path: path, Event: func(e LogEvent) { got = append(got, e.Kind.String()) }, Report: func(err error) { t.Error(err) }}
+		l := LogFollower{Path: path, Poll: time.Second, Event: func(e LogEvent) { got = append(got, e.Kind.String()) }, Report: func(err error) { t.Error(err) }}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- l.Run(ctx) }()
@@ -190,7 +190,7 @@ func TestFollowReportsErrors(t *testing.T) {
 	errs := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	l := LogFollower{Path: dir, FromStart: true, Report: func(err error) { errs <- err; stop() }}
+	l := LogFollower{Path: dir, FromStart: true, Poll: time.Second, Report: func(err error) { errs <- err; stop() }}
 	_ = l.Run(ctx)
 	mustContain(t, <-errs, dir)
 }

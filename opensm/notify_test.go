@@ -34,7 +34,7 @@ func TestEvents(t *testing.T) {
 	path := filepath.Join(dir, SubnetFile)
 	put(t, path, dump(f))
 	next := running(t, &Watcher{Dir: dir + "/", Poll: time.Hour})
-	if s := next(); s.Hash != plainHash(t, f) {
+	if s := next(); s.Fabric.Hash() != plainHash(t, f) {
 		t.Error("the dump that was there first")
 	}
 	put(t, filepath.Join(dir, "other"), []byte("x"))
@@ -45,7 +45,7 @@ func TestEvents(t *testing.T) {
 			g = f
 		}
 		put(t, path, dump(g))
-		if s := next(); s.Hash != plainHash(t, g) {
+		if s := next(); s.Fabric.Hash() != plainHash(t, g) {
 			t.Errorf("write %d gave another fabric", i)
 		}
 	}

@@ -51,12 +51,12 @@ func TestFinders(t *testing.T) {
 	stranger := fakeProcess{6, "opensm", "S", []string{"opensm", "-N"}, []string{"STRANGER"}}
 	nobody := fakeProc(t, stranger)
 	besides := fakeProc(t, stranger, fakeProcess{7, "opensm", "S", []string{"opensm", "-A"}, nil})
-	pidFile := func(proc procFS, text string, anyProgram bool) PIDFile {
+	pidFile := func(proc procFS, text string) PIDFile {
 		path := filepath.Join(t.TempDir(), "pid")
 		if text != "" {
 			put(t, path, []byte(text))
 		}
-		return PIDFile{Path: path, AnyProgram: anyProgram, proc: proc}
+		return PIDFile{Path: path, proc: proc}
 	}
 	unit := func(proc procFS, pids map[string]int, err error) Unit {
 		return Unit{proc: proc, list: func(_ context.Context, pattern string) (map[string]int, error) {
@@ -72,14 +72,13 @@ func TestFinders(t *testing.T) {
 		gone   bool
 		text   string
 	}{
-		"pid file":        {pidFile(one, "7\n", false), 7, false, ""},
-		"stranger":        {pidFile(one, "8", false), 0, true, "stale"},
-		"any program":     {pidFile(one, "8", true), 8, false, ""},
-		"dead":            {pidFile(one, "77", false), 0, true, "process 77"},
-		"no file":         {pidFile(one, "", false), 0, true, "there is no PID file"},
-		"garbage":         {pidFile(one, "x\x00y", false), 0, false, "no process ID"},
-		"everybody":       {pidFile(one, "-1", true), 0, false, "no process ID"},
-		"init":            {pidFile(one, "1", true), 0, false, "no process ID"},
+		"pid file":        {pidFile(one, "7\n"), 7, false, ""},
+		"stranger":        {pidFile(one, "8"), 0, true, "stale"},
+		"dead":            {pidFile(one, "77"), 0, true, "process 77"},
+		"no file":         {pidFile(one, ""), 0, true, "there is no PID file"},
+		"garbage":         {pidFile(one, "x\x00y"), 0, false, "no process ID"},
+		"everybody":       {pidFile(one, "-1"), 0, false, "no process ID"},
+		"init":            {pidFile(one, "1"), 0, false, "no process ID"},
 		"search":          {Search{one}, 7, false, ""},
 		"search none":     {Search{none}, 0, true, "no process is called opensm"},
 		"search two":      {Search{two}, 0, false, "process 7 (opensm -A), process 9 (opensm -B)"},
@@ -89,9 +88,9 @@ func TestFinders(t *testing.T) {
 		"unit of a shell": {unit(one, map[string]int{"opensm@a.service": 8}, nil), 0, true, "no active unit"},
 		"two units":       {unit(two, map[string]int{"opensm@a.service": 7, "opensm@b.service": 9}, nil), 0, false, "2 are running"},
 		"no systemd":      {unit(one, nil, io.ErrUnexpectedEOF), 0, true, "unexpected EOF"},
-		"second":          {FirstOf{pidFile(one, "", false), Search{one}}, 7, false, ""},
+		"second":          {FirstOf{pidFile(one, ""), Search{one}}, 7, false, ""},
 		"stop at fault":   {FirstOf{Search{two}, Search{one}}, 0, false, "2 are running"},
-		"all fail":        {FirstOf{pidFile(one, "", false), Search{none}}, 0, true, "there is no PID file"},
+		"all fail":        {FirstOf{pidFile(one, ""), Search{none}}, 0, true, "there is no PID file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := c.finder.Find(ctx)

@@ -18,7 +18,7 @@ const maxDiscovery = 512 << 20
 func Discover(ctx context.Context, command []string, timeout time.Duration) (f *topology.Fabric, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()
-	err = runCommand(ctx, command, nil, func(text io.Reader) error {
+	err = runCommand(ctx, command, func(text io.Reader) error {
 		data, err := io.ReadAll(io.LimitReader(text, maxDiscovery+1))
 		if len(data) > maxDiscovery {
 			return fmt.Errorf("it prints more than %d bytes", maxDiscovery)
@@ -40,7 +40,7 @@ func Install(ctx context.Context, command []string, tables string, timeout time.
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()
 	argv := append(append([]string{}, command...), tables)
-	if err := runCommand(ctx, argv, nil, func(io.Reader) error { return nil }); err != nil {
+	if err := runCommand(ctx, argv, func(io.Reader) error { return nil }); err != nil {
 		return fmt.Errorf("install the tables with %q: %w", strings.Join(argv, " "), err)
 	}
 	return nil

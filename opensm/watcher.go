@@ -3,7 +3,6 @@ package opensm
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,10 +30,6 @@ const (
 // Snapshot is the fabric as one sweep of OpenSM left it.
 type Snapshot struct {
 	Fabric     *topology.Fabric // shared by snapshots of equal content: read only
-	Hash       string           // Fabric.Hash
-	Raw        string           // SHA-256 of the dump's bytes, in hexadecimal
-	Size       int              // of the dump, in bytes
-	ModTime    time.Time        // of the dump
 	SeenAt     time.Time        // when its first change was noticed
 	CompleteAt time.Time        // when it was found whole and understood
 	Swept      bool             // a sweep of OpenSM has ended with it
@@ -112,10 +107,9 @@ type watch struct {
 	lmc     uint8   // what LMC said then
 	stale   bool    // what was delivered has its LMC from the settings
 
-	raw    string // of fabric and the pristine fabric before guid2lid
-	bare   *topology.Fabric
+	raw    [sha256.Size]byte // of the dump that gave what follows
+	bare   *topology.Fabric  // before guid2lid
 	fabric *topology.Fabric
-	hash   string
 }
 
 // start fills in the defaults.
@@ -233,8 +227,7 @@ func (s *watch) handle(seen version) error {
 	if n := len(data); n == 0 || data[n-1] != '\n' { // most writes end so: spare the rest
 		return fmt.Errorf("it has %d bytes, and no end of line: %w", n, topology.ErrIncomplete)
 	}
-	sum := sha256.Sum256(data)
-	raw := hex.EncodeToString(sum[:])
+	raw := sha256.Sum256(data)
 	if s.bare == nil || raw != s.raw {
 		f, err := s.Parse(data)
 		if unsettled := s.complete(v, time.Now()); err != nil && unsettled != nil {
@@ -254,10 +247,7 @@ func (s *watch) handle(seen version) error {
 	if v != seen {
 		return errUnsettled
 	}
-	s.Deliver(Snapshot{
-		Fabric: s.fabric, Hash: s.hash, Raw: raw, Size: len(data), ModTime: v.mod,
-		SeenAt: s.pending, CompleteAt: time.Now(), Swept: true,
-	})
+	s.Deliver(Snapshot{Fabric: s.fabric, SeenAt: s.pending, CompleteAt: time.Now(), Swept: true})
 	return nil
 }
 
@@ -302,7 +292,7 @@ func (s *watch) finish() error {
 			return fmt.Errorf("set LMC %d of OpenSM's settings: %w", lmc, err)
 		}
 	}
-	s.fabric, s.hash = f, f.Hash()
+	s.fabric = f
 	return nil
 }
 

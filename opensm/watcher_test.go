@@ -67,9 +67,6 @@ func (r *rig) one(f *topology.Fabric) Snapshot {
 	if diff := cmp.Diff(f.EndPorts(), got[0].Fabric.EndPorts()); diff != "" {
 		r.Fatalf("the snapshot's ports (-want +got):\n%s", diff)
 	}
-	if got[0].Hash != got[0].Fabric.Hash() {
-		r.Error("Hash is not that of Fabric")
-	}
 	return got[0]
 }
 
@@ -100,9 +97,6 @@ func TestHalfWritten(t *testing.T) {
 			s := r.one(f)
 			if late := s.CompleteAt.Sub(start); len(text)%stdioBlock != 0 && late > 0 {
 				r.Errorf("the snapshot came %v after the last write", late)
-			}
-			if s.Size != len(text) {
-				r.Errorf("size %d, want %d", s.Size, len(text))
 			}
 		})
 	}
@@ -146,13 +140,13 @@ func TestSameAgain(t *testing.T) {
 			r.Fatal("a snapshot without a write")
 		}
 		r.write(SubnetFile, dump(f), time.Second)
-		if second := r.one(f); second.Fabric != first.Fabric || second.Raw != first.Raw || !second.SeenAt.After(first.SeenAt) {
+		if second := r.one(f); second.Fabric != first.Fabric || !second.SeenAt.After(first.SeenAt) {
 			r.Errorf("the second sweep gave %+v after %+v", second, first)
 		}
 		g := f.Clone()
 		g.Disconnect(topology.PortRef{Node: g.Find(0x200000), Port: 5})
 		r.write(SubnetFile, dump(g), time.Second)
-		if third := r.one(g); third.Raw == first.Raw || third.Hash == first.Hash {
+		if third := r.one(g); third.Fabric.Hash() == first.Fabric.Hash() {
 			r.Error("a pulled cable does not show")
 		}
 	})
@@ -282,7 +276,7 @@ func TestLMC(t *testing.T) {
 			r.write(GUID2LIDFile, []byte("0x0000000000100001 0x0500 0x0503\n"), 0)
 			r.write(SubnetFile, dump(f), 2*time.Second)
 			got, reports := r.take()
-			if len(got) != 1 || !slices.Equal(reports, []string{GUID2LIDStale}) || got[0].Hash != plainHash(r, plain) {
+			if len(got) != 1 || !slices.Equal(reports, []string{GUID2LIDStale}) || got[0].Fabric.Hash() != plainHash(r, plain) {
 				r.Fatalf("%d snapshots, reports %q", len(got), reports)
 			}
 			before := got[0].Fabric.Hash()

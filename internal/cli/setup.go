@@ -52,7 +52,6 @@ type setup struct {
 	process       *opensm.Process
 	want          opensm.Want
 	boot          bool // forsd and OpenSM are to start with the system
-	existed       bool // opensm.conf was there
 }
 
 func setupCommand() *cobra.Command {
@@ -113,7 +112,6 @@ func (s *setup) find(ctx context.Context, path string, given bool, conf string) 
 		s.Conf = settings.Conf
 	}
 	s.before, err = command.ReadPath(s.Conf, command.MaxText)
-	s.existed = err == nil
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -45,8 +45,8 @@ never by an empty one.`,
 			if err != nil {
 				return err
 			}
-			show := func(t *api.Topology) error {
-				return command.Show(cmd, t, func(w io.Writer) { printTopology(w, t) })
+			show := func(t *api.Topology, about string) error {
+				return command.Show(cmd, t, func(w io.Writer) { printTopology(w, t, about) })
 			}
 			if fabric.Topology == "" {
 				return with(cmd, func(ctx context.Context, c *api.Client) error {
@@ -61,23 +61,23 @@ never by an empty one.`,
 					if err != nil {
 						return err
 					}
-					return show(t)
+					return show(t, "")
 				})
 			}
 			tree, pods, err := fabric.EitherTree()
 			if err != nil {
 				return err
 			}
-			if pods != nil && slurm.format == "" {
-				return printPods(cmd, pods)
-			}
-			if pods != nil {
+			switch {
+			case pods != nil && slurm.format != "":
 				return fmt.Errorf("--format is for fat trees of two levels")
-			}
-			if slurm.format != "" {
+			case pods != nil:
+				leaf, mid := pods.Subscription()
+				return show(api.NewTopology(pods.Exchange(), time.Time{}), fmt.Sprintf("oversubscription: %.3g hosts for each cable of a leaf, %.3g cables to leaves for each to tops of a mid\n", leaf, mid))
+			case slurm.format != "":
 				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)
 			}
-			return show(api.NewTopology(tree, time.Time{}))
+			return show(api.NewTopology(tree, time.Time{}), "")
 		},
 	}
 	registerFabric(&fabric, cmd)
@@ -86,7 +86,7 @@ never by an empty one.`,
 	return cmd
 }
 
-func printTopology(w io.Writer, t *api.Topology) {
+func printTopology(w io.Writer, t *api.Topology, about string) {
 	ways := t.Lanes // of a leaf
 	if t.Pods > 0 {
 		ways = t.Planes
@@ -94,6 +94,7 @@ func printTopology(w io.Writer, t *api.Topology) {
 	} else {
 		fmt.Fprintf(w, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
 	}
+	fmt.Fprint(w, about)
 	if text := roleCounts(t.Roles); text != "" {
 		fmt.Fprintf(w, "host ports by role: %s\n", text)
 	}

@@ -184,7 +184,7 @@ func (d *Daemon) finish() {
 // dump is OpenSM's dump of the fabric.
 func dump(f *topology.Fabric) opensm.Snapshot {
 	now := time.Now()
-	return opensm.Snapshot{Fabric: f, Hash: f.Hash(), SeenAt: now, CompleteAt: now, Swept: true}
+	return opensm.Snapshot{Fabric: f, SeenAt: now, CompleteAt: now, Swept: true}
 }
 
 // next waits for the answer of the action under way.

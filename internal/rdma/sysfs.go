@@ -26,30 +26,23 @@ type madKey struct{ device, port string }
 // madNodes are the management nodes of a port.
 type madNodes struct{ umad, issm string }
 
-// madNodes finds the management nodes of all ports. (rdmamap names one of each
-// for a device, which is not enough where a device has several ports.)
-func (s *scanner) madNodes() (map[madKey]madNodes, error) {
-	entries, err := fs.ReadDir(s.sys, madDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, fmt.Errorf("list the management devices: %w", err)
-	}
+// findNodes finds the management nodes of all ports.
+func findNodes(sys fs.FS) (map[madKey]madNodes, error) {
 	nodes := map[madKey]madNodes{}
 	var errs []error
-	for _, e := range entries {
-		umad, issm := strings.HasPrefix(e.Name(), "umad"), strings.HasPrefix(e.Name(), "issm")
+	for _, name := range entries(sys, madDir) {
+		umad, issm := strings.HasPrefix(name, "umad"), strings.HasPrefix(name, "issm")
 		if !umad && !issm {
 			continue
 		}
-		r := reader{sys: s.sys, dir: path.Join(madDir, e.Name())}
+		r := reader{sys: sys, dir: path.Join(madDir, name)}
 		key := madKey{r.text("ibdev"), r.text("port")}
 		errs = append(errs, r.errs...)
 		n := nodes[key]
 		if umad {
-			n.umad = path.Join(nodeDir, e.Name())
+			n.umad = path.Join(nodeDir, name)
 		} else {
-			n.issm = path.Join(nodeDir, e.Name())
+			n.issm = path.Join(nodeDir, name)
 		}
 		nodes[key] = n
 	}

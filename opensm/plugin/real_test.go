@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -193,7 +194,7 @@ func (s *site) readBack() *lft.Tables {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	tables, err := opensm.ReadBack{Command: append(s.sim.Prefix(), opensm.DefaultReadBack...), Env: env}.Tables(s.ctx)
+	tables, err := opensm.ReadBack{Command: slices.Concat([]string{"env"}, env, s.sim.Prefix(), opensm.DefaultReadBack)}.Tables(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -12,16 +12,14 @@ import (
 
 // nodeInfo is what a node says of itself (section 14.2.5.3).
 type nodeInfo struct {
-	kind     topology.Kind
-	ports    int
-	guid     topology.GUID
-	portGUID topology.GUID
-	port     uint8 // by which the question came in
+	kind  topology.Kind
+	ports int
+	guid  topology.GUID
+	port  uint8 // by which the question came in
 }
 
 func parseNodeInfo(b []byte) (nodeInfo, error) {
-	n := nodeInfo{kind: topology.Adapter, ports: int(b[3]), guid: guidOf(b[12:]),
-		portGUID: guidOf(b[20:]), port: b[36]}
+	n := nodeInfo{kind: topology.Adapter, ports: int(b[3]), guid: guidOf(b[12:]), port: b[36]}
 	switch b[2] {
 	case 1:
 	case 2:
@@ -50,7 +48,6 @@ func parseSwitchInfo(b []byte) (top topology.LID, err error) {
 // PortInfo is what is known of a port from its PortInfo (section 14.2.5.6).
 type PortInfo struct {
 	LID   topology.LID // base LID; of a switch's ports only port 0 has one
-	LMC   uint8
 	SMLID topology.LID // of the master subnet manager, where the port has a LID
 	SMSL  uint8        // the service level towards it
 	State topology.PortState
@@ -62,7 +59,7 @@ type PortInfo struct {
 
 func parsePortInfo(b []byte) (PortInfo, error) {
 	p := PortInfo{LID: topology.LID(binary.BigEndian.Uint16(b[16:])), SMLID: topology.LID(binary.BigEndian.Uint16(b[18:])),
-		LMC: b[34] & 7, SMSL: b[36] & 15}
+		SMSL: b[36] & 15}
 	switch state := b[32] & 15; state {
 	case 1:
 		p.State = topology.Down

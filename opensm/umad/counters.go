@@ -16,11 +16,10 @@ import (
 // Counters of fewer than 64 bits stay at their greatest value once they have come to it.
 type PortCounters struct {
 	SymbolErrors, LinkRecoveries, LinkDowned uint64
-	ReceiveErrors, RemotePhysicalErrors      uint64
-	Discards                                 uint64
+	ReceiveErrors, Discards                  uint64
 	LocalIntegrityErrors, BufferOverruns     uint64
-	Sent, Received                           uint64 // packets
-	DataSent, DataReceived                   uint64
+	Sent                                     uint64 // packets
+	DataSent                                 uint64
 	Wait                                     uint64 // ticks in which data waited to be sent
 	// Full says that an error counter is at its greatest value.
 	Full bool
@@ -31,8 +30,8 @@ func parsePortCounters(b []byte) PortCounters {
 	u16 := func(at int) uint64 { return uint64(binary.BigEndian.Uint16(b[at:])) }
 	u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(b[at:])) }
 	c := PortCounters{SymbolErrors: u16(4), LinkRecoveries: uint64(b[6]), LinkDowned: uint64(b[7]), ReceiveErrors: u16(8),
-		RemotePhysicalErrors: u16(10), Discards: u16(14), LocalIntegrityErrors: uint64(b[19] >> 4), BufferOverruns: uint64(b[19] & 15),
-		DataSent: u32(24), DataReceived: u32(28), Sent: u32(32), Received: u32(36), Wait: u32(40)}
+		Discards: u16(14), LocalIntegrityErrors: uint64(b[19] >> 4), BufferOverruns: uint64(b[19] & 15),
+		DataSent: u32(24), Sent: u32(32), Wait: u32(40)}
 	c.Full = slices.Contains([]uint64{c.SymbolErrors, c.ReceiveErrors, c.Discards}, math.MaxUint16) ||
 		max(b[6], b[7]) == math.MaxUint8 || max(c.LocalIntegrityErrors, c.BufferOverruns) == 15
 	return c
@@ -41,12 +40,12 @@ func parsePortCounters(b []byte) PortCounters {
 // extend reads PortCountersExtended; errors tells whether it has error counters.
 func (c *PortCounters) extend(b []byte, errors bool) {
 	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(b[at:]) }
-	c.DataSent, c.DataReceived, c.Sent, c.Received = u64(8), u64(16), u64(24), u64(32)
+	c.DataSent, c.Sent = u64(8), u64(24)
 	if !errors {
 		return
 	}
 	c.SymbolErrors, c.LinkRecoveries, c.LinkDowned = u64(72), u64(80), u64(88)
-	c.ReceiveErrors, c.RemotePhysicalErrors, c.Discards = u64(96), u64(104), u64(120)
+	c.ReceiveErrors, c.Discards = u64(96), u64(120)
 	c.LocalIntegrityErrors, c.BufferOverruns, c.Wait = u64(144), u64(152), u64(168)
 	c.Full = false
 }

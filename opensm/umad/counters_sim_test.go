@@ -49,10 +49,10 @@ func TestCounters(t *testing.T) {
 		return got.Counters
 	}
 	got := read()
-	want := umad.PortCounters{SymbolErrors: 7, LinkRecoveries: 2, LinkDowned: 3, ReceiveErrors: 11, RemotePhysicalErrors: 12, Discards: 13,
-		LocalIntegrityErrors: 4, BufferOverruns: 5, Sent: 1 << 40, Received: 1 << 41, DataSent: 1 << 42, DataReceived: 1 << 43, Wait: 99}
+	want := umad.PortCounters{SymbolErrors: 7, LinkRecoveries: 2, LinkDowned: 3, ReceiveErrors: 11, Discards: 13,
+		LocalIntegrityErrors: 4, BufferOverruns: 5, Sent: 1 << 40, DataSent: 1 << 42, Wait: 99}
 	had := got[0].Counters[0]
-	for _, c := range [][2]*uint64{{&had.Sent, &want.Sent}, {&had.Received, &want.Received}, {&had.DataSent, &want.DataSent}, {&had.DataReceived, &want.DataReceived}} {
+	for _, c := range [][2]*uint64{{&had.Sent, &want.Sent}, {&had.DataSent, &want.DataSent}} {
 		if more := *c[0] - *c[1]; more < 100_000 { // datagrams over this port
 			*c[0] = *c[1]
 		}

@@ -26,10 +26,10 @@ func TestExtendedErrors(t *testing.T) {
 		binary.BigEndian.PutUint64(extended[8+8*i:], uint64(i+1)<<32)
 	}
 	c.extend(extended[:], true)
-	want := PortCounters{DataSent: 1, DataReceived: 2, Sent: 3, Received: 4, SymbolErrors: 9, LinkRecoveries: 10, LinkDowned: 11,
-		ReceiveErrors: 12, RemotePhysicalErrors: 13, Discards: 15, LocalIntegrityErrors: 18, BufferOverruns: 19, Wait: 21}
-	for _, f := range []*uint64{&want.DataSent, &want.DataReceived, &want.Sent, &want.Received, &want.SymbolErrors, &want.LinkRecoveries,
-		&want.LinkDowned, &want.ReceiveErrors, &want.RemotePhysicalErrors, &want.Discards, &want.LocalIntegrityErrors, &want.BufferOverruns, &want.Wait} {
+	want := PortCounters{DataSent: 1, Sent: 3, SymbolErrors: 9, LinkRecoveries: 10, LinkDowned: 11,
+		ReceiveErrors: 12, Discards: 15, LocalIntegrityErrors: 18, BufferOverruns: 19, Wait: 21}
+	for _, f := range []*uint64{&want.DataSent, &want.Sent, &want.SymbolErrors, &want.LinkRecoveries,
+		&want.LinkDowned, &want.ReceiveErrors, &want.Discards, &want.LocalIntegrityErrors, &want.BufferOverruns, &want.Wait} {
 		*f <<= 32
 	}
 	if c != want {
