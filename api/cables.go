@@ -31,7 +31,7 @@ type Cable struct {
 	Since   time.Time    `json:"since,omitzero"`
 	Why     []string     `json:"why"`               // what is beyond a threshold now, or was when it was isolated
 	Refused string       `json:"refused,omitempty"` // why it stays in the plan all the same
-	Returns []time.Time  `json:"returns"`           // when it came back, within cables.returns_within
+	Returns []time.Time  `json:"returns"`           // when it came back, within a week
 	History []CableEvent `json:"history"`           // the last decisions, oldest first
 }
 

@@ -24,7 +24,6 @@ type Switches struct {
 	// Port is the local port to use, as device or device:port. Empty means the
 	// one that is in the fabric, UmadOff none.
 	Port    string
-	Limits  umad.Options
 	Command ReadBack
 	// Note is told why the command is used, or nil when it is not any more; once
 	// for each change. nil tells nobody.
@@ -92,7 +91,7 @@ func (s *Switches) Reader(f *topology.Fabric) (*umad.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.reader, err = umad.Open(p, s.Limits)
+	s.reader, err = umad.Open(p, umad.Options{})
 	return s.reader, err
 }
 

@@ -38,30 +38,13 @@ type Settings struct {
 	ShortBER float64       `yaml:"short_ber"`
 	Long     time.Duration `yaml:"long"`
 	LongBER  float64       `yaml:"long_ber"`
-	// Drops is the share of packets that may be dropped within Short.
-	Drops float64 `yaml:"drops"`
-	// Downed, Recoveries, Integrity, Overruns and Discards are how often within Short the
-	// link may go down as both ends count it, recover, fail its local integrity check,
-	// have its buffers overrun, and discard packets.
-	Downed     int `yaml:"downed"`
-	Recoveries int `yaml:"recoveries"`
-	Integrity  int `yaml:"integrity"`
-	Overruns   int `yaml:"overruns"`
-	Discards   int `yaml:"discards"`
 	// Flaps is how often within Long the cable may go down as forsd has seen it.
 	Flaps int `yaml:"flaps"`
-	// Waits is how many ticks data may have waited within Short; 0 for any number: waits
-	// tell of congestion, and hardly of a cable.
-	Waits int `yaml:"waits"`
 	// Test is how long a cable that is isolated must be without errors before it comes
 	// back, doubled with each time that it was isolated again. Probation is how long it
 	// is watched then.
 	Test      time.Duration `yaml:"test"`
 	Probation time.Duration `yaml:"probation"`
-	// Returns is how often a cable comes back within ReturnsWithin. After that it waits
-	// for the operator.
-	Returns       int           `yaml:"returns"`
-	ReturnsWithin time.Duration `yaml:"returns_within"`
 	// PerLeaf and InAll are how many cables may be isolated at one leaf and in all; InAll
 	// 0 is for 10, or one in 200 of the cables where that is more.
 	PerLeaf int `yaml:"per_leaf"`
@@ -70,10 +53,24 @@ type Settings struct {
 
 // Defaults are the published thresholds, and ours where nothing is published.
 func Defaults() Settings {
-	return Settings{Mode: Report, Short: 12 * time.Minute, Long: 125 * time.Minute, ShortBER: 1e-14, LongBER: 1e-15, Drops: 1e-12,
-		Recoveries: 10, Discards: 100, Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute,
-		Returns: 2, ReturnsWithin: 7 * 24 * time.Hour, PerLeaf: 2}
+	return Settings{Mode: Report, Short: 12 * time.Minute, Long: 125 * time.Minute, ShortBER: 1e-14, LongBER: 1e-15,
+		Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute, PerLeaf: 2}
 }
+
+// What else may be counted within Short: a share of the packets may be dropped, and at an end
+// the link may recover and packets be discarded so often. Nothing else may happen.
+const (
+	maxDrops      = 1e-12
+	maxRecoveries = 10
+	maxDiscards   = 100
+)
+
+// A cable comes back maxReturns times within returnsWithin. After that it waits for the
+// operator.
+const (
+	maxReturns    = 2
+	returnsWithin = 7 * 24 * time.Hour
+)
 
 // End is a port of a switch.
 type End struct {
@@ -148,7 +145,7 @@ type Record struct {
 	State   State       `json:"state"`
 	Since   time.Time   `json:"since"`             // of the state
 	Clean   time.Time   `json:"clean,omitzero"`    // since when an isolated cable has been without errors
-	Returns []time.Time `json:"returns,omitempty"` // when it came back, within ReturnsWithin
+	Returns []time.Time `json:"returns,omitempty"` // when it came back, within returnsWithin
 	Why     []string    `json:"why,omitempty"`     // the reasons for which it was isolated
 }
 
@@ -189,7 +186,7 @@ func (m *Monitor) add(c Cable) *watched {
 }
 
 // Records are those of the cables that are isolated, on probation, or have been isolated
-// within ReturnsWithin.
+// within a week.
 func (m *Monitor) Records() map[Cable]Record {
 	out := map[Cable]Record{}
 	for c, w := range m.cables {

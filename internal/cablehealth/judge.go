@@ -85,7 +85,7 @@ func (m *Monitor) judge(w *watched) []string {
 			over(m.set.Long, "%d symbol errors, %.3g allowed", l.Symbols, most)
 		}
 		// What an end receives wrongly, the other one has sent.
-		if most := float64(other.Sent) * m.set.Drops; s.Received > 0 && float64(s.Received) > most {
+		if most := float64(other.Sent) * maxDrops; s.Received > 0 && float64(s.Received) > most {
 			over(m.set.Short, "%d packets received with errors, of %d sent", s.Received, other.Sent)
 		}
 		for _, t := range []struct {
@@ -93,19 +93,16 @@ func (m *Monitor) judge(w *watched) []string {
 			most int
 			what string
 		}{
-			{s.Recoveries, m.set.Recoveries, "link recoveries"}, {s.Integrity, m.set.Integrity, "local integrity errors"},
-			{s.Overruns, m.set.Overruns, "buffer overruns"}, {s.Discards, m.set.Discards, "packets discarded"},
+			{s.Recoveries, maxRecoveries, "link recoveries"}, {s.Integrity, 0, "local integrity errors"},
+			{s.Overruns, 0, "buffer overruns"}, {s.Discards, maxDiscards, "packets discarded"},
 		} {
 			if t.n > uint64(t.most) {
 				over(m.set.Short, "%d %s, %d allowed", t.n, t.what, t.most)
 			}
 		}
-		if m.set.Waits > 0 && s.Wait > uint64(m.set.Waits) {
-			over(m.set.Short, "data waited for %d ticks, %d allowed", s.Wait, m.set.Waits)
-		}
 	}
-	if n := min(short[0].Downed, short[1].Downed); n > uint64(m.set.Downed) {
-		why = append(why, fmt.Sprintf("both ends: the link went down %d times, %d allowed within %s", n, m.set.Downed, m.set.Short))
+	if n := min(short[0].Downed, short[1].Downed); n > 0 {
+		why = append(why, fmt.Sprintf("both ends: the link went down %d times, 0 allowed within %s", n, m.set.Short))
 	}
 	if n := len(w.downs); n > m.set.Flaps {
 		why = append(why, fmt.Sprintf("it has gone down %d times, %d allowed within %s", n, m.set.Flaps, m.set.Long))
@@ -118,9 +115,9 @@ func (m *Monitor) judge(w *watched) []string {
 
 // tested takes an isolated cable back once it has been without errors for its test time.
 func (m *Monitor) tested(now time.Time, c Cable, w *watched) {
-	w.Returns = slices.DeleteFunc(w.Returns, func(t time.Time) bool { return now.Sub(t) > m.set.ReturnsWithin })
+	w.Returns = slices.DeleteFunc(w.Returns, func(t time.Time) bool { return now.Sub(t) > returnsWithin })
 	test := m.set.Test << min(len(w.Returns), 10)
-	if w.up && len(w.Returns) < m.set.Returns && !now.Before(w.Clean.Add(test)) {
+	if w.up && len(w.Returns) < maxReturns && !now.Before(w.Clean.Add(test)) {
 		w.Returns = append(w.Returns, now)
 		m.takeBack(now, c, w)
 	}

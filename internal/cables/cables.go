@@ -39,12 +39,9 @@ const mostHistory = 8
 type Parts struct {
 	Settings cablehealth.Settings
 	MaxCost  int // phases that all isolated cables together may cost
-	// Congestion is the share of the time that data may wait at a planned cable during an
-	// exchange; 0 for any.
-	Congestion float64
-	Log        *zap.Logger
-	Health     *health.Tracker
-	Say        func(kind string, data any) // tells subscribers of an event
+	Log      *zap.Logger
+	Health   *health.Tracker
+	Say      func(kind string, data any) // tells subscribers of an event
 }
 
 // Room is what is known of the cables. The daemon's loop has it; Answer, Count and ReadAt may

@@ -44,7 +44,7 @@ func (s sent) since(before sent) (data, wait uint64) {
 func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcounters.Round) {
 	before := r.traffic
 	r.traffic = traffic{ends: map[portcounters.End]sent{}}
-	if t == nil || plan == nil || r.Congestion == 0 {
+	if t == nil || plan == nil {
 		r.Health.Set(PlanCongested, nil, time.Now())
 		return
 	}
@@ -58,9 +58,7 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 	if before.epoch != now.epoch {
 		return // what was warned of stays until there are two rounds of this plan
 	}
-	set := congestion.Defaults()
-	set.Share = r.Congestion
-	met, everywhere := congestion.Judge(now.uses, now.samples(t, &before), set)
+	met, everywhere := congestion.Judge(now.uses, now.samples(t, &before))
 	var found []health.Finding
 	if everywhere > 0 {
 		found = append(found, health.Finding{Code: PlanCongested, Text: fmt.Sprintf("data waited for %.0f %% of the time at the planned cables in the middle: what runs does not follow the plan, or its ranks are far apart", 100*everywhere)})

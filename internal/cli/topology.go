@@ -46,7 +46,10 @@ never by an empty one.`,
 				return err
 			}
 			show := func(t *api.Topology, about string) error {
-				return command.Show(cmd, t, func(w io.Writer) { printTopology(w, t, about) })
+				return command.Show(cmd, t, func(w io.Writer) {
+					printTopology(w, t)
+					fmt.Fprint(w, about)
+				})
 			}
 			if fabric.Topology == "" {
 				return with(cmd, func(ctx context.Context, c *api.Client) error {
@@ -86,7 +89,7 @@ never by an empty one.`,
 	return cmd
 }
 
-func printTopology(w io.Writer, t *api.Topology, about string) {
+func printTopology(w io.Writer, t *api.Topology) {
 	ways := t.Lanes // of a leaf
 	if t.Pods > 0 {
 		ways = t.Planes
@@ -94,7 +97,6 @@ func printTopology(w io.Writer, t *api.Topology, about string) {
 	} else {
 		fmt.Fprintf(w, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
 	}
-	fmt.Fprint(w, about)
 	if text := roleCounts(t.Roles); text != "" {
 		fmt.Fprintf(w, "host ports by role: %s\n", text)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/internal/congestion"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/planner"
 )
@@ -58,7 +57,6 @@ type OpenSM struct {
 	PIDFile         string        `yaml:"pid_file"`                 // "" asks systemd for Unit, then searches /proc
 	Unit            string        `yaml:"unit"`                     // systemd unit of OpenSM, a glob pattern
 	Umad            UmadPort      `yaml:"umad"`                     // the local port by which tables are read
-	UmadWindow      int           `yaml:"umad_window"`              // datagrams that are under way at a time
 	DumpCommand     []string      `yaml:"dump_command"`             // prints the tables that the switches hold, where Umad cannot
 	SweepTimeout    time.Duration `yaml:"sweep_timeout" live:"yes"` // signal sent to new dump seen
 	ReadbackTimeout time.Duration `yaml:"readback_timeout"`         // of either way of reading tables
@@ -169,9 +167,6 @@ type Cables struct {
 	cablehealth.Settings
 	Every   time.Duration `yaml:"every"`    // a round over the counters of all switches
 	MaxCost int           `yaml:"max_cost"` // phases that all isolated cables together may cost
-	// Congestion is the share of the time that data may wait at a planned cable during an
-	// exchange before that is told; 0 for any.
-	Congestion float64 `yaml:"congestion"`
 }
 
 // Safety tells a mass failure from a subnet that is discovered by half: when
@@ -223,7 +218,6 @@ func Default() *Config {
 			LFTsFile:        "/var/lib/forsd/opensm/lfts.dump",
 			RootFile:        "/run/forsd/updn.root",
 			Unit:            "opensm@*.service",
-			UmadWindow:      16,
 			DumpCommand:     []string{"dump_fts", "-n"},
 			SweepTimeout:    10 * time.Second,
 			ReadbackTimeout: 30 * time.Second,
@@ -256,7 +250,7 @@ func Default() *Config {
 			Flaps:       3,
 			Window:      2 * time.Minute,
 		},
-		Cables:  Cables{Settings: cablehealth.Defaults(), Every: time.Minute, Congestion: congestion.Defaults().Share},
+		Cables:  Cables{Settings: cablehealth.Defaults(), Every: time.Minute},
 		Safety:  Safety{MaxLoss: 0.5, Confirm: 30 * time.Second},
 		Retry:   Retry{First: time.Second, Max: time.Minute},
 		History: History{MaxAge: 90 * 24 * time.Hour, MaxMB: 256},

@@ -58,7 +58,6 @@ opensm:
   pid_file: /o.pid
   unit: opensm.service
   umad: mlx5_0:1
-  umad_window: 8
   dump_command:
     - ibsim-run
     - dump_fts
@@ -78,8 +77,8 @@ jobs: {base_lids: never, own_lanes: true}
 drains: {grace: 7s}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 cables:
-  {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, test: 5s, probation: 6s, returns: 7, returns_within: 8s,
-   short: 9s, short_ber: 1e-10, long: 11s, long_ber: 1e-11, drops: 1e-9, downed: 12, recoveries: 13, integrity: 14, overruns: 15, discards: 16, waits: 17, flaps: 18, congestion: 0.19}
+  {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, test: 5s, probation: 6s,
+   short: 9s, short_ber: 1e-10, long: 11s, long_ber: 1e-11, flaps: 18}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
 history: {max_age: 1h, max_mb: 5}
@@ -97,7 +96,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		OpenSM: OpenSM{
 			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump", RootFile: "/r.root",
 			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
-			Umad: "mlx5_0:1", UmadWindow: 8,
+			Umad:         "mlx5_0:1",
 			DumpCommand:  []string{"ibsim-run", "dump_fts", "-n"},
 			SweepTimeout: 90 * time.Second, ReadbackTimeout: 500 * time.Millisecond, LMC: 0,
 			Plugin: Plugin{Enabled: EnabledOn, Socket: "/p"}, Traps: TrapsOff,
@@ -113,9 +112,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Jobs:    Jobs{BaseLIDs: planner.RouteNever, OwnLanes: true},
 		Drains:  Drains{Grace: 7 * time.Second},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
-		Cables: Cables{Every: 2 * time.Second, MaxCost: 1, Congestion: 0.19, Settings: cablehealth.Settings{Mode: cablehealth.Off, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
-			Returns: 7, ReturnsWithin: 8 * time.Second, Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Drops: 1e-9,
-			Downed: 12, Recoveries: 13, Integrity: 14, Overruns: 15, Discards: 16, Waits: 17, Flaps: 18}},
+		Cables: Cables{Every: 2 * time.Second, MaxCost: 1, Settings: cablehealth.Settings{Mode: cablehealth.Off, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
+			Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Flaps: 18}},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
 		History: History{MaxAge: time.Hour, MaxMB: 5},
@@ -165,8 +163,7 @@ func TestProblems(t *testing.T) {
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
-		{"cables", "version: 1\ncables: {mode: maybe, every: 0s, short: 2m, long: 1m, short_ber: 1, drops: -1, per_leaf: -1}\n", "c.yaml:2: cables.drops: -1 is not a rate: want 0 to less than 1, such as 1e-14\n" +
-			"c.yaml:2: cables.every: 0s is not a positive duration\nc.yaml:2: cables.long: 1m0s is below cables.short, 2m0s\n" +
+		{"cables", "version: 1\ncables: {mode: maybe, every: 0s, short: 2m, long: 1m, short_ber: 1, per_leaf: -1}\n", "c.yaml:2: cables.every: 0s is not a positive duration\nc.yaml:2: cables.long: 1m0s is below cables.short, 2m0s\n" +
 			"c.yaml:2: cables.mode: \"maybe\" is not one of off, report, isolate\nc.yaml:2: cables.per_leaf: -1 is less than none: want 0 or more\n" +
 			"c.yaml:2: cables.short_ber: 1 is not a rate: want 0 to less than 1, such as 1e-14"},
 		{"cables isolated by a watcher", "version: 1\nmode: watch\ncables: {mode: isolate}\n", "c.yaml:3: cables.mode: is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off"},
@@ -188,7 +185,8 @@ func TestProblems(t *testing.T) {
 		{"engine", "version: 1\nplanning: {engine: fast}\n", `c.yaml:2: planning.engine: "fast" is not one of auto, algorithm, exact, ilp`},
 		{"lmc", "version: 1\nopensm: {lmc: 8}\n", `c.yaml:2: opensm.lmc: "8" is neither auto nor a number from 0 to 7`},
 		{"umad", "version: 1\nopensm: {umad: 'mlx5_0:0'}\n", `c.yaml:2: opensm.umad: "mlx5_0:0" is neither auto, off, nor a port such as mlx5_0 or mlx5_0:1`},
-		{"umad window", "version: 1\nopensm: {umad_window: 0}\n", "c.yaml:2: opensm.umad_window: 0 is not a number of datagrams from 1 to 1024"},
+		{"a key of before", "version: 1\nopensm: {umad_window: 8}\ncables:\n  waits: 3\n", "c.yaml:2: opensm.umad_window: is gone, and forsd works by what was its default: take the line out\n" +
+			"c.yaml:4: cables.waits: is gone, and forsd works by what was its default: take the line out"},
 		{"command as word", "version: 1\nopensm: {dump_command: dump_fts}\n", "c.yaml:2: opensm.dump_command: is not a list such as [dump_fts, -n]"},
 		{"empty command", "version: 1\nopensm: {dump_command: []}\n", "c.yaml:2: opensm.dump_command: names no program: want a list such as [dump_fts, -n]"},
 		{"command of groups", "version: 1\nopensm: {dump_command: [a, {b: c}]}\n", "c.yaml:2: opensm.dump_command: item 2 is a list or a group where one value is wanted"},

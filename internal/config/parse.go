@@ -139,6 +139,10 @@ func (d *decoder) group(n ast.Node, line int, key string, dst reflect.Value) {
 	}
 }
 
+// gone are keys of earlier versions.
+var gone = strings.Fields(`opensm.umad_window cables.drops cables.downed cables.recoveries cables.integrity cables.overruns
+	cables.discards cables.waits cables.returns cables.returns_within cables.congestion`)
+
 // member reads the value of one key of a group.
 func (d *decoder) member(n ast.Node, line int, group, name string, dst reflect.Value) {
 	key := name
@@ -147,6 +151,10 @@ func (d *decoder) member(n ast.Node, line int, group, name string, dst reflect.V
 	}
 	all := fields(dst.Type())
 	i := slices.IndexFunc(all, func(f reflect.StructField) bool { return f.Tag.Get("yaml") == name })
+	if i < 0 && slices.Contains(gone, key) {
+		d.add(line, key, "is gone, and forsd works by what was its default: take the line out")
+		return
+	}
 	if i < 0 {
 		var keys []string
 		for _, f := range all {

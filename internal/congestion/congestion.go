@@ -51,19 +51,16 @@ type Sample struct {
 	Wait uint64 // ticks in which data waited to be sent
 }
 
-// Settings say what stands out.
-type Settings struct {
-	// Share is how much of the time in which an end had data to send it may have waited:
-	// ticks, as a share of ticks and words. How long a tick is differs from switch to
-	// switch, so an end must also have waited Times as much as the planned ones in the
-	// middle do.
-	Share, Times float64
-	// Least is the words that the links in the middle carry while an exchange runs.
-	Least uint64
-}
+// What stands out: an end at which data has waited for maxWait of the time in which there was
+// some to send (ticks, as a share of ticks and words). How long a tick is differs from switch
+// to switch, so it must also have waited times as much as the planned ends in the middle do.
+const (
+	maxWait = 0.1
+	times   = 4
+)
 
-// Defaults say what stands out.
-func Defaults() Settings { return Settings{Share: 0.1, Times: 4, Least: 1 << 20} }
+// least is the words that the links in the middle carry while an exchange runs.
+const least = 1 << 20
 
 // The shares of a link's part of an exchange by which it counts as running, and as carrying
 // something else as well.
@@ -87,7 +84,7 @@ type Meeting struct {
 // is the share of the time that the links in the middle have waited, where this is too much:
 // what runs does not follow the plan then. Both are empty while no exchange runs over all
 // of the planned links.
-func Judge(u *Uses, samples []Sample, set Settings) (met []Meeting, everywhere float64) {
+func Judge(u *Uses, samples []Sample) (met []Meeting, everywhere float64) {
 	var planned []Sample
 	var units, waits []float64
 	for _, s := range samples {
@@ -102,19 +99,19 @@ func Judge(u *Uses, samples []Sample, set Settings) (met []Meeting, everywhere f
 	unit, wait := median(units), median(waits)
 	carry := 0
 	for i := range planned {
-		if units[i] >= running*unit && planned[i].Data >= set.Least/2 {
+		if units[i] >= running*unit && planned[i].Data >= least/2 {
 			carry++
 		}
 	}
 	if 4*carry < 3*len(planned) {
 		return nil, 0
 	}
-	if wait >= set.Share {
+	if wait >= maxWait {
 		return nil, wait
 	}
 	for _, s := range planned {
 		w := waited(&s)
-		if w < set.Share || w < set.Times*wait {
+		if w < maxWait || w < times*wait {
 			continue
 		}
 		n := len(u.of[s.Link])
@@ -142,12 +139,12 @@ func (u *Uses) pattern(met []Meeting) {
 		return
 	}
 	together := slices.Clone(u.of[own[0].Link])
-	least := own[0].Used
+	fewest := own[0].Used
 	for _, m := range own[1:] {
 		together = slices.DeleteFunc(together, func(p int32) bool { _, is := slices.BinarySearch(u.of[m.Link], p); return !is })
-		least = min(least, m.Used)
+		fewest = min(fewest, m.Used)
 	}
-	if len(together) == 0 || 2*len(together) > least {
+	if len(together) == 0 || 2*len(together) > fewest {
 		return
 	}
 	for _, m := range own {

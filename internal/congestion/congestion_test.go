@@ -108,7 +108,7 @@ func TestJudge(t *testing.T) {
 		u := UsesOf(c.plan)
 		at := exchanged(u)
 		c.counted(u, at)
-		met, everywhere := Judge(u, all(at), Defaults())
+		met, everywhere := Judge(u, all(at))
 		var links []Link
 		for _, m := range met {
 			links = append(links, m.Link)
@@ -122,7 +122,7 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
-	if met, everywhere := Judge(UsesOf(plan), nil, Defaults()); met != nil || everywhere != 0 {
+	if met, everywhere := Judge(UsesOf(plan), nil); met != nil || everywhere != 0 {
 		t.Error("something was found without samples")
 	}
 }

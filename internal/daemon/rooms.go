@@ -31,7 +31,6 @@ import (
 	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/opensm"
-	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -104,7 +103,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	if err := r.resume(); err != nil {
 		return nil, errors.Join(err, r.store.Close())
 	}
-	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Congestion: cfg.Cables.Congestion, Log: log, Health: r.health, Say: r.board.Say})
+	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.board.Say})
 	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
 		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
 		Drains: func() []drains.Drain { return *r.drained.Load() }, Terms: r.terms})
@@ -203,8 +202,7 @@ func (r *rooms) MayLead() error {
 // port stays open.
 func (r *rooms) newReader() *opensm.Switches {
 	c := &r.cfg.OpenSM
-	return &opensm.Switches{Port: string(c.Umad), Limits: umad.Options{Window: c.UmadWindow},
-		Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
+	return &opensm.Switches{Port: string(c.Umad), Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
 }
 
 // readsBy logs how the switches are read from now on.
