@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -48,7 +49,7 @@ func TestLines(t *testing.T) {
 				}
 				return text
 			}
-			if said(err) != said(err2) || !cmp.Equal(plain, blank) {
+			if said(err) != said(err2) || err == nil && !slices.EqualFunc(plain.Switches, blank.Switches, sameTable) {
 				t.Errorf("%.40q: %v, %v; after a blank %v, %v", line, plain, err, blank, err2)
 			}
 		}
@@ -228,57 +229,6 @@ func TestPinnedWhole(t *testing.T) {
 		if got := a.Port(a.Find(ft.Leaves[p.Leaf].GUID), ft.Hosts[p.Host].LID+topology.LID(p.LID)); got != want {
 			t.Errorf("%+v: port %d, want %d", p, got, want)
 		}
-	}
-}
-
-// TestPinnedDown has spines with two cables to a leaf lead each LID down the second one for
-// what comes up by the first, and refuses pins that do not fit.
-func TestPinnedDown(t *testing.T) {
-	ft := tree(t, fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, Cables: 2, LMC: 1}), nil)
-	pins := &Pins{LIDs: 2, Lane: make([]int16, len(ft.Leaves)*len(ft.Servers)*2)}
-	for i := range pins.Lane {
-		pins.Lane[i] = -1
-	}
-	for range len(ft.Servers) * pins.LIDs {
-		pins.Down = append(pins.Down, 1, -1, 3, -1)
-	}
-	tables, err := BuildPinned(ft, pins)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := build(t, ft)
-	moved := 0
-	for _, i := range ft.Servers {
-		h := &ft.Hosts[i]
-		for j := range pins.LIDs {
-			for s := range ft.Spines {
-				at, lid := tables.Find(ft.Spines[s].GUID), h.LID+topology.LID(j)
-				if got, want := tables.Port(at, lid), ft.Leaves[h.Leaf].Cables[2*s+1].SpinePort; got != want {
-					t.Errorf("LID %d of %s comes down from spine %d by port %d, want %d", j, h.Name, s, got, want)
-				} else if plain.Port(at, lid) != want {
-					moved++
-				}
-			}
-		}
-	}
-	if moved == 0 {
-		t.Error("the pins move nothing")
-	}
-	for name, spoil := range map[string]func(p *Pins){
-		"one too few":   func(p *Pins) { p.Down = p.Down[1:] },
-		"other spine":   func(p *Pins) { p.Down[0] = 2 },
-		"no such lane":  func(p *Pins) { p.Down[2] = 4 },
-		"lanes too few": func(p *Pins) { p.Lane = p.Lane[1:] },
-	} {
-		bad := *pins
-		bad.Down = append([]int16(nil), pins.Down...)
-		spoil(&bad)
-		if _, err := BuildPinned(ft, &bad); err == nil || !strings.HasPrefix(err.Error(), "build tables: ") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := BuildPinned(ft, nil, Pin{0, 0, 2, 0}); err == nil {
-		t.Error("an LID is pinned that the server does not have")
 	}
 }
 

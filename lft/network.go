@@ -42,7 +42,7 @@ type network struct {
 	words   int
 	relay   int   // the relay leaf, −1 without one
 	ends    []end // on leaves by leaf, then on upper switches
-	steps   []int // the numbers below k−1 that are coprime to it
+	steps   []int // the numbers below k−1 that are coprime to it, at least 1
 }
 
 func newNetwork(t *topology.FatTree) *network {
@@ -61,13 +61,10 @@ func newNetwork(t *topology.FatTree) *network {
 	n.join()
 	n.chooseRelay()
 	n.collectEnds()
-	for s := 1; s < n.k-1; s++ {
+	for s := 1; s < max(2, n.k-1); s++ {
 		if gcd(s, n.k-1) == 1 {
 			n.steps = append(n.steps, s)
 		}
-	}
-	if len(n.steps) == 0 {
-		n.steps = []int{1}
 	}
 	return n
 }

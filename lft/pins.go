@@ -120,7 +120,7 @@ func (p *Pins) check(t *topology.FatTree) error {
 
 // pin replaces the pinned entries of the table of leaf l.
 func (b *builder) pin(p *Pins, l int, out []uint8) {
-	row := p.Lane[l*len(b.Servers)*p.LIDs:][:len(b.Servers)*p.LIDs]
+	row := p.Lane[l*len(b.Servers)*p.LIDs:]
 	for s, i := range b.Servers {
 		for j, k := range row[s*p.LIDs : (s+1)*p.LIDs] {
 			if k >= 0 {

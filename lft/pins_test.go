@@ -1,7 +1,9 @@
 package lft
 
 import (
-	"strings"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -86,43 +88,140 @@ func TestPins(t *testing.T) {
 	})
 }
 
-// TestPinsRefused spoils pins one way at a time.
-func TestPinsRefused(t *testing.T) {
-	ft := tree(t, fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3, LMC: 1}), func(f *topology.Fabric) {
-		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 4})
+// pinnable is a tree of two spines with two cables to each leaf, so of the lanes 0 and 1, and 2
+// and 3; leaf 1 has lost lane 0, leaf 2 lanes 0 and 1, leaf 3 lanes 2 and 3. Its last host
+// is on a spine.
+func pinnable(t *testing.T) *topology.FatTree {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 5, Cables: 2, Hosts: []int{3}, LMC: 1})
+	addHost(f, f.Find(fabgen.SpineGUID), 0x900000)
+	fabgen.AssignLIDs(f, 1)
+	return tree(t, f, func(f *topology.Fabric) {
+		for _, c := range [][2]int{{1, 0}, {2, 0}, {2, 1}, {3, 2}, {3, 3}} {
+			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(4 + c[1])})
+		}
 	})
-	double := tree(t, fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, Cables: 2, LMC: 1}), nil)
-	for _, c := range []struct {
-		name string
-		tree *topology.FatTree
-		lids int
-		at   [3]int // leaf, server, LID
-		lane int16
-		want string
-	}{
-		{"good", ft, 2, [3]int{1, 8, 1}, 2, ""},
-		{"dead lane", ft, 2, [3]int{0, 8, 0}, 0, "does not join them"},
-		{"own leaf", ft, 2, [3]int{1, 3, 0}, 2, "does not join them"},
-		{"no such lane", ft, 2, [3]int{1, 8, 0}, 3, "does not join them"},
-		{"no such LID", ft, 3, [3]int{1, 8, 2}, 2, "whose LMC is 1"},
-		{"no LIDs", ft, 0, [3]int{}, -1, "want one for each"},
-		{"a cable of the spine", double, 2, [3]int{1, 5, 0}, 2, ""},
-		{"down a cable of another spine", double, -2, [3]int{1, 5, 0}, 2, "of another spine"},
+}
+
+// up tells whether one of some lanes lives at a leaf.
+func up(ft *topology.FatTree, leaf int, lanes ...int) bool {
+	return slices.ContainsFunc(lanes, func(k int) bool { return ft.Leaves[leaf].Cables[k].State == topology.Full })
+}
+
+// TestPinRefused tries every pin, and ones for an LID and a lane too many.
+func TestPinRefused(t *testing.T) {
+	ft := pinnable(t)
+	good := 0
+	for leaf := range ft.Leaves {
+		for i := range ft.Hosts {
+			for lid := range 3 {
+				for lane := range 5 {
+					h, want := &ft.Hosts[i], ""
+					switch {
+					case lid == 2:
+						want = fmt.Sprintf("build tables: LID 2 of %s is pinned, whose LMC is 1", h.Name)
+					case lane == 4 || h.Leaf < 0 || leaf == h.Leaf || !up(ft, leaf, lane) || !up(ft, h.Leaf, lane/2*2, lane/2*2+1):
+						want = fmt.Sprintf("build tables: lane %d is pinned from leaf %d to %s on leaf %d: it does not join them", lane, leaf, h.Name, h.Leaf)
+					}
+					tables, err := BuildPinned(ft, nil, Pin{leaf, i, lid, lane})
+					if (err == nil) != (want == "") || err != nil && (err.Error() != want || tables != nil) {
+						t.Fatalf("leaf %d to %s by LID %d on lane %d: %v, want %q", leaf, h.Name, lid, lane, err, want)
+					}
+					if s := ft.Servers; err == nil {
+						good++
+						if got, want := tables.Port(tables.Find(ft.Leaves[leaf].GUID), h.LID+topology.LID(lid)), ft.Leaves[leaf].Cables[lane].LeafPort; got != want {
+							t.Fatalf("pinned to lane %d: port %d, want %d", lane, got, want)
+						}
+					} else if at := slices.Index(s, i); at >= 0 { // the same, as one of many
+						pins := unpinned(ft, lid+1)
+						pins.Lane[(leaf*len(s)+at)*pins.LIDs+lid] = int16(lane)
+						if _, err := BuildPinned(ft, pins); err == nil || err.Error() != want {
+							t.Fatalf("as one of many: %v, want %q", err, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	if good < 100 {
+		t.Errorf("%d pins are good", good)
+	}
+}
+
+// unpinned pins nothing.
+func unpinned(ft *topology.FatTree, lids int) *Pins {
+	fill := func(n int) []int16 { return slices.Repeat([]int16{-1}, n) }
+	return &Pins{lids, fill(len(ft.Leaves) * len(ft.Servers) * lids), fill(len(ft.Servers) * lids * ft.Lanes)}
+}
+
+// TestPinnedDown tries every lane, and one too many, by which a spine may have an LID that
+// comes up by a lane, and then many at once.
+func TestPinnedDown(t *testing.T) {
+	ft := pinnable(t)
+	rng := rand.New(rand.NewPCG(3, 3))
+	plain, many := build(t, ft), unpinned(ft, 2)
+	want := unpinned(ft, 2)
+	for i := range many.Down {
+		s, j, lane := i/8, i/4%2, i%4
+		h := &ft.Hosts[ft.Servers[s]]
+		pins := unpinned(ft, 2)
+		for k := range int16(5) {
+			pins.Down[i] = k
+			said := ""
+			if k == 4 || k/2 != int16(lane)/2 || !up(ft, h.Leaf, int(k)) {
+				said = fmt.Sprintf("build tables: lane %d is pinned down to %s for what comes up by lane %d: it is of another spine or down", k, h.Name, lane)
+			} else if first := i - lane%2; rng.IntN(4) > 0 && max(many.Down[first], many.Down[first+1]) < 0 {
+				many.Down[i] = k
+				want.Down[s*8+j*4+lane/2] = k
+			}
+			if _, err := BuildPinned(ft, pins); (err == nil) != (said == "") || err != nil && err.Error() != said {
+				t.Fatalf("LID %d of %s comes up by lane %d, and down by lane %d: %v, want %q", j, h.Name, lane, k, err, said)
+			}
+		}
+	}
+	tables, err := BuildPinned(ft, many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := 0
+	for s, i := range ft.Servers {
+		h := &ft.Hosts[i]
+		for j := range 2 {
+			for spine := range ft.Spines {
+				lid, at := h.LID+topology.LID(j), tables.Find(ft.Spines[spine].GUID)
+				port := plain.Port(at, lid)
+				if k := want.Down[s*8+j*4+spine]; k >= 0 {
+					port = ft.Leaves[h.Leaf].Cables[k].SpinePort
+				}
+				if got := tables.Port(at, lid); got != port {
+					t.Errorf("LID %d of %s comes down from spine %d by port %d, want %d", j, h.Name, spine, got, port)
+				}
+				if port != plain.Port(at, lid) {
+					moved++
+				}
+			}
+		}
+	}
+	if moved < 10 {
+		t.Errorf("the pins move %d entries", moved)
+	}
+}
+
+// TestPinsOfOtherTrees refuses pins that are too many or too few for the tree.
+func TestPinsOfOtherTrees(t *testing.T) {
+	ft := pinnable(t) // five leaves, fifteen servers
+	for want, spoil := range map[string]func(*Pins){
+		"": func(*Pins) {},
+		"149 lanes are pinned, want one for each of 5 leaves, 15 servers and 2 LIDs":     func(p *Pins) { p.Lane = p.Lane[1:] },
+		"151 lanes are pinned, want one for each of 5 leaves, 15 servers and 2 LIDs":     func(p *Pins) { p.Lane = append(p.Lane, -1) },
+		"0 lanes are pinned, want one for each of 5 leaves, 15 servers and 0 LIDs":       func(p *Pins) { *p = Pins{} },
+		"119 lanes down are pinned, want one for each of 15 servers, 2 LIDs and 4 lanes": func(p *Pins) { p.Down = p.Down[1:] },
+		"121 lanes down are pinned, want one for each of 15 servers, 2 LIDs and 4 lanes": func(p *Pins) { p.Down = append(p.Down, -1) },
+		"0 lanes down are pinned, want one for each of 15 servers, 2 LIDs and 4 lanes":   func(p *Pins) { p.Down = p.Down[:0] },
 	} {
-		p := &Pins{LIDs: max(c.lids, -c.lids)}
-		if c.lids < 0 { // down from each lane by the first
-			p.Down, c.lids = make([]int16, len(c.tree.Servers)*p.LIDs*c.tree.Lanes), p.LIDs
-		}
-		p.Lane = make([]int16, len(c.tree.Leaves)*len(c.tree.Servers)*c.lids)
-		for i := range p.Lane {
-			p.Lane[i] = -1
-		}
-		if c.lids > 0 {
-			p.Lane[(c.at[0]*len(c.tree.Servers)+c.at[1])*c.lids+c.at[2]] = c.lane
-		}
-		_, err := BuildPinned(c.tree, p)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		p := unpinned(ft, 2)
+		spoil(p)
+		if _, err := BuildPinned(ft, p); (err == nil) != (want == "") || err != nil && err.Error() != "build tables: "+want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

@@ -1,0 +1,117 @@
+package lft
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/topology"
+)
+
+// TestNetwork compares what the builder knows of a tree with the fabric: the cables of every
+// leaf with every switch above, the relay leaf, and where each LID leaves the tree.
+func TestNetwork(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		ft := drawTree(r)
+		hold(r, ft)
+		f, n := ft.Fabric, newNetwork(ft)
+		place := map[int32][2]int{} // [node] leaf and upper, one of them −1
+		for l := range ft.Leaves {
+			place[ft.Leaves[l].Node] = [2]int{l, -1}
+		}
+		for u := range n.uppers {
+			place[n.uppers[u].node] = [2]int{-1, u}
+		}
+		delete(place, topology.None)
+		if len(n.uppers) != len(ft.Spines)+len(ft.NewSpines) {
+			r.Fatalf("%d switches above", len(n.uppers))
+		}
+		relay, most := -1, 0
+		reached := make([][]bool, len(ft.Leaves))
+		for l := range ft.Leaves {
+			reached[l] = make([]bool, len(n.uppers))
+			count := 0
+			for u := range n.uppers {
+				if checkLinks(r, n, l, u) > 0 {
+					reached[l][u] = true
+					count++
+				}
+				if n.reaches(l, u) != reached[l][u] {
+					r.Fatalf("leaf %d reaches %d: %t", l, u, n.reaches(l, u))
+				}
+			}
+			if count > most {
+				relay, most = l, count
+			}
+		}
+		if n.relay != relay {
+			r.Fatalf("leaf %d relays, want %d", n.relay, relay)
+		}
+		for a := range reached {
+			for b := range reached {
+				if meet := slices.ContainsFunc(n.uppers, func(x upper) bool { p := place[x.node]; return x.node >= 0 && reached[a][p[1]] && reached[b][p[1]] }); n.meet(a, b) != meet {
+					r.Fatalf("leaves %d and %d meet: %t", a, b, !meet)
+				}
+			}
+		}
+		want := map[end]bool{}
+		for _, e := range f.EndPorts() {
+			at := topology.PortRef{Node: e.Node}
+			if f.Nodes[e.Node].Kind != topology.Switch {
+				at = topology.PortRef{Node: f.At(e.PortRef).Peer, Port: f.At(e.PortRef).PeerPort}
+			}
+			if p, is := place[at.Node]; is && e.LID != 0 {
+				want[end{lid: e.LID, n: 1 << e.LMC, leaf: p[0], upper: p[1], port: at.Port}] = true
+			}
+		}
+		for i, e := range n.ends {
+			if e.alpha = 0; !want[e] {
+				r.Fatalf("%+v does not end there", e)
+			}
+			delete(want, e)
+			if i > 0 && uint(e.leaf) < uint(n.ends[i-1].leaf) {
+				r.Fatalf("%+v comes after %+v", e, n.ends[i-1])
+			}
+		}
+		if len(want) > 0 {
+			r.Fatalf("no ends: %+v", want)
+		}
+	})
+}
+
+// checkLinks compares the cables of a leaf and a switch above with those of the fabric, and
+// returns how many there are: first those with a lane, as the lanes are, then the others.
+func checkLinks(r *rapid.T, n *network, l, u int) int {
+	var laned, others []link
+	for i := range n.uppers[u].lanes {
+		if c := n.Leaves[l].Cables[n.uppers[u].first+i]; c.Usable() {
+			laned = append(laned, link{c.LeafPort, c.SpinePort, c.State == topology.Full, i})
+		}
+	}
+	leaf, top := n.Leaves[l].Node, n.uppers[u].node
+	if leaf != topology.None && top != topology.None {
+		for p, port := range n.Fabric.Nodes[leaf].Ports {
+			if port.Up() && port.Peer == top && !slices.ContainsFunc(laned, func(x link) bool { return int(x.leafPort) == p }) {
+				others = append(others, link{uint8(p), port.PeerPort, false, -1})
+			}
+		}
+	}
+	if want := append(laned, others...); !slices.Equal(n.between(l, u), want) {
+		r.Fatalf("leaf %d and switch %d above have cables %+v, want %+v", l, u, n.between(l, u), want)
+	}
+	return len(laned) + len(others)
+}
+
+// TestSteps holds that the steps of substitutes are those below K−1 that are coprime to it,
+// and 1.
+func TestSteps(t *testing.T) {
+	for k, want := range [][]int{1: {1}, 2: {1}, 3: {1}, 4: {1, 2}, 5: {1, 3}, 6: {1, 2, 3, 4}, 7: {1, 5}, 13: {1, 5, 7, 11}} {
+		if want == nil {
+			continue
+		}
+		if got := newNetwork(&topology.FatTree{Fabric: &topology.Fabric{}, Lanes: k}).steps; !slices.Equal(got, want) {
+			t.Errorf("%d lanes: steps %v, want %v", k, got, want)
+		}
+	}
+}
