@@ -2,6 +2,7 @@ package lft
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/forsd/forsd/topology"
 )
@@ -237,7 +238,7 @@ func (b *builder) up(l, d, h int) uint8 {
 // likewise; cables without a lane last.
 func (b *builder) pick(l, u, own, h int) *link {
 	links, n := b.between(l, u), max(1, b.uppers[u].lanes)
-	best, rank := 0, 4*n+len(links)
+	best, rank := 0, math.MaxInt
 	for i := range links {
 		var r int
 		switch c := &links[i]; {

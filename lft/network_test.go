@@ -1,9 +1,11 @@
 package lft
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/topology"
@@ -112,6 +114,83 @@ func TestSteps(t *testing.T) {
 		}
 		if got := newNetwork(&topology.FatTree{Fabric: &topology.Fabric{}, Lanes: k}).steps; !slices.Equal(got, want) {
 			t.Errorf("%d lanes: steps %v, want %v", k, got, want)
+		}
+	}
+}
+
+// TestPick compares with a look at all cables in the order of preference: those at full rate,
+// that of the lane wanted first, then from h on; slow ones in the same order; then those
+// without a lane, from h on.
+func TestPick(t *testing.T) {
+	for lanes := range 4 {
+		for state := range 81 { // of each lane: gone, slow, or full, and cables without a lane
+			var links []link
+			port := uint8(1)
+			for i := range lanes {
+				if s := state / []int{1, 3, 9}[i] % 3; s > 0 {
+					links = append(links, link{leafPort: port, full: s == 2, index: i})
+					port++
+				}
+			}
+			for range state / 27 {
+				links = append(links, link{leafPort: port, index: -1})
+				port++
+			}
+			if len(links) == 0 {
+				continue
+			}
+			b := &builder{network: &network{uppers: make([]upper, 1), links: links, first: []int32{0, int32(len(links))}}}
+			b.uppers[0].lanes = lanes
+			for h := range 8 {
+				for own := -1; own < lanes; own++ {
+					if got, want := b.pick(0, 0, own, h), preferred(links, lanes, own, h); *got != want {
+						t.Fatalf("of %+v, lane %d, from %d on: %+v, want %+v", links, own, h, *got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func preferred(links []link, lanes, own, h int) link {
+	for _, full := range []bool{true, false} {
+		order := []int{own}
+		for i := range lanes {
+			order = append(order, (h+i)%lanes)
+		}
+		for _, index := range order {
+			if i := slices.IndexFunc(links, func(x link) bool { return x.index == index && x.index >= 0 && x.full == full }); i >= 0 {
+				return links[i]
+			}
+		}
+	}
+	return links[(len(links)-h%len(links))%len(links)] // none has a lane
+}
+
+// TestNewTables holds how long tables are: up to the largest LID of any port.
+func TestNewTables(t *testing.T) {
+	for _, c := range []struct {
+		lid   topology.LID
+		lmc   uint8
+		ports int
+		want  int // length
+	}{{0, 3, 2, 0}, {1, 0, 2, 2}, {1, 2, 1, 5}, {7, 0, 4, 8}, {8, 3, 4, 16}} {
+		ports := make([]topology.Port, c.ports)
+		ports[0].LID, ports[0].LMC = c.lid, c.lmc
+		f := &topology.Fabric{Nodes: []topology.Node{{Kind: topology.Adapter, GUID: 1, Ports: make([]topology.Port, 2)},
+			{Kind: topology.Switch, GUID: 2, Name: "a", Ports: ports}, {Kind: topology.Switch, GUID: 3}}}
+		want := &Tables{Switches: []Table{{GUID: 2, LID: c.lid, Name: "a", Ports: c.ports - 1}, {GUID: 3}}}
+		for i := range want.Switches {
+			want.Switches[i].Out = bytes.Repeat([]uint8{NoPath}, c.want)
+		}
+		got := newTables(f)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", c, d)
+		}
+		for i := range got.Switches {
+			if out := got.Switches[i].Out; cap(out) != c.want {
+				t.Errorf("%+v: a table may grow into the next: %d of %d", c, len(out), cap(out))
+			}
 		}
 	}
 }
