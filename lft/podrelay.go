@@ -127,7 +127,7 @@ func (b *podBuilder) alone(index int) bool {
 	// beside calls ok for the switches adjacent to one.
 	beside := func(node int32, ok func(int32) bool) bool {
 		for p := range f.Nodes[node].Ports {
-			if port := &f.Nodes[node].Ports[p]; p > 0 && port.Up() && f.Nodes[port.Peer].Kind == topology.Switch && !ok(port.Peer) {
+			if port := &f.Nodes[node].Ports[p]; port.Up() && f.Nodes[port.Peer].Kind == topology.Switch && !ok(port.Peer) {
 				return false
 			}
 		}
