@@ -110,8 +110,8 @@ func (u *updown) wire() {
 	}
 }
 
-// fill fills the entries, [node][LID], of switches outside the tree, the entries for LIDs
-// on such switches, and the empty ones of the tree.
+// fill fills the entries, [node][LID], of switches outside the tree, and the entries for LIDs
+// on such switches. Within the tree, its rules have every way up and down.
 func (u *updown) fill(at [][]uint8) {
 	for home := range u.homes {
 		u.fillHome(int32(home), at)
@@ -187,17 +187,13 @@ func (u *updown) enter(s, home int32, out []uint8) {
 		}
 		return
 	}
-	if u.dist[s] == unreached || !u.alien[s] && u.dist[s] >= relayed {
+	if u.dist[s] == unreached || !u.alien[s] && (u.dist[s] >= relayed || !u.alien[home]) {
 		return
 	}
 	ports := u.ways(s)
-	covered := !u.alien[s] && !u.alien[home]
 	own := int(u.Fabric.Nodes[home].LID())
 	u.set(out, home, func(lid int) uint8 {
-		switch {
-		case covered && out[lid] != NoPath:
-			return out[lid]
-		case lid == own:
+		if lid == own {
 			return steady(ports, s, home)
 		}
 		return ports[(lid+int(s))%len(ports)]

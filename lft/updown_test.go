@@ -67,3 +67,46 @@ func TestChained(t *testing.T) {
 		}
 	}
 }
+
+// TestGate hangs a switch on a leaf, and a second one on a leaf and the first, and has a spine
+// lose its cables to both leaves: it sends what goes to a switch outside the tree as it sends
+// what goes to the leaf nearest to that.
+func TestGate(t *testing.T) {
+	for near := range int32(4) {
+		for far := range int32(4) {
+			if near == far {
+				continue
+			}
+			var ends [2]int32
+			ft := tree(t, fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, Cables: 5}), func(f *topology.Fabric) {
+				leaf := f.Find(fabgen.LeafGUID)
+				addSwitch(f, 0xA00000, leaf+far)
+				ends[1] = int32(len(f.Nodes) - 2)
+				addSwitch(f, 0xA10000, leaf+near, ends[1])
+				ends[0] = int32(len(f.Nodes) - 2)
+				fabgen.AssignLIDs(f, 1)
+				for _, c := range cables(f) {
+					if f.Nodes[f.At(c).Peer].GUID == fabgen.SpineGUID+1 && (c.Node == leaf+near || c.Node == leaf+far) {
+						f.Disconnect(c)
+					}
+				}
+			})
+			f, tables := ft.Fabric, build(t, ft)
+			w := newWalker(f, tables)
+			spine := w.table[fabgen.SpineGUID+1]
+			for i, leaf := range []int32{near, far} {
+				sw := &f.Nodes[ends[i]]
+				as := spine[f.Nodes[f.Find(fabgen.LeafGUID)+leaf].LID()]
+				host := f.Nodes[ends[i]+1].Ports[1].LID
+				for _, lid := range []topology.LID{sw.LID(), host, host + 1} {
+					path, arrived, err := w.walk(f.Find(fabgen.SpineGUID+1), lid)
+					if !arrived || err != nil {
+						t.Errorf("leaves %d and %d: LID %d takes %v: %v", near, far, lid, path, err)
+					} else if spine[lid] != as {
+						t.Errorf("leaves %d and %d: LID %d goes by port %d, and to leaf %d by %d", near, far, lid, spine[lid], leaf, as)
+					}
+				}
+			}
+		}
+	}
+}
