@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -191,6 +192,38 @@ func TestNewTables(t *testing.T) {
 			if out := got.Switches[i].Out; cap(out) != c.want {
 				t.Errorf("%+v: a table may grow into the next: %d of %d", c, len(out), cap(out))
 			}
+		}
+	}
+}
+
+// TestWithoutLanes holds that leaves of a baseline without spines reach each other over new
+// spines, over all of them.
+func TestWithoutLanes(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, LMC: 2})
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base.Spines = nil
+	for l := range base.Leaves {
+		base.Leaves[l].Uplinks = nil
+	}
+	ft, err := topology.Fit(f, base, nil)
+	if err != nil || ft.Lanes != 0 || len(ft.NewSpines) != 2 {
+		t.Fatalf("%+v, %v", ft, err)
+	}
+	tables := build(t, ft)
+	w := newWalker(f, tables)
+	for l := range ft.Leaves {
+		used := map[uint8]bool{}
+		for _, lid := range LIDs(f) {
+			if path, arrived, err := w.walk(ft.Leaves[l].Node, lid); err != nil || !arrived {
+				t.Errorf("LID %d from leaf %d: %v, %v", lid, l, path, err)
+			}
+			used[tables.Port(tables.Find(ft.Leaves[l].GUID), lid)] = true
+		}
+		if len(used) != 1+2+2 { // itself, hosts, spines
+			t.Errorf("leaf %d uses ports %v", l, used)
 		}
 	}
 }
