@@ -29,10 +29,7 @@ func Read(r io.Reader) (*Tables, error) {
 // a section of dump_fts or OpenSM ends in a line "… lids dumped", and every line ends in a
 // line feed.
 func ReadBytes(data []byte) (*Tables, error) {
-	r := &reader{rest: data, seen: map[topology.GUID]int{}, entries: -1}
-	for i := range r.out {
-		r.out[i] = NoPath
-	}
+	r := &reader{rest: data, seen: map[topology.GUID]int{}, entries: -1, out: bytes.Repeat([]byte{NoPath}, int(topology.MaxUnicastLID)+1)}
 	if err := r.read(); err != nil {
 		return nil, fmt.Errorf("read tables: line %d: %w", r.line, err)
 	}
@@ -54,10 +51,10 @@ type reader struct {
 	open    bool // inside a section
 	owed    bool // the section's form requires a trailer
 	current Table
-	header  int // line of the section's header
-	count   int // entries of the section
-	top     int // largest LID of the section
-	out     [int(topology.MaxUnicastLID) + 1]uint8
+	header  int     // line of the section's header
+	count   int     // entries of the section
+	top     int     // largest LID of the section
+	out     []uint8 // [LID]
 }
 
 // Values of the hexadecimal digits, 0xFF for all other bytes.
