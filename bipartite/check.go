@@ -2,8 +2,7 @@ package bipartite
 
 import "fmt"
 
-// checkRoom tells what is wrong with the numbers of edges of a graph and places
-// for them.
+// checkRoom checks the numbers of edges of a graph and of places for them.
 func checkRoom(n, degree, edges, room int) error {
 	if edges != n*degree || room != edges || edges > maxEdges || n > maxVertices {
 		return fmt.Errorf("colour a graph of %d×%d vertices and degree %d: %d edges and room for %d, want %d; at most %d edges and %d vertices a side can be had",
@@ -12,7 +11,7 @@ func checkRoom(n, degree, edges, room int) error {
 	return nil
 }
 
-// checkArcs tells what is wrong with arcs that shall be a regular graph.
+// checkArcs checks that arcs form a regular graph.
 func (w *worker) checkArcs(n, degree int, arcs []Arc) error {
 	in := grow(&w.lastRight, n)
 	clear(in)

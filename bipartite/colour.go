@@ -143,8 +143,8 @@ type worker struct {
 	side                []bool     // [edge] half that it goes to
 	// Perfect matchings.
 	start, end  []int32
-	owner       []int32 // [right] left vertex matched with it, −1 for none
-	pick, exit  []int32 // [left] its matched arc, −1 for none; its way out in a walk
+	owner       []int32 // [right] left vertex matched with it, −1 if none
+	pick, exit  []int32 // [left] its matched arc, −1 if none; its way out in a walk
 	look        []int32 // [left] first arc not looked at yet
 	from, by    []int32 // [right] arc and left vertex that a search came from
 	open, queue []int32
@@ -159,8 +159,8 @@ func (w *worker) tabulate(n, degree int, rows []int32) (end outcome, edge int) {
 	return w.wide.colour(n, degree, rows, w.chainSteps*n*degree)
 }
 
-// tablePays tells whether a graph costs less by a table than by halving it first:
-// four edges in a table cost about as much as an arc on its way there.
+// tablePays reports whether a graph costs less by a table than by halving it first: four
+// edges in a table cost about as much as an arc on its way there.
 func tablePays(n int, t task) bool {
 	return t.degree <= tableDegree && n*t.degree <= 4*len(t.arcs)
 }

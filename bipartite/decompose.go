@@ -8,20 +8,19 @@ import (
 	"math/bits"
 )
 
-// Decomposer writes a nonnegative integer matrix as stages, each a perfect
-// matching with a weight, whose weights sum up to the largest row or column sum
-// (Birkhoff 1946). A stage serves each of its pairs with its weight or with what
-// is left of the entry, whichever is less.
+// Decomposer writes a nonnegative integer matrix as stages, each a perfect matching with a
+// weight, whose weights sum to the largest row or column sum (Birkhoff 1946). A stage
+// serves each of its pairs with its weight or with the rest of the entry, whichever is
+// less.
 //
-// What a pair is worth, its key, is what is left of its entry plus the idle time
-// that both its ends can spend. Keys only fall. The pairs of a matching have keys
-// of a threshold at least, and a stage is as long as the least of them; so long
-// stages come first, and there are few. From stage to stage the matching is kept,
-// but for pairs whose keys are now below the threshold: only their rows look for
-// partners. Where a row finds none, the threshold falls.
+// The key of a pair is the rest of its entry plus the idle time that both its ends can
+// spend. Keys only fall. The pairs of a matching have keys of at least a threshold, and a
+// stage is as long as the least of them; so long stages come first, and there are few. From
+// stage to stage the matching is kept, except for pairs whose keys are below the threshold:
+// only their rows search for partners. If a row finds none, the threshold falls.
 //
-// It keeps its scratch memory from call to call. The zero value is ready for use;
-// a Decomposer must not be used by two goroutines at once.
+// It keeps its scratch memory from call to call. The zero value is ready for use; a
+// Decomposer must not be used by two goroutines at once.
 type Decomposer struct {
 	// Longest lets the threshold fall no further than it must: each stage is the
 	// longest that can be had in its turn. That takes half as long again and makes
@@ -35,7 +34,7 @@ type Decomposer struct {
 	x            []int64  // [row][column] what is left
 	idleR, idleC []int64  // [row], [column] what is left of the length beyond what is left of x
 	near         []uint64 // [row][word] bits of the columns with keys of low or more, and of some whose keys have fallen since
-	ofRow, ofCol []int32  // partners, −1 for none
+	ofRow, ofCol []int32  // partners, −1 if none
 	free         []uint64 // [word] columns without partner
 	fresh        []uint64 // [word] columns that a search has not reached
 	from         []int32  // [column] row that a search came from
@@ -123,11 +122,11 @@ func (d *Decomposer) begin(n int, x []int64) (length int64, err error) {
 	return length, nil
 }
 
-// key is what a pair is worth.
+// key returns what a pair is worth.
 func (d *Decomposer) key(i, j int) int64 { return d.x[i*d.n+j] + min(d.idleR[i], d.idleC[j]) }
 
-// ceiling is the least of all rows' largest keys: the threshold of the first stage
-// is no higher.
+// ceiling returns the least of all rows' largest keys: the threshold of the first stage is
+// at most that.
 func (d *Decomposer) ceiling(length int64) int64 {
 	for i := range d.n {
 		best := int64(0)
@@ -262,7 +261,7 @@ func (d *Decomposer) fall() {
 	}
 }
 
-// less is a positive number less some per cent of it, at least 1.
+// less returns a positive number less some per cent of it, at least 1.
 func less(v, percent int64) int64 { return v - v/100*percent - v%100*percent/100 }
 
 // cut appends the stage of the matching at hand with the weight that it can have,

@@ -1,6 +1,6 @@
 package bipartite
 
-// Sums are the row and column sums of a matrix of n rows and columns, [row][column],
+// Sums returns the row and column sums of a matrix of n rows and columns, [row][column],
 // and the largest of them.
 func Sums(n int, x []int64) (rows, columns []int64, most int64) {
 	rows, columns = make([]int64, n), make([]int64, n)

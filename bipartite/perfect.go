@@ -104,7 +104,7 @@ func (w *worker) retrace(g *adjacency, u int32) {
 
 // search finds an augmenting path from u breadth first and matches along it.
 func (w *worker) search(n int, g *adjacency, root int32) {
-	from := grow(&w.from, n) // [right] the place that it was reached by, −1 for none
+	from := grow(&w.from, n) // [right] the place that it was reached by, −1 if none
 	for v := range from {
 		from[v] = -1
 	}

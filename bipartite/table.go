@@ -90,7 +90,7 @@ func (t *table[V]) fit(row []int32, all uint64) (late, bad int) {
 		m := right[v]
 		r.masks[j&(tableDegree-1)] = m
 		m &= free
-		first := m & -m // 0 for none
+		first := m & -m // 0 if none
 		r.places[bits.TrailingZeros64(m)&(2*tableDegree-1)] = uint8(j)
 		r.late[late&(tableDegree-1)] = uint8(j)
 		late += int(^(m | -m) >> 63)

@@ -15,11 +15,11 @@ import (
 // Potentials keep value(u) + price(v) ≥ weight(u, v), with equality on matched
 // edges and 0 on unmatched vertices, which proves the matching to be heaviest.
 type Weigher struct {
-	pick    []int32 // [left] its edge, −1 for none
-	ofRight []int32 // [right] its partner, −1 for none
+	pick    []int32 // [left] its edge, −1 if none
+	ofRight []int32 // [right] its partner, −1 if none
 	value   []int64 // [left] potential
 	price   []int64 // [right] potential
-	gain    []int64 // [edge] weight, with what coverage adds
+	gain    []int64 // [edge] weight plus the bonus for coverage
 	free    []int32 // left vertices still to be matched
 
 	start, edges, origin []int32 // the graph of Cover, and the caller's places of its edges
@@ -46,12 +46,12 @@ type Coverage struct {
 	ForLeft, ForRight []bool // [edge]
 }
 
-// Match finds a matching of largest weight of a bipartite graph with some right
-// vertices; the neighbours of left vertex u are edges[start[u]:start[u+1]], and
-// weight goes with edges. It returns the place in edges of the edge of each left
-// vertex, −1 for none, in memory that the next call writes over. No weight may be
-// negative, nor exceed 2^60 by the number of left vertices. Edges and starts out
-// of range make it panic. Soon after ctx ends it fails with ctx.Err().
+// Match finds a matching of largest weight of a bipartite graph with some right vertices;
+// the neighbours of left vertex u are edges[start[u]:start[u+1]], and weight goes with
+// edges. It returns the place in edges of the edge of each left vertex, −1 if none, in
+// memory that the next call writes over. No weight may be negative, nor exceed 2^60 by the
+// number of left vertices. Edges and starts out of range make it panic. Soon after ctx ends
+// it fails with ctx.Err().
 func (w *Weigher) Match(ctx context.Context, right int, start, edges []int32, weight []int64) (pick []int32, err error) {
 	if _, err := heaviest(start, weight, 1); err != nil {
 		return nil, err
@@ -61,10 +61,10 @@ func (w *Weigher) Match(ctx context.Context, right int, start, edges []int32, we
 	return w.match(ctx, right, start, edges)
 }
 
-// Cover is Match among the matchings that cover what c asks for. It fails where
-// there is none, and where a weight exceeds 2^58 by the square of the number of
-// left vertices. It begins with the prices of the call before where these are of
-// use, and which of several heaviest matchings it finds may depend on them.
+// Cover is Match among the matchings that satisfy c. It fails if there is none, and if a
+// weight exceeds 2^58 divided by the square of the number of left vertices. It starts from
+// the prices of the previous call if these are of use, and the choice among several
+// heaviest matchings may depend on them.
 func (w *Weigher) Cover(ctx context.Context, right int, start, edges []int32, weight []int64, c Coverage) (pick []int32, err error) {
 	most, err := heaviest(start, weight, 4*int64(len(start)))
 	if err != nil {
@@ -82,7 +82,7 @@ func (w *Weigher) Cover(ctx context.Context, right int, start, edges []int32, we
 		return nil, err
 	}
 	for v, u := range w.ofRight {
-		if u < 0 && w.price[v] > 0 { // a price of before: the proof does not hold
+		if u < 0 && w.price[v] > 0 { // a price of the previous call: the proof does not hold
 			clear(w.price)
 			if pick, err = w.match(ctx, right, w.start, w.edges); err != nil {
 				return nil, err

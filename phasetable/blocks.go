@@ -42,8 +42,8 @@ type Shift struct {
 type Place struct {
 	Place uint32
 	Pod   uint32
-	Lane  int16 // of what comes from another pod
-	Inner int16 // of what comes from another leaf of its pod
+	Lane  int16 // of traffic from another pod
+	Inner int16 // of traffic from another leaf of its pod
 }
 
 // Header fields of version 2, after eight sections.
@@ -86,7 +86,7 @@ type rules struct {
 	units, received, members, groupsOf []byte
 }
 
-// lengths are those of the sections after the names, given the numbers of the header.
+// lengths returns those of the sections after the names, given the numbers of the header.
 func (r *rules) lengths(servers uint64) [4]uint64 {
 	g, b, k := uint64(r.group), uint64(r.blocks), uint64(r.groups)
 	if r.form == formShift {
@@ -95,7 +95,7 @@ func (r *rules) lengths(servers uint64) [4]uint64 {
 	return [4]uint64{k * g * b * unitSize, servers * b * 4, k * groupSize, servers * 4}
 }
 
-// count is how many phases the rule has.
+// count returns how many phases the rule has.
 func (r *rules) count() int {
 	if r.form == formShift {
 		return max(0, r.groups-1)
@@ -103,7 +103,7 @@ func (r *rules) count() int {
 	return r.group * r.blocks
 }
 
-// entryAt works out what a server does in a phase.
+// entryAt computes what a server does in a phase.
 func (r *rules) entryAt(s, p int) uint64 {
 	if r.form == formShift {
 		place := int(le.Uint32(r.units[s*placeSize:]))
@@ -136,7 +136,7 @@ func (r *rules) entryAt(s, p int) uint64 {
 
 func (r *rules) onPlace(place int) uint32 { return le.Uint32(r.received[4*place:]) }
 
-// shiftLane is the lane of a transfer of a shift.
+// shiftLane returns the lane of a transfer of a shift.
 func (r *rules) shiftLane(s, d int) int16 {
 	a, b := r.units[s*placeSize:], r.units[d*placeSize:]
 	switch {
@@ -184,8 +184,7 @@ func encodeRules(t *Table, hash [hashSize]byte) ([]byte, error) {
 	return out, err
 }
 
-// checkRules tells what is wrong with the shape of a rule; what it says of servers is
-// checked on what was encoded.
+// checkRules checks the shape of a rule; its servers are checked on the encoded form.
 func (t *Table) checkRules(r *rules) error {
 	switch b := t.Blocks; {
 	case t.Blocks != nil && t.Shift != nil || len(t.To) > 0:
@@ -264,8 +263,7 @@ func readRules(v *View) error {
 	return nil
 }
 
-// check checks a rule, so that every entry that it gives is one that may stand in a
-// table of rows.
+// check checks that every entry of a rule would be valid in a table of rows.
 func (r *rules) check() error {
 	if r.form == formShift {
 		return r.checkShift()
@@ -310,7 +308,7 @@ func (r *rules) check() error {
 	return nil
 }
 
-// membersOf is the servers of a group.
+// membersOf returns the servers of a group.
 func (r *rules) membersOf(k int) (first, count int) {
 	at := r.members[k*groupSize:]
 	return int(le.Uint32(at)), int(le.Uint32(at[4:]))

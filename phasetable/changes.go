@@ -2,8 +2,8 @@ package phasetable
 
 import "github.com/forsd/forsd/topology"
 
-// PairChange is an ordered pair of servers that one plan sends to by another LID than the
-// plan before. A connection that was made for the old LID must be made anew.
+// PairChange is an ordered pair of servers whose destination LID differs from the previous
+// plan. A connection made for the old LID must be made again.
 type PairChange struct {
 	Src  topology.GUID `json:"src"`
 	Dst  topology.GUID `json:"dst"`
@@ -11,19 +11,19 @@ type PairChange struct {
 	DLID topology.LID  `json:"dlid"` // that of this plan
 }
 
-// Changes lists the pairs that both tables have, by port GUID, and that have another
-// destination LID in the second one, in its order: by source, then phase. Pairs of one
-// leaf are among them only where a base LID is another one.
+// Changes lists the pairs of both tables, by port GUID, whose destination LID differs, in
+// the order of the new table: by source, then phase. Pairs within a leaf are included only
+// if a base LID differs.
 func Changes(old, now *View) []PairChange {
 	var out []PairChange
-	before := make([]int, now.servers) // number in the old table, Idle for none
+	before := make([]int, now.servers) // number in the old table, Idle if none
 	for s := range before {
 		n, known := old.FindGUID(now.guid(s))
 		if before[s] = n; !known {
 			before[s] = Idle
 		}
 	}
-	was := make([]topology.LID, old.servers) // [old number] what the source sends to
+	was := make([]topology.LID, old.servers) // [old number] the LID the source sends to
 	for s, o := range before {
 		if o == Idle {
 			continue

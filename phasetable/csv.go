@@ -78,9 +78,9 @@ func appendGUID(buf []byte, g topology.GUID) []byte {
 	return buf
 }
 
-// ReadCSV reads phases.csv. It checks the form of every line, and that the last
-// one is whole; an error tells name and line. What the lines say together (their
-// order, who sends twice) is for package verify to judge.
+// ReadCSV parses phases.csv. It checks the form of every line, and that the last one is
+// complete; errors contain name and line. The lines are not checked against each other
+// (order, duplicate senders); see package verify.
 func ReadCSV(r io.Reader, name string) ([]Row, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var rows []Row

@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Is tells whether data begins as a phase table does.
+// Is reports whether data begins like a phase table.
 func Is(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
 
-// Decode reads a table in place and checks all of it: magic, version, length
-// and CRC, the bounds of every section and name, the order of both indexes, and
-// every transfer. Each sender has exactly the receiver that names it, nobody
-// sends to itself, lanes and LIDs are what the two servers allow. Whether the
-// transfers make a complete exchange without conflicts is for package verify to
-// tell. Hostile input is refused with an error; memory in proportion to the
-// servers in the file is all that it can cost.
+// Decode reads a table in place and checks it completely: magic, version, length and CRC,
+// the bounds of every section and name, the order of both indexes, and every transfer. Each
+// sender has exactly the receiver that names it, no server sends to itself, lanes and LIDs
+// fit the two servers. Whether the transfers make a complete exchange without conflicts is
+// checked by package verify. Malformed input gives an error; it costs at most memory in
+// proportion to the servers in the file.
 func Decode(data []byte) (*View, error) {
 	v, err := decode(data)
 	if err != nil {
@@ -177,7 +176,7 @@ func (v *View) checkIndexes() error {
 	return nil
 }
 
-// peers is what checking transfers needs to know of the servers.
+// peers returns the servers' data for checking transfers.
 func (v *View) peers() []peer {
 	peers := make([]peer, v.servers)
 	for i := range peers {
@@ -186,8 +185,8 @@ func (v *View) peers() []peer {
 	return peers
 }
 
-// checkRows checks every transfer, and that there are as many receivers as
-// senders: since each sender's receiver names it, nobody else receives.
+// checkRows checks every transfer, and that there are as many receivers as senders: since
+// each sender's receiver names it, no other server receives.
 func (v *View) checkRows() error {
 	peers := v.peers()
 	for first := 0; first < v.phases; first += tile {

@@ -60,7 +60,7 @@ const (
 	shiftDLID = 32
 	shiftLane = 48
 	nobody    = 0xFFFF
-	idleEntry = 0xFFFF_0000_FFFF_FFFF // to nobody, from nobody, LID 0, lane −1
+	idleEntry = 0xFFFF_0000_FFFF_FFFF // sends to none, receives from none, LID 0, lane −1
 )
 
 // Flags that a reader does not know: those of the lower half it may ignore,
@@ -80,7 +80,7 @@ const tile = align / entrySize
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum is the CRC-32C of the file with its CRC field taken as zero.
+// checksum returns the CRC-32C of the file with its CRC field taken as zero.
 func checksum(data []byte) uint32 {
 	crc := crc32.Update(0, castagnoli, data[:offCRC])
 	crc = crc32.Update(crc, castagnoli, make([]byte, offFlags-offCRC))

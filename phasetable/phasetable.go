@@ -25,8 +25,8 @@ const Version = 1
 // MaxServers is the largest number of servers: each needs a unicast LID.
 const MaxServers = int(topology.MaxUnicastLID)
 
-// Idle is the server number that means "nobody"; Local is the lane of a
-// transfer that stays on its leaf, and of every transfer where there are no lanes.
+// Idle is the server number that means "none"; Local is the lane of a transfer within a
+// leaf, and of every transfer if there are no lanes.
 const (
 	Idle  = -1
 	Local = -1
@@ -98,7 +98,7 @@ func (t *Table) shape() (hash [hashSize]byte, err error) {
 	return hash, nil
 }
 
-// check tells what is wrong with a server on its own.
+// check checks a server on its own.
 func (s *ServerEntry) check() error {
 	switch {
 	case s.GUID == 0:
@@ -115,7 +115,7 @@ func (s *ServerEntry) check() error {
 	return nil
 }
 
-// peer is what checking a transfer needs to know of a server.
+// peer is a server's data for checking transfers.
 type peer struct {
 	leaf uint16
 	lid  uint16 // base LID
@@ -126,9 +126,9 @@ func peerOf(leaf uint16, lid topology.LID, lmc uint8) peer {
 	return peer{leaf, uint16(lid), 1<<lmc - 1}
 }
 
-// fits tells whether a transfer between two different servers may stand in a
-// table: it has no lane exactly where both share a leaf or there are no lanes, and
-// its LID is one of the destination's.
+// fits reports whether a transfer between two different servers is valid: it has no lane
+// exactly if both share a leaf or there are no lanes, and its LID is one of the
+// destination's.
 func fits(src, dst peer, lane int16, dlid uint16, lanes int) bool {
 	if src.leaf == dst.leaf || lanes == 0 {
 		return lane == Local && dlid == dst.lid
@@ -136,8 +136,7 @@ func fits(src, dst peer, lane int16, dlid uint16, lanes int) bool {
 	return uint(lane) < uint(lanes) && dlid-dst.lid <= dst.more
 }
 
-// misfit says what is wrong with the transfer of phase p from server s to server
-// d, which is sent to itself or does not fit.
+// misfit describes the error of the transfer of phase p from server s to server d.
 func misfit(p, s, d int, src, dst peer, lane int16, dlid uint16, lanes int) error {
 	at := fmt.Sprintf("phase %d, server %d to %d", p, s, d)
 	switch {

@@ -1,10 +1,10 @@
 package phasetable
 
-// A plan in figures, as plan.json, the API and the epochs on disk have it.
+// A plan in figures, as in plan.json, the API and the epochs on disk.
 
-// Length is how many phases a plan has, and how many any plan has at least.
+// Length is the number of phases of a plan, and the least number of any plan.
 type Length struct {
-	Engine     string `json:"engine"` // what made it
+	Engine     string `json:"engine"` // engine that made it
 	Phases     int    `json:"phases"`
 	LowerBound int    `json:"lower_bound"`
 }
@@ -20,7 +20,7 @@ func Summarize(engine string, phases, bound int) Summary {
 	return Summary{Length{engine, phases, bound}, phases - bound}
 }
 
-// Proof is what proves the bound, and the ordered pairs of servers that the plan
+// Proof is the certificate of the bound, and the ordered pairs of servers that the plan
 // leaves out because they share no lane.
 type Proof struct {
 	UnreachablePairs int    `json:"unreachable_pairs"`
@@ -36,9 +36,8 @@ type Size struct {
 	LMC     int `json:"lmc"`
 }
 
-// Load is what an exchange by base LIDs meets whose programs post all of it at once; 0 where
-// it is not known.
+// Load is the load of an exchange by base LIDs that is posted all at once; 0 if unknown.
 type Load struct {
 	BusiestCable int `json:"busiest_cable,omitempty"` // transfers over the directed cable that has most of them
-	FairShare    int `json:"fair_share,omitempty"`    // as many some cable has with any tables
+	FairShare    int `json:"fair_share,omitempty"`    // the same in a balanced exchange, whatever the tables
 }

@@ -24,14 +24,14 @@ type View struct {
 	rules                  *rules // of version 2; rows is empty then
 }
 
-// Epoch is the number of the plan.
+// Epoch returns the number of the plan.
 func (v *View) Epoch() uint64 { return v.epoch }
 
-// Job is the job that the table belongs to, 0 for the whole fabric.
+// Job returns the job that the table belongs to, 0 for the whole fabric.
 func (v *View) Job() uint64 { return v.job }
 
-// TopologyHash is the digest of the fabric that the plan was made for, 64
-// hexadecimal digits, or empty where the table does not tell.
+// TopologyHash returns the digest of the fabric that the plan was made for, 64 hexadecimal
+// digits, or "" if the table has none.
 func (v *View) TopologyHash() string {
 	if hash := [hashSize]byte(v.data[offHash:]); hash != [hashSize]byte{} {
 		return hex.EncodeToString(hash[:])
@@ -39,19 +39,19 @@ func (v *View) TopologyHash() string {
 	return ""
 }
 
-// Bytes is the whole table as it was decoded.
+// Bytes returns the whole table as it was decoded.
 func (v *View) Bytes() []byte { return v.data }
 
-// Servers is the number of servers.
+// Servers returns the number of servers.
 func (v *View) Servers() int { return v.servers }
 
-// Phases is the number of phases.
+// Phases returns the number of phases.
 func (v *View) Phases() int { return v.phases }
 
-// Lanes is the number of lanes.
+// Lanes returns the number of lanes.
 func (v *View) Lanes() int { return v.lanes }
 
-// LMC is the largest LMC of a server.
+// LMC returns the largest LMC of a server.
 func (v *View) LMC() uint8 { return v.lmc }
 
 // Server returns the directory's entry of server i, 0 ≤ i < Servers().
@@ -152,7 +152,7 @@ func (v *View) Find(key string) (int, error) {
 	return 0, fmt.Errorf("no server of the plan has the name, port GUID or LID %.100q%s", key, hint)
 }
 
-// only is the one server that a key means.
+// only returns the one server that a key means.
 func (v *View) only(key string, found []int) (int, error) {
 	if len(found) == 1 {
 		return found[0], nil
@@ -164,7 +164,7 @@ func (v *View) only(key string, found []int) (int, error) {
 	return 0, fmt.Errorf("%d %w %q: ask by port GUID, one of %s", len(found), ErrAmbiguous, key, strings.Join(guids, ", "))
 }
 
-// nth is the server at place i of an index.
+// nth returns the server at place i of an index.
 func (v *View) nth(index []byte, i int) int { return int(le.Uint32(index[4*i:])) }
 
 // ServerRow is what one server does, phase by phase.
@@ -196,7 +196,7 @@ func (v *View) Row(i int) ServerRow {
 	return v.rows[i*size : (i+1)*size : (i+1)*size]
 }
 
-// Len is the number of phases.
+// Len returns the number of phases.
 func (r ServerRow) Len() int { return len(r) / entrySize }
 
 // At returns the entry of phase p, 0 ≤ p < Len().
@@ -207,7 +207,7 @@ func entryOf(e uint64) Entry {
 		DLID: topology.LID(e >> shiftDLID), Lane: int(int16(e >> shiftLane))}
 }
 
-// number is a server number as people count: Idle for nobody.
+// number converts a server number of the file: Idle if none.
 func number(n uint16) int {
 	if n == nobody {
 		return Idle
@@ -226,8 +226,7 @@ type Pair struct {
 	SrcPathBits int
 }
 
-// FindPair looks up what the server with number s has for its peer. It is false where it
-// never sends there.
+// FindPair returns the message from server s to its peer. It is false if there is none.
 func (v *View) FindPair(s, peer int) (Pair, bool) {
 	there, ok := v.sends(s, peer)
 	if !ok {
@@ -241,7 +240,7 @@ func (v *View) FindPair(s, peer int) (Pair, bool) {
 	return p, true
 }
 
-// sends is the first phase in which a server sends to another.
+// sends returns the first phase in which a server sends to another.
 func (v *View) sends(s, peer int) (phase int, ok bool) {
 	row := v.Row(s)
 	for p := range row.Len() {
@@ -252,7 +251,7 @@ func (v *View) sends(s, peer int) (phase int, ok bool) {
 	return 0, false
 }
 
-// Numbered is the same plan under another number, for a fabric of another hash.
+// Numbered returns the same plan under another number, for a fabric of another hash.
 func (v *View) Numbered(epoch uint64, topologyHash string) (*View, error) {
 	hash, err := (&Table{TopologyHash: topologyHash}).shape()
 	if err != nil {
@@ -265,7 +264,7 @@ func (v *View) Numbered(epoch uint64, topologyHash string) (*View, error) {
 	return open(data)
 }
 
-// ToBaseLIDs tells whether all transfers go to base LIDs.
+// ToBaseLIDs reports whether all transfers go to base LIDs.
 func (v *View) ToBaseLIDs() bool {
 	if r := v.rules; r != nil {
 		for i := 0; r.form == formBlocks && i < len(r.units); i += unitSize {

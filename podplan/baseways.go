@@ -8,11 +8,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file chooses the ways of base LIDs on a tree on which the linear shift goes while
-// nothing has failed. A way of the whole tree stays if it lives. All others are spread over
-// the cables so that the fullest one of the whole exchange carries little: this counts for
-// programs that send to all at once, and bounds any plan for base LIDs. Of equal ways the one
-// that the tables have without a plan comes first, so that few blocks of them change.
+// This file chooses the ways of base LIDs on a tree on which the linear shift works while
+// nothing has failed. A way of the complete tree stays if it lives. All others are spread
+// over the cables so that the fullest one of the whole exchange carries little: this
+// matters to programs that send to all at once, and bounds any plan for base LIDs. Among
+// equal ways the one in the tables without a plan comes first, so that few blocks of them
+// change.
 
 // crowd is how many fair shares a cable may carry, up to a block, before ways move that could
 // stay.
@@ -31,7 +32,7 @@ type baseWays struct {
 	top    []entry   // [top·n + server] the lane downwards, where the top has several
 	down   []entry   // [index of a mid in its pod·n + server] the plane downwards
 	many   []bool    // [top] whether it has several
-	steps  [][]int32 // [cable] servers from the first of the sending leaf to the one that gets it, of units off the ways of the whole tree; nil until relieve
+	steps  [][]int32 // [cable] number of servers from the first of the sending leaf to the receiver, of units off the ways of the complete tree; nil until relieve
 	load   []int32   // [cable] transfers of the exchange
 	fair   int32     // transfers that some cable carries with any tables
 	usual  [][]uint8 // [node] the tables of the tree without a plan
@@ -146,7 +147,7 @@ func (w *baseWays) use(a, d int, way int16, uses int16) {
 	}
 }
 
-// midOf is the mid of a leaf's pod on a plane.
+// midOf returns the mid of a leaf's pod on a plane.
 func (r *Result) midOf(a, j int) int {
 	return r.shape.Leaves[a].Pod*r.Tree.MidsPerPod() + r.Tree.MidOf[j]
 }
@@ -165,7 +166,7 @@ func (w *baseWays) allows(a, d int, way int16) bool {
 	return free(w.down[t.MidOf[j]*w.n+d], int16(j))
 }
 
-// excess is what a unit adds to the cables of a way beyond a fair share, squared.
+// excess returns what a unit adds to the cables of a way beyond a fair share, squared.
 func (w *baseWays) excess(a, d int, way int16) (excess int64) {
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
 	more := int64(len(w.shape.Leaves[a].Slots))
@@ -177,7 +178,7 @@ func (w *baseWays) excess(a, d int, way int16) (excess int64) {
 	return excess
 }
 
-// blocks is how many blocks of tables a unit changes by a way.
+// blocks returns how many blocks of tables a unit changes by a way.
 func (w *baseWays) blocks(a, d int, way int16) (blocks int) {
 	w.entries(a, d, way, func(e lft.Entry) {
 		if w.usual[e.Node][e.LID] != e.Port && !w.sent[w.block(e)] {
@@ -187,8 +188,8 @@ func (w *baseWays) blocks(a, d int, way int16) (blocks int) {
 	return blocks
 }
 
-// met is the load of the cables of a unit's way: first in how many steps of the linear shift
-// others that have moved pass them too.
+// met returns the load of the cables of a unit's way: first in how many steps of the linear
+// shift others that have moved pass them too.
 func (w *baseWays) met(a, d int, way int16) (load int64) {
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
 	for _, i := range of[:n] {
@@ -219,9 +220,9 @@ func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 	entry(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
 }
 
-// best is the way that a unit without one may take at the least excess, then the fewest
-// blocks, then load, of those that are not barred and have no more excess and blocks than another
-// move, if that is one; −1 if none is left.
+// best returns the way that a unit without one may take at the least excess, then the
+// fewest blocks, then load, of those that are not barred and have no more excess and blocks
+// than another move, if that is one; −1 if none is left.
 func (w *baseWays) best(a, d int, than move, barred func(way int16) bool) (best move) {
 	b, lanes := int(w.home(int32(d))), len(w.Tree.Lanes)
 	within := w.shape.Leaves[a].Pod == w.shape.Leaves[b].Pod

@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// MayPlan tells whether enough servers have a way to each other.
+// MayPlan returns an error if too few servers have a path to each other.
 func (s Settings) MayPlan(t *topology.PodTree) error {
 	return planner.Settings{MaxUnreachable: s.MaxUnreachable}.MayLeaveOut(len(pods.Unreachable(Shape(t))), len(t.Servers)*(len(t.Servers)-1))
 }

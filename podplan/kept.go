@@ -79,7 +79,7 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 // over reports if a plan has so many more phases that another one is worth it.
 func over(p *pods.Plan, phases int) bool { return p.Phases()-phases > phases/worth }
 
-// newGround is a result with the bounds of a tree and no plan yet.
+// newGround returns a result with the bounds of a tree and no plan yet.
 func newGround(t *topology.PodTree, shape *pods.Tree) *Result {
 	r := &Result{Tree: t, shape: shape}
 	r.Plan = r.frame()

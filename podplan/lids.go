@@ -13,8 +13,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// laneTo is the lane that the tables give the base LID of a host from another pod while
-// nothing has failed.
+// laneTo returns the lane that the tables give the base LID of a host from another pod
+// while nothing has failed.
 func (r *Result) laneTo(h *topology.Host) int16 {
 	t := r.Tree
 	j, place := h.Alpha%t.Planes, 0
@@ -70,7 +70,7 @@ func (r *Result) offsets() func(to int32, way int16) int {
 	}
 }
 
-// addresses says what switches do with the LIDs of servers: −1 where that is open.
+// addresses is the switches' routing of the LIDs of servers: −1 if open.
 type addresses struct {
 	*Result
 	n    int     // LIDs of all servers
@@ -100,7 +100,7 @@ func open[T int8 | int16](n int) []T {
 	return s
 }
 
-// fits tells whether LID o of server d may have a way from a leaf of the plan.
+// fits reports whether LID o of server d may have a way from a leaf of the plan.
 func (x *addresses) fits(a int, d int32, way int16, o int) bool {
 	t := x.Tree
 	lid, lanes := int(d)*x.have+o, len(t.Lanes)
@@ -265,7 +265,7 @@ func (r *Result) crossing(unit func(at, a int, d int32)) {
 	}
 }
 
-// home is the leaf of a server, as the plan numbers leaves.
+// home returns the leaf of a server, as the plan numbers leaves.
 func (r *Result) home(d int32) int32 {
 	if r.homes == nil {
 		r.homes = make([]int32, len(r.Tree.Servers))
@@ -278,15 +278,15 @@ func (r *Result) home(d int32) int32 {
 	return r.homes[d]
 }
 
-// leafOf is the leaf of a slot.
+// leafOf returns the leaf of a slot.
 func (r *Result) leafOf(slot int) int {
 	a, _ := slices.BinarySearch(r.Plan.First, int32(slot)+1)
 	return a - 1
 }
 
-// entries lists the entries of tables that the plan needs and that may differ from those
-// of trees without a plan: a sequence for each pod that sends, and one for what tops and the
-// pods that receive must know besides.
+// entries lists the table entries that the plan needs and that may differ from those of
+// trees without a plan: a sequence for each pod that sends, and one for tops and receiving
+// pods.
 func (r *Result) entries() []iter.Seq[lft.Entry] { return r.byPod(r.units) }
 
 // senders calls for each unit that some leaves send over cables, until that says no.
@@ -346,7 +346,7 @@ func (r *Result) newCrossings() *crossings {
 	return x
 }
 
-// severalLanes tells of each top whether it has several lanes.
+// severalLanes returns, by top, whether it has several lanes.
 func severalLanes(t *topology.PodTree) []bool {
 	many, seen := make([]bool, len(t.Tops)), make([]bool, len(t.Tops))
 	for _, l := range t.Lanes {

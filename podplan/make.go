@@ -14,10 +14,10 @@ import (
 )
 
 // Make plans the complete exchange of the tree's servers, builds the tables and verifies
-// the one on the other, with a plan for base LIDs. Undamaged trees get the linear shift, and
-// damaged ones as much of it as lives: see kept. Where there is none, plans for single senders
-// go on tables that do not depend on them if each server has an LID for every lane; elsewhere
-// the senders of a leaf form a group, and the tables follow from the plan.
+// the plan on them, with a plan for base LIDs. Undamaged trees get the linear shift, and
+// damaged ones as much of it as is alive: see kept. Otherwise, plans for single senders use
+// tables that do not depend on them if each server has an LID for every lane; if not, the
+// senders of a leaf form a group, and the tables follow from the plan.
 func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	if len(t.Servers) == 0 {
 		return nil, errors.New("the fabric has no server: there is nothing to exchange")
@@ -73,7 +73,7 @@ func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bo
 	return grouped(ctx, t, plan, nil)
 }
 
-// grouped plans for groups of senders, beside a plan for base LIDs if there is one.
+// grouped plans for groups of senders, next to a plan for base LIDs if there is one.
 func grouped(ctx context.Context, t *topology.PodTree, plan planFunc, base *Result) (*Result, error) {
 	start := time.Now()
 	shape, most := Shape(t), 0

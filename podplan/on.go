@@ -53,7 +53,7 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 	return out, nil
 }
 
-// frame is a plan for whole leaves with no units.
+// frame returns a plan for whole leaves with no units.
 func (r *Result) frame() *pods.Plan {
 	p := &pods.Plan{Engine: pods.Routes, First: []int32{0}, Base: []int32{0}}
 	for a := range r.shape.Leaves {
@@ -115,7 +115,7 @@ func newRoads(r *Result, lids int) *roads {
 	return x
 }
 
-// cables is how many numbers ports have.
+// cables returns how many numbers ports have.
 func (x *roads) cables() int { return int(x.first[len(x.first)-1]) }
 
 // walk follows an LID from a leaf to another one; it is false where that takes other cables

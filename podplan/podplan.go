@@ -1,7 +1,6 @@
-// Package podplan is the one entry of the command line to plans for fat trees of three
-// levels: a fabric goes in, a verified plan and verified tables come out. It owns the
-// choice of groups, the LIDs by which transfers take their ways, and the warnings that a
-// plan carries.
+// Package podplan is the entry point to planning for fat trees of three levels: a fabric
+// goes in, a verified plan and verified tables come out. It owns the choice of groups, the
+// LIDs by which transfers take their ways, and the warnings of a plan.
 package podplan
 
 import (
@@ -33,16 +32,17 @@ const (
 	UnreachablePairs = planner.UnreachablePairs
 )
 
-// EnoughLIDs is how many LIDs of a server plans choose ways by, if there are so many: with
-// more they are no shorter, but where there is one for every lane, and tables stay.
+// EnoughLIDs is how many LIDs of a server plans use to choose ways, if there are so many.
+// More LIDs do not make them shorter, unless there is one for every lane, in which case the
+// tables do not change.
 const EnoughLIDs = 4
 
 // Result is a plan with the tables that carry it, both verified.
 type Result struct {
 	Tree *topology.PodTree
 	Plan *pods.Plan
-	// Offset is, like Plan.To, what is to be added to the destination's base LID; nil
-	// where every transfer goes to base LIDs.
+	// Offset is, like Plan.To, the offset of the destination's LID from its base LID; nil
+	// if every transfer uses base LIDs.
 	Offset   []uint8
 	LIDs     int  // of a server that the plan uses
 	Pinned   bool // every lane has an LID of its own, and the tables are the same for all plans
@@ -60,11 +60,11 @@ type Result struct {
 	fixed  bool    // the tables follow from the tree alone
 	noBase error   // why base LIDs have no plan
 	moved  int     // ways of base LIDs that are not those of the whole tree
-	// changes is how the plan differs from the one that it was made from, nil without one.
+	// changes is the difference from the plan that it was made from, nil if none.
 	changes *Changes
 }
 
-// Times says what each stage took.
+// Times is the duration of each stage.
 type Times struct{ Plan, Tables, Verify time.Duration }
 
 // Route builds and verifies the tables of a tree that has no plan.
@@ -126,7 +126,7 @@ func (x *Row) Fill(phase int) {
 	}
 }
 
-// lids is how many LIDs every server has.
+// lids returns how many LIDs every server has.
 func lids(t *topology.PodTree) int {
 	least := 1 << topology.MaxLMC
 	for _, i := range t.Servers {
@@ -135,8 +135,8 @@ func lids(t *topology.PodTree) int {
 	return least
 }
 
-// Shape is the tree as package pods sees it: the leaves that have servers, and the servers'
-// indices α as slots.
+// Shape returns the tree as package pods sees it: the leaves that have servers, and the
+// servers' indices α as slots.
 func Shape(t *topology.PodTree) *pods.Tree {
 	s := &pods.Tree{Pods: t.Pods, First: t.First, Up: make([]bool, t.Pods*len(t.Lanes))}
 	for p := range t.Pods {

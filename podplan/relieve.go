@@ -102,7 +102,7 @@ func (w *baseWays) change(m move) (more int) {
 	return more
 }
 
-// fullest is the cable that carries most.
+// fullest returns the cable that carries most.
 func (w *baseWays) fullest() (at int) {
 	for i, n := range w.load {
 		if n > w.load[at] {

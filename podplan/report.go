@@ -16,7 +16,7 @@ type Report struct {
 	phasetable.Summary
 	phasetable.Proof
 	phasetable.Load
-	// UncoveredPairs are those of hosts that the tree does not cover, beside UnreachablePairs.
+	// UncoveredPairs are those of hosts outside the tree, in addition to UnreachablePairs.
 	UncoveredPairs int                 `json:"uncovered_pairs"`
 	Servers        int                 `json:"servers"`
 	Pods           int                 `json:"pods"`
@@ -65,7 +65,7 @@ func (r *Result) Report() Report {
 // one.
 const MostListed = 2048
 
-// Table is the plan under a number: with rows as far as these may be listed.
+// Table returns the plan under a number: with rows as far as these may be listed.
 func (r *Result) Table(epoch uint64) *phasetable.Table {
 	if len(r.Tree.Servers) > MostListed {
 		return r.Compact(epoch)
@@ -73,8 +73,8 @@ func (r *Result) Table(epoch uint64) *phasetable.Table {
 	return r.Rows(epoch)
 }
 
-// Rows is the plan with a row for each phase. The lane of a transfer within a pod is that
-// of its plane, counted on after the lanes.
+// Rows returns the plan with a row for each phase. The lane of a transfer within a pod is
+// that of its plane, counted on after the lanes.
 func (r *Result) Rows(epoch uint64) *phasetable.Table {
 	t, n := r.Tree, len(r.Tree.Servers)
 	phases := r.Plan.Phases()
@@ -95,8 +95,8 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 	return out
 }
 
-// Compact is the plan as it is: in blocks, or as a shift. It is what Rows is, and takes a
-// small part of the room where groups are large.
+// Compact returns the plan as it is: in blocks, or as a shift. It is what Rows is, and
+// takes a small part of the room where groups are large.
 func (r *Result) Compact(epoch uint64) *phasetable.Table {
 	t, p := r.Tree, r.Plan
 	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Lanes: len(t.Lanes) + t.Planes, Servers: phasetable.Directory(t.Hosts, t.Servers)}

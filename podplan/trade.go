@@ -17,7 +17,7 @@ func (w *baseWays) mayTrade() bool {
 	return w.Tree.MidsPerPod() == w.Tree.Planes && !slices.Contains(w.many, true)
 }
 
-// planeOf is the plane of a way, −1 of none.
+// planeOf returns the plane of a way, −1 of none.
 func (w *baseWays) planeOf(way int16) int {
 	if lanes := len(w.Tree.Lanes); int(way) >= lanes {
 		return int(way) - lanes

@@ -6,8 +6,8 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// twoLevels is the tree with planes for lanes: what it must do at least where tops were
-// without limit.
+// twoLevels returns the tree with planes for lanes: a lower bound as if tops were
+// unlimited.
 func (t *Tree) twoLevels() *fors.Tree {
 	two := &fors.Tree{Lanes: t.Planes()}
 	for i := range t.Leaves {
@@ -16,9 +16,9 @@ func (t *Tree) twoLevels() *fors.Tree {
 	return two
 }
 
-// ComputeBounds returns a number of phases that no plan on these lanes can be shorter
-// than: by servers, each of which sends to all others; by leaf, what one has to send over
-// the cables that it has left; by pod, what one has to send over its cables to tops.
+// ComputeBounds returns a lower bound on the phases of any plan on these lanes: by servers,
+// each of which sends to all others; by leaf, its transfers over its living cables; by pod,
+// its transfers over its cables to tops.
 func ComputeBounds(t *Tree) Bounds {
 	x := newInstance(t, 1, 1)
 	b := Bounds{Certificate: fors.ByServers, LowerBound: x.mostPeers()}
@@ -36,8 +36,8 @@ func ComputeBounds(t *Tree) Bounds {
 	return b
 }
 
-// OneLID are bounds of plans that send all to base LIDs, given those of any plan: a leaf sends
-// to a server over one plane.
+// OneLID returns the bounds of plans that only use base LIDs, given those of any plan: a
+// leaf sends to a server over one plane.
 func OneLID(t *Tree, lanes Bounds) Bounds {
 	if least, by, err := fors.LeastOneLID(t.twoLevels()); err == nil && least > lanes.LowerBound {
 		return Bounds{least, by}
@@ -67,7 +67,7 @@ func (c *cut) add(lanes []byte, need int) {
 	c.need[i] += need
 }
 
-// least is the least number of phases, not below the one given (Hall).
+// least returns the least number of phases, not below the one given (Hall).
 func (c *cut) least(phases int) int {
 	most := phases
 	lanes, sum := 0, 0
@@ -93,7 +93,7 @@ func (c *cut) least(phases int) int {
 	return high
 }
 
-// fits tells whether so many phases suffice.
+// fits reports whether the given phases suffice.
 func (c *cut) fits(phases, lanes int) bool {
 	kinds := int32(len(c.of))
 	c.reset(int(kinds) + lanes + 1)
@@ -112,7 +112,8 @@ func (c *cut) fits(phases, lanes int) bool {
 	return c.circulate()
 }
 
-// leafCut is the least number of phases for what leaf a sends to others by its planes.
+// leafCut returns the least number of phases for the transfers from leaf a to other leaves
+// by its planes.
 func (r *reach) leafCut(c *cut, a, phases int) int {
 	c.clear()
 	var planes []bool
@@ -132,8 +133,8 @@ func (r *reach) leafCut(c *cut, a, phases int) int {
 	return c.least(phases)
 }
 
-// podCut is the least number of phases for what pod p sends to others by its cables to
-// tops. Leaves of a pod with the same planes count together.
+// podCut returns the least number of phases for the transfers from pod p to other pods by
+// its cables to tops. Leaves of a pod with the same planes count together.
 func (x *instance) podCut(c *cut, p, phases int) int {
 	c.clear()
 	x.blocks = 1 << 20
@@ -158,13 +159,13 @@ func (x *instance) podCut(c *cut, p, phases int) int {
 	return c.least(phases)
 }
 
-// reach tells which leaves have a way to one another.
+// reach records which leaves have a path to one another.
 type reach struct {
 	*Tree
 	joined  []bool // of pods, see Tree.joins
 	leaves  []bool // [A·leaves + B]
 	partial bool   // some have none
-	// byLeaves tells that those have a way that have a plane in common.
+	// byLeaves means that exactly the leaves with a common plane have a path.
 	byLeaves bool
 }
 
@@ -183,7 +184,7 @@ func newReach(t *Tree) *reach {
 	return r
 }
 
-// planes tells on which planes two leaves have a way to each other.
+// planes sets on which planes two leaves have a path to each other.
 func (r *reach) planes(a, b int, out []bool) []bool {
 	out = out[:0]
 	A, B := &r.Leaves[a], &r.Leaves[b]
@@ -194,10 +195,10 @@ func (r *reach) planes(a, b int, out []bool) []bool {
 	return out
 }
 
-// ok tells whether leaf a has a way to leaf b.
+// ok reports whether leaf a has a path to leaf b.
 func (r *reach) ok(a, b int) bool { return r.leaves[a*len(r.Leaves)+b] }
 
-// mostPeers is the most servers that one sends to.
+// mostPeers returns the most servers that one sends to.
 func (r *reach) mostPeers() int {
 	most := 0
 	for a := range r.Leaves {

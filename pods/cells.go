@@ -5,21 +5,22 @@ import (
 	"slices"
 )
 
-// cell is some leaves of a pod that are alike: as many servers, the same living planes.
+// cell is a set of interchangeable leaves of a pod: as many servers, the same living
+// planes.
 type cell struct {
 	pod    int32
 	leaves []int32
 	n, s   int32 // servers and groups of a leaf
 	up     []bool
 	planes int32 // that live
-	// own tells that what a leaf sends to itself takes no plane: it has more servers than
-	// planes, and so a turn for that in every block. Such a cell has one leaf.
+	// own means that same-leaf units take no plane: the leaf has more servers than planes,
+	// and so a turn for them in every block. Such a cell has one leaf.
 	own bool
 }
 
 func (c *cell) size() int32 { return int32(len(c.leaves)) }
 
-// tight tells whether a leaf has more planes than it may use in a block, out or in.
+// tight reports whether a leaf has more planes than it may use in a block, out or in.
 func (c *cell) tight(group int32) bool { return c.planes > min(c.n, c.s*group) }
 
 // frame is an instance of a plan in blocks: how many there are, of how many phases, and
@@ -102,12 +103,12 @@ func (x *instance) setCells() {
 	}
 }
 
-// linked tells whether a cell has a way to another.
+// linked reports whether a cell has a path to another.
 func (x *instance) linked(c, d int32) bool {
 	return x.ok(int(x.cells[c].leaves[0]), int(x.cells[d].leaves[0]))
 }
 
-// units is how many units a cell sends to another: one from each of its groups to each
+// units returns how many units a cell sends to another: one from each of its groups to each
 // server; none to itself where these take no plane.
 func (x *instance) units(c, d int32) int32 {
 	C, D := &x.cells[c], &x.cells[d]

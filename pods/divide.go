@@ -6,8 +6,8 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// division says how the units of every two pods are divided: z over lanes, own, within a
-// pod, over planes.
+// division is how the units of every two pods are divided: z over lanes, own, within a pod,
+// over planes.
 type division struct {
 	y       []int32 // [(cell·cells + cell)·planes + plane]
 	z       []int32 // [(p·pods + q)·lanes + lane]
@@ -18,10 +18,10 @@ type division struct {
 // mostJointWays is how many ways the joint search over planes and lanes may have.
 const mostJointWays = 1 << 22
 
-// divide divides the units of every two cells over planes, so that in no block a leaf or
-// a mid must carry more on a plane than it has cables, and those of every two pods over
-// the lanes of the planes. It divides over planes first, which is fast, and over all
-// lanes at once where that does not lead to lanes. It tells whether it could.
+// divide divides the units of every two cells over planes, so that no leaf or mid must
+// carry more on a plane in a block than it has cables, and those of every two pods over the
+// lanes of the planes. It divides over planes first, which is fast, and over all lanes at
+// once if that does not lead to lanes. It reports whether it succeeded.
 func (x *instance) divide(ctx context.Context) (*division, bool) {
 	d, ok := x.dividePlanes(ctx, false)
 	for j := 0; ok && j < x.Planes(); j++ {
@@ -152,7 +152,7 @@ func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 	return true
 }
 
-// leaveOut takes units off resources that have too many, if it may.
+// leaveOut removes units from overloaded resources, if allowed.
 func (x *instance) leaveOut(s *spread) bool {
 	if !x.mayDrop {
 		return false
@@ -169,7 +169,7 @@ func (x *instance) leaveOut(s *spread) bool {
 	return true
 }
 
-// alike tells whether all pods have the same living cables on a plane.
+// alike reports whether all pods have the same living cables on a plane.
 func (x *instance) alike(j int) bool {
 	for p := 1; p < x.Pods; p++ {
 		for k := x.First[j]; k < x.First[j+1]; k++ {

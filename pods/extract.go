@@ -16,7 +16,7 @@ func (w *seater) key(u int32, in, strict bool) int32 {
 	return w.u.to[u]
 }
 
-// keys is how many keys there are.
+// keys returns how many keys there are.
 func (w *seater) keys(in, strict bool) int32 {
 	switch {
 	case strict:
@@ -29,7 +29,7 @@ func (w *seater) keys(in, strict bool) int32 {
 	return int32(len(w.homeOf))
 }
 
-// wanted is how many units a cell must have with a key.
+// wanted returns how many units a cell must have with a key.
 func (w *seater) wanted(c, key int32, in, strict bool) int32 {
 	if strict {
 		total, planes, cells := int32(0), int32(w.Planes()), int32(len(w.cells))
@@ -64,7 +64,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	planes := int32(w.Planes())
 	rows := w.blocks * planes
 	keys := w.keys(in, strict)
-	rest := make([]int32, planes) // what the other cells take of a plane
+	rest := make([]int32, planes) // units of a plane for the other cells
 	restAll, byBlock := int32(0), c.tight(w.group)
 	for _, i := range cells[1:] {
 		o := &w.cells[i]
@@ -121,7 +121,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	return nil
 }
 
-// most is how many units a leaf of a cell can have in a block.
+// most returns how many units a leaf of a cell can have in a block.
 func (w *seater) most(c *cell, in bool) int32 {
 	if in {
 		return min(c.planes, c.n)

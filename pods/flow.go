@@ -3,14 +3,14 @@ package pods
 // flow finds circulations with bounds on arcs by blocking flows (Dinic). It keeps its
 // memory from call to call.
 type flow struct {
-	head  []int32 // [node] its first arc, −1 for none
+	head  []int32 // [node] its first arc, −1 if none
 	next  []int32 // [arc]; arc x and x^1 are one arc forth and back
 	to    []int32
 	room  []int32
 	level []int32
 	at    []int32
 	queue []int32
-	lack  []int32 // [node] what lower bounds bring less what they take
+	lack  []int32 // [node] lower bounds in minus lower bounds out
 }
 
 // reset begins a network of so many nodes.
@@ -35,7 +35,7 @@ func (f *flow) arc(u, v, least, most int32) int32 {
 	return id
 }
 
-// circulate finds a circulation, and tells whether there is one.
+// circulate finds a circulation, and reports whether there is one.
 func (f *flow) circulate() bool {
 	nodes := int32(len(f.head)) - 2
 	s, t := nodes, nodes+1
@@ -62,10 +62,10 @@ func (f *flow) circulate() bool {
 	return need == 0
 }
 
-// carried is what an arc carries above its least.
+// carried returns what an arc carries above its least.
 func (f *flow) carried(id int32) int32 { return f.room[id^1] }
 
-// rank ranks the nodes by their distance from s, and tells whether t has one.
+// rank ranks the nodes by their distance from s, and reports whether t is reachable.
 func (f *flow) rank(s, t int32) bool {
 	f.level, f.at = grow(f.level, len(f.head)), grow(f.at, len(f.head))
 	for i := range f.level {

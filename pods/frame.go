@@ -8,11 +8,11 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// frame is the graph whose edges are the units and whose colours are the blocks. A pod
-// has an out-bin and an in-bin for each of its living cables to tops and, where a plane
-// has more leaves than cables, loops: bins for what stays in the pod. What the bins of a
-// plane do not need goes to dummies, as few as will do: so the plane has as many units in
-// one block as in another, give or take one.
+// frame is the graph whose edges are the units and whose colours are the blocks. A pod has
+// an out-bin and an in-bin for each of its living cables to tops and, if a plane has more
+// leaves than cables, loops: bins for units within the pod. Room in the bins of a plane
+// that is not needed goes to dummies, as few as possible: so the numbers of units of a
+// plane in any two blocks differ by at most one.
 type frame struct {
 	*instance
 	*division
@@ -46,7 +46,7 @@ type units struct {
 	own   int     // how many are within a leaf and on no cable: the last ones
 }
 
-// onCables is how many are on cables.
+// onCables returns how many are on cables.
 func (u *units) onCables() int { return len(u.block) - u.own }
 
 // drop leaves units out that have no leaf. Servers are not known yet.
@@ -145,8 +145,8 @@ func (f *frame) join(u, v, count int32) {
 	f.ins.room[v] -= count
 }
 
-// stay joins the out-bins of a pod's plane with its in-bins for what stays in the pod,
-// from the last on: loops first.
+// stay joins the out-bins of a pod's plane with its in-bins for units within the pod, from
+// the last on: loops first.
 func (f *frame) stay(first, end int, count int32) {
 	for u, v := end-1, end-1; count > 0 && u >= first && v >= first; {
 		if n := min(f.outs.room[u], f.ins.room[v], count); n > 0 {
@@ -161,7 +161,7 @@ func (f *frame) stay(first, end int, count int32) {
 	}
 }
 
-// rest is the bins of a plane with what is left of their room: less than the blocks.
+// rest is the bins of a plane with their remaining room: less than the blocks.
 type rest struct {
 	first, end int
 	held       int32 // bins that dummies keep idle in every block
@@ -197,9 +197,9 @@ func (f *frame) dummy(out bool) int32 {
 	return f.outs.add(-1, -1, -1, f.blocks)
 }
 
-// idleRest joins what is left of the bins of a pod with dummies: a dummy for each plane
-// or, where the pod's groups may not send, or its servers not receive, as much in a block
-// as that would allow, dummies that planes share.
+// idleRest joins the remaining bins of a pod with dummies: a dummy for each plane or, if
+// the pod's groups may not send, or its servers not receive, that much in a block, dummies
+// that planes share.
 func (f *frame) idleRest(planes []rest, pod int, out bool) {
 	busy, most := int32(0), int32(0) // in a block
 	for _, r := range planes {
@@ -284,8 +284,8 @@ func (f *frame) shuffle(n, try int) (left, right []int) {
 	return left, right
 }
 
-// read makes units of the matched bins. Of the edges between two bins as many are units
-// as are left of what the division has there; the others idle.
+// read makes units of the matched bins. Of the edges between two bins as many are units as
+// the division has left there; the others idle.
 func (f *frame) read(n int, match []int32, left, right []int) *units {
 	zLeft, ownLeft := slices.Clone(f.z), slices.Clone(f.own)
 	lanes, planes := f.Lanes(), f.Planes()

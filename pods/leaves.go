@@ -55,7 +55,7 @@ func (x *instance) leavesFirst(ctx context.Context, b Bounds) (*Plan, error) {
 	return p, errs
 }
 
-// toldLater less a lane stands for the lane while other transfers have planes.
+// toldLater minus a lane stands for the lane while other transfers have planes.
 const toldLater = -2
 
 // colourTops gives the transfers of a phase their lanes, of which they have the plane.

@@ -70,9 +70,9 @@ func newInstance(t *Tree, group, workers int) *instance {
 	return x
 }
 
-// leastBlocks is a number of blocks that no plan of such groups can do without: what the
-// bound says, as many as groups send to one server, and what leaves and pods have to send
-// over what lives.
+// leastBlocks returns a lower bound on the blocks of any plan of such groups: by the bound,
+// by the groups that send to one server, and by the units of leaves and pods over living
+// cables.
 func (x *instance) leastBlocks(b Bounds) int {
 	g := int(x.group)
 	least := ceilDiv(b.LowerBound, g)
@@ -126,8 +126,8 @@ const (
 )
 
 // podsFirst plans in blocks. It tries the least number, and some more, for a division that
-// seats. Where there is none it leaves out what does not fit and adds it at the end; the
-// shortest of these plans is taken.
+// seats. If there is none it leaves out the units that do not fit and adds them at the end;
+// the shortest of these plans is taken.
 func (x *instance) podsFirst(ctx context.Context, b Bounds) (*Plan, error) {
 	least := x.leastBlocks(b)
 	var best *Plan

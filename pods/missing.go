@@ -1,6 +1,6 @@
 package pods
 
-// occupied says what a block has in use.
+// occupied is the resources in use in a block.
 type occupied struct {
 	out, in         []bool  // [leaf·planes + plane] cables of leaves, up and down
 	rise, fall      []bool  // [pod·lanes + lane] cables of mids, up and down

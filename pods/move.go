@@ -12,7 +12,7 @@ type Mover struct {
 	blocks  []usage
 }
 
-// usage is what a block has in use: the slot, as block·slots + slot, and −1 for nothing.
+// usage is the resources in use in a block: the slot, as block·slots + slot, or −1.
 type usage struct {
 	out, in    []int32 // [leaf·planes + plane]
 	rise, fall []int32 // [pod·lanes + lane]
@@ -47,11 +47,11 @@ func NewMover(p *Plan, t *Tree, out []int) *Mover {
 	return m
 }
 
-// Put puts the unit that a slot had, to a server, into the first block that has a free slot
-// of its group, where the server is idle and one of the ways free, its own block before all
-// others. Where there is none, it may take the way of another unit of its own block that
-// fits elsewhere; a new block is the last resort. Nil ways are all that live. It returns
-// where the unit is, and where the other one was and is now, −1 for none.
+// Put moves the unit of a slot, to a server, into the first block that has a free slot of
+// its group, where the server is idle and one of the ways free, its own block first.
+// Otherwise it may take the way of another unit of its own block that fits elsewhere; a new
+// block is the last resort. Nil ways are all living ones. It returns the unit's place, and
+// the other one's old and new place, −1 if none.
 func (m *Mover) Put(was int, to int32, ways []int16) (at, from, now int) {
 	if ways == nil {
 		ways = m.all
@@ -77,7 +77,7 @@ func (m *Mover) Try(was int, to int32, ways []int16) (at, from, now int) {
 	return m.displace(own, leaf, first, to, ways)
 }
 
-// groupOf is the leaf of a slot, and the first slot of its group.
+// groupOf returns the leaf of a slot, and the first slot of its group.
 func (m *Mover) groupOf(at int) (leaf, first int) {
 	slot := at % m.slots
 	for int(m.First[leaf+1]) <= slot {
@@ -86,7 +86,7 @@ func (m *Mover) groupOf(at int) (leaf, first int) {
 	return leaf, slot - (slot-int(m.First[leaf]))%m.Group
 }
 
-// fitAny puts a unit into the first block where it fits, −1 for none.
+// fitAny puts a unit into the first block where it fits, −1 if none.
 func (m *Mover) fitAny(leaf, first int, to int32, ways []int16) int {
 	for b := range m.Blocks {
 		if at := m.fitIn(b, leaf, first, to, ways); at >= 0 {
@@ -181,7 +181,7 @@ func (m *Mover) use(block, a int, to int32, way int16, slot int32) {
 	u.out[a*planes+j], u.in[b*planes+j] = slot, slot
 }
 
-// fitIn puts a unit into a block, and returns where it is, −1 where it does not fit.
+// fitIn puts a unit into a block, and returns its place, −1 if it does not fit.
 func (m *Mover) fitIn(block, a, first int, to int32, ways []int16) int {
 	u := &m.blocks[block]
 	if u.heard[to] >= 0 {

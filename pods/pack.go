@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Cables are the directed cables that a unit passes, by numbers of the caller's, −1 for none.
+// Cables are the directed cables that a unit passes, by numbers of the caller's, −1 if
+// none.
 type Cables [4]int32
 
 // NoCables are those of a unit that stays on its leaf.
@@ -18,9 +19,9 @@ type Choice struct {
 	Pick uint8 // kept with the way, for the caller
 }
 
-// Pack puts units into the blocks of a plan for whole leaves: in a block each directed cable
-// carries one of them, a server receives one, and a leaf has its slots. It knows nothing of
-// what the cables are.
+// Pack puts units into the blocks of a plan for whole leaves: in a block each directed
+// cable carries one of them, a server receives one, and a leaf has its slots. Cables are
+// opaque numbers.
 type Pack struct {
 	*Plan
 	Picks []uint8 // like Plan.To
@@ -35,7 +36,7 @@ type Pack struct {
 	pass         []Cables // like Plan.To
 	leaf         []int32  // [slot] its leaf
 	rng          *rand.Rand
-	barred       map[unitIn]int // where a unit must not go before which step
+	barred       map[unitIn]int // the step before which a unit must not enter a block
 	step         int
 }
 
@@ -103,7 +104,8 @@ func (k *Pack) Fits(block, leaf int, to int32, c *Choice) bool {
 	return true
 }
 
-// room is the first block, from a word on, in which a unit has nothing in its way, −1 for none.
+// room returns the first block, from a word on, in which a unit has nothing in its way, −1
+// if none.
 func (k *Pack) room(leaf int, to int32, c *Choice) int {
 	server, full := k.busy[k.server(to)*k.words:], k.busy[k.full(leaf)*k.words:]
 	for w := range k.words {
@@ -132,7 +134,8 @@ func (k *Pack) put(block, leaf int, to int32, c *Choice) {
 	k.mark(block, at, int32(at-block*k.slots)+1)
 }
 
-// mark notes what the unit of a slot uses, or with 0 that it does no more.
+// mark records that the unit of a slot uses its resources, or with 0 that it no longer
+// does.
 func (k *Pack) mark(block, at int, by int32) {
 	used := k.used[block*k.wide:][:k.wide]
 	bit := uint64(1) << (block % 64)
@@ -208,8 +211,8 @@ func (k *Pack) Place(late []Late) {
 	}
 }
 
-// stall is how many steps the search may go on without fewer units being left than ever: more
-// in small plans, in which a step is short.
+// stall returns how many steps the search may go on without fewer units being left than
+// ever: more in small plans, in which a step is short.
 func (k *Pack) stall(left int) int { return 32 + 32*left + 1<<24/len(k.To) }
 
 // anywhere puts a unit where nothing is in its way.
@@ -223,7 +226,7 @@ func (k *Pack) anywhere(u Late, choices []Choice) bool {
 	return false
 }
 
-// obstacle is what is in the way of a unit in a block.
+// obstacle is the units in the way of a unit in a block.
 type obstacle struct {
 	block int
 	slots [6]int32
@@ -268,7 +271,7 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 // mostNeeds is how much a unit needs in a block: cables, its server, a slot of its leaf.
 const mostNeeds = len(Cables{}) + 2
 
-// busyWith are those of 64 blocks in which a unit finds n of its needs taken.
+// busyWith returns those of 64 blocks in which a unit finds n of its needs taken.
 func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
 	all := [mostNeeds + 1]uint64{^uint64(0)} // [n] blocks with n or more
 	note := func(what int) {
@@ -287,7 +290,7 @@ func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
 	return all[n] &^ all[n+1]
 }
 
-// inTheWay lists what is in the way of a unit in a block.
+// inTheWay lists the units in the way of a unit in a block.
 func (k *Pack) inTheWay(block int, u Late, c *Choice) obstacle {
 	o := obstacle{block: block}
 	used := k.used[block*k.wide:][:k.wide]

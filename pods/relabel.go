@@ -43,8 +43,8 @@ func (t *Tree) relabel(rng *rand.Rand) *relabelled {
 	return r
 }
 
-// original is a plan for single senders on a relabelled tree as one of the tree itself, of
-// which one is given.
+// original returns a plan for single senders on a relabelled tree as one of the tree
+// itself, of which one is given.
 func (r *relabelled) original(p, like *Plan) *Plan {
 	base := like.Base
 	servers := make([]int32, base[len(base)-1])

@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/internal/parallel"
 )
 
-// errSeats says that the leaves of a pod cannot be seated on its units: another division,
-// or more blocks, may do.
+// errSeats means that the leaves of a pod cannot be seated on its units: another division,
+// or more blocks, may help.
 var errSeats = errors.New("the leaves of a pod cannot be seated")
 
 // seater seats leaves, servers and groups on units. Its memory is used again.
@@ -66,7 +66,7 @@ func indexBy[K int16 | int32](n int, keys []K) index {
 
 func (i *index) of(k int) []int32 { return i.unit[i.first[k]:i.first[k+1]] }
 
-// plane is the plane of a unit on cables.
+// plane returns the plane of a unit on cables.
 func (w *seater) plane(u int32) int32 {
 	way := int32(w.u.way[u])
 	if lanes := int32(w.Lanes()); way >= lanes {
@@ -75,11 +75,11 @@ func (w *seater) plane(u int32) int32 {
 	return w.planeOf[way]
 }
 
-// seat seats everybody: the leaf and then the server of the destination, the leaf and then
-// the group of the source. The first and the third go pod by pod, the others leaf by leaf.
-// Servers come last where sources are first: then a leaf need not find a unit to each
-// server, only enough to each leaf; but what a server receives from a pod is not spread
-// over the planes, and it needs more LIDs.
+// seat seats both ends of all units: the leaf and then the server of the destination, the
+// leaf and then the group of the source. The first and the third go pod by pod, the others
+// leaf by leaf. If sources are first, servers come last: then a leaf does not have to find
+// a unit to each server, only enough to each leaf; but a server's units from a pod are not
+// spread over the planes, and it needs more LIDs.
 func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 	n := len(u.block)
 	own := 0
@@ -170,10 +170,10 @@ const (
 )
 
 // seatLeaves seats the leaves of a pod on its units, as destinations or as sources. In a
-// block a leaf has one unit at most on a plane, and none where its cable is dead. As a
+// block a leaf has at most one unit on a plane, and none if its cable is dead. As a
 // destination it has n units from each group, as a source one for each of its groups and
-// each server. Cells are seated one after the other, by a flow each; the last one takes
-// what is left, and leaves within a cell are colours.
+// each server. Cells are seated one after the other, by a flow each; the last one takes the
+// rest, and leaves within a cell are colours.
 func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) error {
 	w.order = append(w.order[:0], all...)
 	cells := w.ofPod[pod]
@@ -293,9 +293,9 @@ func (w *seater) colour(ctx context.Context, degree, rows, keys int, seat func(u
 	return nil
 }
 
-// seatServers seats the servers of leaf b on the units that it receives: to the left the
-// blocks, to the right what comes from each pod, plane after plane, or from each group
-// where that is known, cut into as many as there are servers.
+// seatServers seats the servers of leaf b on the units that it receives: on the left the
+// blocks, on the right the units from each pod, plane after plane, or from each group if
+// that is known, cut into as many parts as there are servers.
 func (w *seater) seatServers(ctx context.Context, b int, all []int32) error {
 	w.next = append(w.next[:0], all...)
 	w.rowAt, w.keyAt = w.rowAt[:0], w.keyAt[:0]
@@ -316,7 +316,7 @@ func (w *seater) seatServers(ctx context.Context, b int, all []int32) error {
 	return w.colour(ctx, len(w.Leaves[b].Slots), int(w.blocks), int(keys), func(u int32, colour uint16) { w.u.to[u] = base + int32(colour) })
 }
 
-// planeOrNone is the plane of a unit, or one more where it is on no cable.
+// planeOrNone returns the plane of a unit, or one more if it is not on a cable.
 func (w *seater) planeOrNone(u int32) int32 {
 	if w.u.way[u] < 0 {
 		return int32(w.Planes())
@@ -326,7 +326,7 @@ func (w *seater) planeOrNone(u int32) int32 {
 
 // rankPlanes fills want with a key for each pod and plane of the units in next: of the
 // planes of a pod those with the most units come first, so that no server has more than
-// it must on one; what is on no cable comes last, an equal part for each server.
+// necessary on one; units on no cable come last, an equal part for each server.
 func (w *seater) rankPlanes(planes int32) {
 	n := int32(w.Pods) * planes
 	w.want, w.count = grow(w.want, int(n)), grow(w.count, int(n))

@@ -1,7 +1,7 @@
 package pods
 
-// places is how many places for servers a leaf has, and for leaves a pod, so that all have as
-// many, and which of its pod's leaves each leaf is.
+// places returns how many places for servers a leaf has, and for leaves a pod, so that all
+// have as many, and which of its pod's leaves each leaf is.
 func (t *Tree) places() (ofLeaf, ofPod int, inPod []int) {
 	count := make([]int, t.Pods)
 	for i := range t.Leaves {
@@ -27,7 +27,7 @@ func (t *Tree) Shifts() bool {
 	return places <= t.Planes()
 }
 
-// shift is the linear shift over places, nil if it is not free of conflicts.
+// shift returns the linear shift over places, nil if it is not free of conflicts.
 func shift(t *Tree, b Bounds) *Plan {
 	if t.Damaged() || !t.Shifts() {
 		return nil

@@ -26,7 +26,7 @@ type spread struct {
 	load  []int32 // [resource]
 	need  []int32 // [demand]
 	first []int32 // [demand] its first way; one more at the end
-	uses  []int32 // [way·mostUses…] resources, −1 for none
+	uses  []int32 // [way·mostUses…] resources, −1 if none
 	y     []int32 // [way] units
 
 	excess int64 // Σ max(0, load − room)
@@ -61,7 +61,7 @@ func (s *spread) way(uses ...int32) {
 // ways lists the ways of a demand.
 func (s *spread) ways(i int32) (first, end int32) { return s.first[i], s.first[i+1] }
 
-// solve divides the demands, and tells whether it could.
+// solve divides the demands, and reports whether it succeeded.
 func (s *spread) solve(ctx context.Context) bool {
 	s.first = append(s.first, int32(len(s.uses)/mostUses))
 	s.y = make([]int32, len(s.uses)/mostUses)
@@ -90,8 +90,8 @@ func (s *spread) solve(ctx context.Context) bool {
 	return s.excess == 0 || s.relieve(ctx) || s.shake(ctx)
 }
 
-// pour divides a demand by the room of the ways, what does not divide over the ways with
-// the least load.
+// pour divides a demand by the room of the ways, and the remainder over the ways with the
+// least load.
 func (s *spread) pour(i int32) bool {
 	first, end := s.ways(i)
 	if first == end {
@@ -119,7 +119,7 @@ func (s *spread) pour(i int32) bool {
 	return true
 }
 
-// width is the least room of a way's resources.
+// width returns the least room of a way's resources.
 func (s *spread) width(w int32) int64 {
 	width := int64(1) << 30
 	for _, r := range s.uses[w*mostUses:][:mostUses] {
@@ -130,7 +130,7 @@ func (s *spread) width(w int32) int64 {
 	return width
 }
 
-// fullness is the sum of the shares of their room that a way's resources have used.
+// fullness returns the sum of the shares of their room that a way's resources have used.
 func (s *spread) fullness(w int32) float64 {
 	sum := 0.0
 	for _, r := range s.uses[w*mostUses:][:mostUses] {
@@ -149,7 +149,7 @@ func power(x float64) float64 {
 	return x * x
 }
 
-// add changes what a way carries.
+// add changes the load of a way.
 func (s *spread) add(w, units int32) {
 	s.y[w] += units
 	for _, r := range s.uses[w*mostUses:][:mostUses] {
@@ -333,8 +333,8 @@ func (s *spread) shake(ctx context.Context) bool {
 	return s.excess == 0
 }
 
-// overloads tells which resource a move from way w to way v would overload, −1 for none;
-// fits is false where there would be two, or where v uses the resource to be relieved.
+// overloads returns the resource that a move from way w to way v would overload, −1 if
+// none; fits is false if there would be two, or if v uses the resource to be relieved.
 func (s *spread) overloads(w, v, relieved int32) (full int32, fits bool) {
 	full = -1
 	old := s.uses[w*mostUses:][:mostUses]

@@ -60,7 +60,7 @@ func (x *instance) search(ctx context.Context, p *Plan) (*Plan, error) {
 	return p, nil
 }
 
-// squeezed is a transfer: where it is, and the ways that it has.
+// squeezed is a transfer: its place, and its possible ways.
 type squeezed struct {
 	src, dst int32
 	ways     []route
@@ -182,7 +182,7 @@ func (w *squeezer) take(u *squeezed, by int) {
 	}
 }
 
-// conflicts tells whether a transfer shares something with another.
+// conflicts reports whether a transfer shares a resource with another.
 func (w *squeezer) conflicts(u *squeezed) bool {
 	for _, r := range u.ways[u.way].of {
 		if w.load[r*w.phases+u.phase] > 1 {

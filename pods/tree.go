@@ -12,10 +12,10 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// Tree is what planning needs to know of a fat tree of three levels. A leaf has one cable
-// to the mid of each plane of its pod; a lane is a cable from each mid of its plane to
-// one top. What goes from pod to pod takes a lane up and the same lane down; what stays
-// in a pod turns at the mid of a plane.
+// Tree is the part of a fat tree of three levels that planning needs. A leaf has one cable
+// to the mid of each plane of its pod; a lane is a cable from each mid of its plane to one
+// top. Traffic between pods takes a lane up and the same lane down; traffic within a pod
+// turns at the mid of a plane.
 type Tree struct {
 	Pods   int
 	Leaves []Leaf
@@ -30,13 +30,13 @@ type Leaf struct {
 	Up    []bool // [plane] whether its cable to the mid lives
 }
 
-// Planes is the number of planes.
+// Planes returns the number of planes.
 func (t *Tree) Planes() int { return len(t.First) - 1 }
 
-// Lanes is the number of lanes.
+// Lanes returns the number of lanes.
 func (t *Tree) Lanes() int { return t.First[len(t.First)-1] }
 
-// Servers is the number of servers, numbered leaf by leaf.
+// Servers returns the number of servers, numbered leaf by leaf.
 func (t *Tree) Servers() int {
 	n := 0
 	for i := range t.Leaves {
@@ -45,7 +45,7 @@ func (t *Tree) Servers() int {
 	return n
 }
 
-// validate checks that the tree does not contradict itself.
+// validate checks that the tree is consistent.
 func (t *Tree) validate() error {
 	if t.Pods < 1 || len(t.First) < 1 || len(t.Up) != t.Pods*t.Lanes() {
 		return fmt.Errorf("plan three levels: %d pods, %d planes and %d cables to tops do not go together", t.Pods, len(t.First)-1, len(t.Up))
@@ -64,12 +64,12 @@ func (t *Tree) validate() error {
 	return nil
 }
 
-// Damaged tells whether a cable is dead that a leaf with servers or a pod may have.
+// Damaged reports whether a cable of a pod or of a leaf with servers is dead.
 func (t *Tree) Damaged() bool {
 	return slices.Contains(t.Up, false) || slices.ContainsFunc(t.Leaves, func(l Leaf) bool { return slices.Contains(l.Up, false) })
 }
 
-// laneUp tells whether a pod's cable of a lane lives.
+// laneUp reports whether a pod's cable of a lane lives.
 func (t *Tree) laneUp(pod, lane int) bool { return t.Up[pod*t.Lanes()+lane] }
 
 // planeOf lists the plane of each lane.
@@ -83,7 +83,7 @@ func (t *Tree) planeOf() []int32 {
 	return of
 }
 
-// joins tells, as [pod·pods·planes + pod·planes + plane], whether a plane joins two pods
+// joins returns, as [pod·pods·planes + pod·planes + plane], whether a plane joins two pods
 // by a lane that lives at both; a pod is joined with itself.
 func (t *Tree) joins() []bool {
 	planes := t.Planes()
@@ -116,11 +116,11 @@ const (
 	Routes Engine = "routes"
 )
 
-// ByPod is the certificate of a bound by what a pod must send over its cables to tops;
-// the others are those of package fors.
+// ByPod is the certificate of a bound by a pod's transfers over its cables to tops; the
+// others are those of package fors.
 const ByPod fors.Certificate = "pod"
 
-// Bounds is what limits the number of phases, whatever the plan.
+// Bounds limits the number of phases of any plan.
 type Bounds struct {
 	LowerBound  int // phases
 	Certificate fors.Certificate
@@ -148,7 +148,7 @@ type Plan struct {
 	// Places and Place are those of the shift: all that a leaf may have, for every leaf.
 	Places  int
 	Place   []int32 // [server]
-	ShiftTo []int32 // [place] its server, Idle where it is free
+	ShiftTo []int32 // [place] its server, or Idle
 	Bounds
 	Unreachable []fors.Pair // pairs without a way, in order; they are in no phase
 }
@@ -162,7 +162,7 @@ func (p *Plan) Trim() {
 	}
 }
 
-// sends tells whether a server sends to another one in a block.
+// sends reports whether any server sends to another one in a block.
 func (p *Plan) sends(block int) bool {
 	to := p.To[block*int(p.First[len(p.First)-1]):]
 	for a, first := range p.First[:len(p.First)-1] {
@@ -177,7 +177,7 @@ func (p *Plan) sends(block int) bool {
 	return false
 }
 
-// Phases is the number of phases.
+// Phases returns the number of phases.
 func (p *Plan) Phases() int {
 	if p.Engine == Shift {
 		return max(0, p.Places-1)
@@ -185,12 +185,12 @@ func (p *Plan) Phases() int {
 	return p.Blocks * p.Group
 }
 
-// Gap is the number of phases over the lower bound.
+// Gap returns the number of phases over the lower bound.
 func (p *Plan) Gap() int { return p.Phases() - p.LowerBound }
 
-// Row fills to and way, which have an element for each server, with what the servers do
-// in a phase. Ways of the shift are not told, as they are those of the tables: −1. Of what
-// is like To and given beside it, picked gets the elements; both may be nil.
+// Row fills to and way, which have an element for each server, with the transfers of a
+// phase. Ways of the shift are −1, because they are those of the tables. If beside, an
+// array like To, is given, picked gets its elements; both may be nil.
 func (p *Plan) Row(phase int, to []int32, way []int16, beside, picked []uint8) {
 	for s := range to {
 		to[s], way[s] = Idle, -1

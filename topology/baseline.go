@@ -13,18 +13,17 @@ import (
 // and writes.
 const BaselineVersion = 1
 
-// Baseline is what the fabric is meant to be: which switches are spines and
-// leaves, which lane each cable is, and which index α each host port has. Lane
-// numbers, K and α survive the disappearance of what they name, so the loss of
-// one cable or host moves nothing else. Lanes are numbered spine by spine,
-// cable by cable.
+// Baseline is the fabric as accepted: which switches are spines and leaves, which lane each
+// cable is, and which index α each host port has. Lane numbers, K and α survive the
+// disappearance of the parts they name, so the loss of one cable or host moves nothing
+// else. Lanes are numbered spine by spine, cable by cable.
 type Baseline struct {
 	Version int             `json:"version"`
 	Rate    string          `json:"rate"` // what a leaf–spine cable is expected to run at, "0x?" when unknown
 	Spines  []BaselineSpine `json:"spines"`
 	Leaves  []BaselineLeaf  `json:"leaves"`
-	// Pods is what a fat tree of three levels is meant to be, nil for one of two. All
-	// else is empty then, and the file is that of Pods.
+	// Pods is the baseline of a fat tree of three levels, nil for two levels. If it is set,
+	// all other fields are empty, and the file is that of Pods.
 	Pods *PodBaseline `json:"-"`
 }
 
@@ -39,7 +38,7 @@ type BaselineSpine struct {
 type BaselineLeaf struct {
 	GUID    GUID     `json:"guid"`
 	Name    string   `json:"name"`
-	Uplinks []Uplink `json:"uplinks"`              // [lane]; zero ports where the leaf never had a cable
+	Uplinks []Uplink `json:"uplinks"`              // [lane]; zero ports if the leaf never had the cable
 	Slots   []Slot   `json:"slots"`                // [α]; a zero GUID is a free index
 	First   int      `json:"first_lane,omitempty"` // of the base LID of index 0; see turn
 }
@@ -66,8 +65,8 @@ func (b *Baseline) Lanes() int {
 	return k
 }
 
-// LIDs is how many LIDs of a host plans that choose lanes can use: one for each lane, and a
-// base LID apart from these where a leaf has more hosts than there are lanes.
+// LIDs returns how many LIDs of a host pinned plans can use: one for each lane, and a
+// separate base LID if a leaf has more hosts than there are lanes.
 func (b *Baseline) LIDs() int {
 	lanes := b.Lanes()
 	for i := range b.Leaves {
@@ -78,10 +77,10 @@ func (b *Baseline) LIDs() int {
 	return lanes
 }
 
-// Encode prints the baseline as its file holds it.
+// Encode returns the content of the baseline's file.
 func (b *Baseline) Encode() []byte { return encodeBaseline(b) }
 
-// ReadBaseline reads what Encode wrote, sealed or not, and checks that it holds together.
+// ReadBaseline parses the output of Encode, sealed or not, and validates it.
 func ReadBaseline(data []byte) (*Baseline, error) {
 	if HasPods(data) {
 		pods, err := ReadPodBaseline(data)
@@ -106,7 +105,7 @@ func encodeBaseline(b any) []byte {
 	return append(out, '\n')
 }
 
-// readBaseline reads what encodeBaseline wrote, sealed or not, and checks it.
+// readBaseline parses the output of encodeBaseline, sealed or not, and validates it.
 func readBaseline(data []byte, into interface{ validate() error }) error {
 	err := sealed.Decode(data, into)
 	if err == nil {
@@ -118,7 +117,7 @@ func readBaseline(data []byte, into interface{ validate() error }) error {
 	return nil
 }
 
-// meanings are what the GUIDs of a baseline stand for: each for one thing.
+// meanings maps the GUIDs of a baseline to their uses: each has exactly one.
 type meanings map[GUID]string
 
 func (m meanings) add(g GUID, format string, args ...any) error {
@@ -166,7 +165,7 @@ func (b *Baseline) validate() error {
 	return nil
 }
 
-// clone is a deep copy.
+// clone returns a deep copy.
 func (b *Baseline) clone() *Baseline {
 	c := &Baseline{Version: b.Version, Rate: b.Rate, Spines: append([]BaselineSpine(nil), b.Spines...),
 		Leaves: append([]BaselineLeaf(nil), b.Leaves...)}
@@ -177,10 +176,10 @@ func (b *Baseline) clone() *Baseline {
 	return c
 }
 
-// NewBaseline recognises the two-level fat tree in f and numbers it afresh:
-// spines and leaves by GUID, the cables of a leaf–spine pair by leaf port, host
-// ports by leaf port. What the tree does not cover is left out. A fabric that is not
-// such a tree gives a *NotFatTree, one that is not brought up yet a *NotYet.
+// NewBaseline recognizes the two-level fat tree in f and numbers it from scratch: spines
+// and leaves by GUID, the cables of a leaf–spine pair by leaf port, host ports by leaf
+// port. Parts outside the tree are left out. It returns *NotFatTree if the fabric is not
+// such a tree, and *NotYet if it is not brought up.
 func NewBaseline(f *Fabric) (*Baseline, error) {
 	if err := f.BroughtUp(); err != nil {
 		return nil, err
@@ -222,8 +221,8 @@ func NewBaseline(f *Fabric) (*Baseline, error) {
 	return fit(f, b, nil).Baseline, nil
 }
 
-// commonRate is the rate that most leaf–spine cables run at, the faster one
-// when two are equally common; unknown rates do not vote.
+// commonRate returns the rate that most leaf–spine cables run at, the faster one when two
+// are equally common; unknown rates do not vote.
 func commonRate(f *Fabric, leaves []int32, spineAt map[int32]int) Rate {
 	votes := map[Rate]int{}
 	for _, i := range leaves {

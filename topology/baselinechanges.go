@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// BaselineChanges says in words what another baseline changes: what it forgets, what it
-// takes up, and what is numbered differently.
+// BaselineChanges describes in words how another baseline differs: removed, added and
+// renumbered parts.
 func BaselineChanges(from, to *Baseline) []string {
 	var out []string
 	s1, oldLanes, oldFirst := from.uppers()
@@ -48,7 +48,7 @@ func BaselineChanges(from, to *Baseline) []string {
 	return out
 }
 
-// missing says which of the nodes of a are not in b, three by name.
+// missing describes the nodes of a that are not in b, three by name.
 func missing(what, one, many string, a, b map[GUID]string) []string {
 	var names []string
 	for _, g := range slices.Sorted(maps.Keys(a)) {

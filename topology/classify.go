@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// NotFatTree says why a fabric is not a two-level fat tree: which switch or
-// cable, and what is wrong with it.
+// NotFatTree is the reason why a fabric is not a two-level fat tree: the switch or cable at
+// fault.
 type NotFatTree struct {
 	Where string // the switch or cable
 	Why   string
@@ -54,8 +54,8 @@ func (f *Fabric) neighbours() []neighbours {
 	return out
 }
 
-// BroughtUp tells whether the subnet manager has come so far that the fabric can be
-// judged: half of the cables are active, and half of the hosts have LIDs.
+// BroughtUp returns nil if the subnet manager has brought up enough of the fabric to judge
+// it: half of the cables are active, and half of the hosts have LIDs.
 func (f *Fabric) BroughtUp() error {
 	cables, active, hosts, lids := 0, 0, 0, 0
 	for i := range f.Nodes {
@@ -97,11 +97,11 @@ type core struct {
 	bare   []int32 // leaves without hosts
 }
 
-// findCore finds the two-level tree in the fabric. It is a *NotFatTree where there is
-// none, or where too many hosts are elsewhere. There are two ways to tell leaves from
-// spines: a spine may have hosts of its own; or no switch with hosts is one, as where
-// leaves have more cables to one another than to spines. The second is taken where it
-// alone gives a tree, or one that holds more hosts by more than it leaves cables unused.
+// findCore finds the two-level tree in the fabric. It returns a *NotFatTree if there is
+// none, or too many hosts are elsewhere. There are two ways to tell leaves from spines:
+// spines may have hosts of their own, or no switch with hosts is a spine, as when leaves
+// have more cables to one another than to spines. The second is used if only it gives a
+// tree, or if it holds more additional hosts than it leaves additional cables unused.
 func findCore(f *Fabric) (*core, error) {
 	near := f.neighbours()
 	best, err := newCore(f, near, true)
@@ -114,8 +114,8 @@ func findCore(f *Fabric) (*core, error) {
 	return best, err
 }
 
-// newCore finds the tree by one way to tell leaves from spines; it comes with the verdict
-// on it, and is nil where there is no switch with a cable.
+// newCore finds the tree by one way to tell leaves from spines, together with the verdict
+// on it. It is nil if no switch has a cable.
 func newCore(f *Fabric, near []neighbours, hostsMove bool) (*core, error) {
 	c := &core{Fabric: f, near: near}
 	if err := c.split(hostsMove); err != nil {
@@ -220,8 +220,8 @@ func (c *core) split(hostsMove bool) error {
 	return nil
 }
 
-// turn exchanges leaves and spines where the spines have more hosts: with an
-// adapter on every spine, all switches start as leaves.
+// turn swaps leaves and spines if the spines have more hosts: with an adapter on every
+// spine, all switches start as leaves.
 func turn(near []neighbours, sides []side) {
 	surplus := 0
 	for i := range near {
@@ -240,9 +240,10 @@ func turn(near []neighbours, sides []side) {
 	}
 }
 
-// chooseSpines takes the switches of the spines' side that join leaves: at least two,
-// where there are two, and a quarter of them; one with hosts, most of them. What joins
-// fewer is no way of the exchange, and a lane of it would cost every host an LID.
+// chooseSpines chooses the switches on the spines' side that join leaves: at least two of
+// them, if there are two, and a quarter of all; a switch with hosts must join most. A
+// switch that joins fewer does not carry the exchange, and a lane of it would cost every
+// host an LID.
 func (c *core) chooseSpines() {
 	c.spines = c.spines[:0]
 	leaf := make([]bool, len(c.Nodes))
@@ -343,7 +344,7 @@ func (c *core) chooseBare() {
 	}
 }
 
-// meetings tells which leaves have a usable cable to a common switch above them.
+// meetings finds leaves with usable cables to a common switch above them.
 type meetings struct {
 	words int
 	up    []uint64 // [leaf·words…] the set of switches above

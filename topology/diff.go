@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ChangeKind says what a Change is about. Its values are stable codes.
+// ChangeKind is the kind of a Change, a stable code.
 type ChangeKind string
 
 // The kinds of changes, in the order in which Diff lists them.
@@ -28,13 +28,13 @@ type CableEnd struct {
 	Port uint8 `json:"port"`
 }
 
-// Change is one difference of two fabrics.
+// Change is one difference between two fabrics.
 type Change struct {
 	Kind ChangeKind `json:"kind"`
 	Text string     `json:"text"` // the change in words, such as "Leaf007 port 31 – Spine010 port 8 went down"
-	// At is the cable's end nearer to the hosts, the port whose LID or LMC
-	// changed, or the node, with port 0. Peer is the cable's other end, zero
-	// where the change is about no cable. A moved cable is where it is now.
+	// At is the cable's end nearer to the hosts, the port whose LID or LMC changed, or the
+	// node, with port 0. Peer is the cable's other end, zero if the change is not about a
+	// cable. A moved cable is given at its present place.
 	At   CableEnd `json:"at"`
 	Peer CableEnd `json:"peer"`
 }
@@ -63,11 +63,11 @@ func Diff(before, after *Fabric) []Change {
 // differ compares two fabrics.
 type differ struct {
 	old, new *half
-	names    map[string]GUID // the node of a name, 0 when several nodes have it; nil until it is asked for
+	names    map[string]GUID // the node with a name, 0 if several have it; built on first use
 	changes  []Change
 }
 
-// half is one of the two fabrics that are compared, beside the other.
+// half is one of the two fabrics compared.
 type half struct {
 	*Fabric
 	later bool // it is the new one
@@ -76,7 +76,7 @@ type half struct {
 	twin  []int32 // [node] the same GUID's index in the other fabric, or None
 }
 
-// liveNodes tells which nodes have a cable that is up at both ends.
+// liveNodes returns, by node, whether it has a cable that is up at both ends.
 func liveNodes(f *Fabric) []bool {
 	live := make([]bool, len(f.Nodes))
 	for i := range f.Nodes {
@@ -90,7 +90,7 @@ func liveNodes(f *Fabric) []bool {
 	return live
 }
 
-// cableUp tells whether the port has a cable that is up at both its ends.
+// cableUp reports whether the port has a cable that is up at both its ends.
 func (f *Fabric) cableUp(r PortRef) bool {
 	p := f.At(r)
 	return p.Up() && f.Nodes[p.Peer].Ports[p.PeerPort].Up()
@@ -113,7 +113,7 @@ func twins(before, after *Fabric) (old, young []int32) {
 	return old, young
 }
 
-// shared tells whether several nodes of either fabric have a name.
+// shared reports whether several nodes of either fabric have a name.
 func (d *differ) shared(name string) bool {
 	if d.names == nil {
 		d.names = make(map[string]GUID, len(d.old.Nodes))
@@ -153,7 +153,7 @@ func (d *differ) add(kind ChangeKind, at, peer CableEnd, format string, args ...
 	d.changes = append(d.changes, Change{kind, fmt.Sprintf(format, args...), at, peer})
 }
 
-// stays tells whether a node is live in both fabrics.
+// stays reports whether a node is live in both fabrics.
 func (f *half) stays(node int32) bool {
 	twin := f.twin[node]
 	return f.live[node] && twin != None && f.other.live[twin]

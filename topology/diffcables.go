@@ -14,7 +14,7 @@ type cable struct {
 }
 
 // liveEnds yields both ends of the cables that are up: switches' before the others', by
-// node and port. What joins a switch to its own aggregation node is no cable.
+// node and port. Links between a switch and its own aggregation node are left out.
 func (f *half) liveEnds() iter.Seq[PortRef] {
 	return func(yield func(PortRef) bool) {
 		for _, i := range switchesFirst(f.Fabric) {
@@ -27,33 +27,33 @@ func (f *half) liveEnds() iter.Seq[PortRef] {
 	}
 }
 
-// inside tells whether a cable joins an aggregation node.
+// inside reports whether a cable joins an aggregation node.
 func (f *half) inside(r PortRef) bool {
 	return f.Nodes[r.Node].Role == AggregationNode || f.Nodes[f.At(r).Peer].Role == AggregationNode
 }
 
-// cable is the one at its nearer end.
+// cable returns the cable at its nearer end.
 func (f *half) cable(near PortRef) cable {
 	far := f.far(near)
 	return cable{near, far, f.end(near), f.end(far)}
 }
 
-// far is the other end of the cable at r.
+// far returns the other end of the cable at r.
 func (f *Fabric) far(r PortRef) PortRef { return PortRef{f.At(r).Peer, f.At(r).PeerPort} }
 
 func compareEnds(a, b CableEnd) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 }
 
-// isNear tells whether an end of a cable is the one nearer to the hosts.
+// isNear reports whether an end of a cable is nearer to the hosts than the other.
 func (f *half) isNear(r PortRef) bool {
 	far := f.far(r)
 	c := cmp.Compare(f.depth(r.Node), f.depth(far.Node))
 	return c < 0 || c == 0 && compareEnds(f.end(r), f.end(far)) <= 0
 }
 
-// depth tells how far a node is from the hosts: 0 for what is no switch in the latest
-// fabric that has it, 1 for a switch with hosts in either, 2 for the others.
+// depth returns the distance of a node from the hosts: 0 if it is not a switch in the
+// latest fabric that has it, 1 for a switch with hosts in either fabric, 2 for the others.
 func (f *half) depth(node int32) int {
 	twin := f.twin[node]
 	if !f.later && twin != None {
@@ -68,8 +68,8 @@ func (f *half) depth(node int32) int {
 	return 2
 }
 
-// hasHosts tells whether a node is a switch with a cable that is up to something else
-// than a switch or an aggregation node.
+// hasHosts reports whether a node is a switch with a cable that is up to a node other than
+// a switch or an aggregation node.
 func (f *half) hasHosts(node int32) bool {
 	n := &f.Nodes[node]
 	return n.Kind == Switch && slices.ContainsFunc(n.Ports, func(p Port) bool {
@@ -77,7 +77,7 @@ func (f *half) hasHosts(node int32) bool {
 	})
 }
 
-// twinEnd is the end of the very same cable in the other fabric, if it is up there.
+// twinEnd returns the end of the very same cable in the other fabric, if it is up there.
 func (f *half) twinEnd(r PortRef) (twin PortRef, ok bool) {
 	far := f.far(r)
 	twin = PortRef{f.twin[r.Node], r.Port}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A Baseline is that of a fat tree of two levels or, where Pods is set, of three. What
-// keeps baselines and hands them on need not tell them apart.
+// A Baseline is that of a fat tree of two levels or, if Pods is set, of three. Code that
+// only stores and passes baselines does not need to distinguish them.
 
 // plainBaseline is a Baseline of two levels as its file holds it.
 type plainBaseline Baseline
@@ -24,7 +24,7 @@ func (b *Baseline) MarshalJSON() ([]byte, error) {
 	return json.Marshal((*plainBaseline)(b))
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON parses the output of MarshalJSON.
 func (b *Baseline) UnmarshalJSON(data []byte) error {
 	if HasPods(data) {
 		*b = Baseline{Pods: &PodBaseline{}}
@@ -33,9 +33,9 @@ func (b *Baseline) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*plainBaseline)(b))
 }
 
-// Recognise numbers the fat tree in a fabric afresh: the one of two levels or, where there
-// is none, the one of three. The error is that of NewBaseline, with the cable that spoils
-// three levels where there is one.
+// Recognise numbers the fat tree in a fabric from scratch: the one of two levels or,
+// failing that, the one of three. The error is that of NewBaseline, with the cable that
+// rules out three levels, if there is one.
 func Recognise(f *Fabric) (*Baseline, error) {
 	b, err := NewBaseline(f)
 	var two, three *NotFatTree

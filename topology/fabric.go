@@ -1,7 +1,6 @@
-// Package topology is the model of an InfiniBand fabric: nodes, ports, cables,
-// GUIDs and LIDs; the readers of what subnet tools print; the recognition of
-// fat trees of two and of three levels against baselines; and the difference of two fabrics
-// in words.
+// Package topology models an InfiniBand fabric: nodes, ports, cables, GUIDs and LIDs. It
+// parses the output of subnet tools, recognizes fat trees of two and of three levels
+// against baselines, and describes the difference of two fabrics in words.
 package topology
 
 import (
@@ -23,7 +22,7 @@ const (
 	Router
 )
 
-// String is the kind as people say it.
+// String returns the kind in words.
 func (k Kind) String() string {
 	switch k {
 	case Switch:
@@ -61,10 +60,10 @@ type Port struct {
 	State    PortState
 }
 
-// Connected tells whether a cable joins the port to another node.
+// Connected reports whether a cable joins the port to another node.
 func (p *Port) Connected() bool { return p.Peer != None }
 
-// Up tells whether the port can carry traffic now.
+// Up reports whether the port can carry traffic now.
 func (p *Port) Up() bool { return p.Peer != None && p.State == Active }
 
 // Node is a switch, a channel adapter or a router.
@@ -72,8 +71,8 @@ type Node struct {
 	Kind   Kind
 	GUID   GUID
 	System GUID   // system image GUID, shared by the nodes of one chassis
-	Vendor uint32 // 0 where the source does not tell
-	Device uint32 // 0 where the source does not tell
+	Vendor uint32 // 0 if the source lacks it
+	Device uint32 // 0 if the source lacks it
 	Role   Role   // see SetRoles
 	Name   string
 	// Ports is indexed by port number. Index 0 is a switch's management port;
@@ -91,7 +90,7 @@ type PortRef struct {
 // ascending order of GUID; every cable is recorded at both its ends.
 type Fabric struct {
 	Nodes []Node
-	SM    GUID // node GUID of the master subnet manager, 0 when the source does not tell
+	SM    GUID // node GUID of the master subnet manager, 0 if the source lacks it
 }
 
 // NewFabric sorts the nodes by GUID, translates every Peer accordingly, and
@@ -130,9 +129,9 @@ func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
 	return f, nil
 }
 
-// partTwins takes the LID from adapter ports that share it, and their port GUID, with an
-// earlier one: a manager knows a port by its GUID, and has given both the same. What they
-// are is told as of any host that does not take part.
+// partTwins removes the LID from adapter ports that share it, and their port GUID, with an
+// earlier port: a manager identifies ports by GUID, and gave both the same. They are
+// reported like any host that does not take part.
 func (f *Fabric) partTwins() {
 	first := map[GUID]LID{}
 	for _, e := range f.EndPorts() {
@@ -155,7 +154,7 @@ func (n *Node) String() string {
 	return n.Name + " (" + n.GUID.String() + ")"
 }
 
-// Label is the description, or the GUID of a node without one.
+// Label returns the description, or the GUID of a node without one.
 func (n *Node) Label() string {
 	if n.Name == "" {
 		return n.GUID.String()
@@ -163,7 +162,7 @@ func (n *Node) Label() string {
 	return n.Name
 }
 
-// LID is a switch's own LID.
+// LID returns a switch's own LID.
 func (n *Node) LID() LID {
 	if n.Kind == Switch && len(n.Ports) > 0 {
 		return n.Ports[0].LID
@@ -285,7 +284,7 @@ func (f *Fabric) CableLabel(r PortRef) string {
 	return f.PortLabel(r) + " – " + f.PortLabel(PortRef{p.Peer, p.PeerPort})
 }
 
-// Clone is a deep copy.
+// Clone returns a deep copy.
 func (f *Fabric) Clone() *Fabric {
 	c := &Fabric{Nodes: slices.Clone(f.Nodes), SM: f.SM}
 	total := 0
@@ -320,8 +319,7 @@ func (f *Fabric) Connect(a, b PortRef, rate Rate) {
 	pb.Peer, pb.PeerPort, pb.Rate, pb.State = a.Node, a.Port, rate, Active
 }
 
-// SetLMC gives every end port of an adapter or router the same LMC, for
-// sources that do not tell it.
+// SetLMC sets the LMC of every end port of an adapter or router, for sources that lack it.
 func (f *Fabric) SetLMC(lmc uint8) error {
 	for i := range f.Nodes {
 		if f.Nodes[i].Kind == Switch {
@@ -334,9 +332,8 @@ func (f *Fabric) SetLMC(lmc uint8) error {
 	return f.validateLIDs()
 }
 
-// Hash is a digest of everything that plans and tables depend on: GUIDs,
-// cables, rates, states, LIDs and LMCs. Descriptions are left out: renaming a
-// node changes nothing.
+// Hash returns a digest of all inputs of plans and tables: GUIDs, cables, rates, states,
+// LIDs and LMCs. Descriptions are left out, so that renaming a node changes nothing.
 func (f *Fabric) Hash() string {
 	h := sha256.New()
 	var buf []byte

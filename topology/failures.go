@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Fail takes away what spec names, a whole node or one port's cable, and says
-// in words what that was: "Leaf007 port 31 – Spine010 port 8", or "Spine010
-// with 18 cables". The spec is a node, by description, GUID or host name, or
-// NODE/PORT with a decimal port. A match of a whole description wins; otherwise the text
-// is split at its last slash. A comma separates several, unless it belongs to a description. The
-// node stays in the fabric, without cables. A name that is unknown or ambiguous, and a port
-// or node without a cable, are errors that leave the fabric as it was.
+// Fail removes the part that spec names, a whole node or one port's cable, and describes
+// it: "Leaf007 port 31 – Spine010 port 8", or "Spine010 with 18 cables". The spec is a
+// node, by description, GUID or host name, or NODE/PORT with a decimal port. A match of a
+// whole description wins; otherwise the text is split at its last slash. A comma separates
+// several parts, unless it belongs to a description. The node stays in the fabric, without
+// cables. An unknown or ambiguous name, or a port or node without a cable, is an error that
+// leaves the fabric unchanged.
 func (f *Fabric) Fail(spec string) (what string, err error) {
 	node, err := f.findNode(spec)
 	if err != nil {
@@ -34,7 +34,7 @@ func (f *Fabric) Fail(spec string) (what string, err error) {
 	return what, nil
 }
 
-// failEach takes away all parts or, if one of them cannot be, none.
+// failEach removes all parts or, if one of them cannot be removed, none.
 func (f *Fabric) failEach(parts []string) (string, error) {
 	var gone []string
 	without := f.Clone()
@@ -119,8 +119,8 @@ func (f *Fabric) failNode(node int32) (string, error) {
 // "Leaf007/P31", "Leaf007:31", "Leaf007 port 31", each also with the cable's other end.
 var end = regexp.MustCompile(`^(.*\S)(?: port |/[Pp]?|:)(\d+)$`)
 
-// CutPort parts what names a port of a node, in any form that messages print, into the
-// node's name and the port's digits. What follows a last slash need not be digits.
+// CutPort splits the name of a port, in any form that messages print, into the node's name
+// and the port's digits. The text after a last slash is not required to be digits.
 func CutPort(spec string) (node, port string, ok bool) {
 	spec, _, _ = strings.Cut(spec, " – ")
 	if m := end.FindStringSubmatch(spec); m != nil {
@@ -133,7 +133,7 @@ func CutPort(spec string) (node, port string, ok bool) {
 	return spec[:slash], spec[slash+1:], true
 }
 
-// NodePort is what names a port of a node in the form NODE/PORT; other text stays.
+// NodePort returns what names a port of a node in the form NODE/PORT; other text stays.
 func NodePort(spec string) string {
 	if near, _, _ := strings.Cut(spec, " – "); end.MatchString(near) {
 		return end.ReplaceAllString(near, "$1/$2")
@@ -171,7 +171,7 @@ func (f *Fabric) failPort(spec string) (string, error) {
 	return what, nil
 }
 
-// noSuchNode says that no node has this name, and which name is closest.
+// noSuchNode returns the error for an unknown node name, with the closest name.
 func (f *Fabric) noSuchNode(name string) error {
 	hint := DidYouMean(name, func(yield func(string) bool) {
 		for i := range f.Nodes {

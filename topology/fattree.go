@@ -2,28 +2,26 @@ package topology
 
 import "github.com/forsd/forsd/internal/health"
 
-// CableState tells what a lane is at a leaf.
+// CableState is the state of a lane at a leaf.
 type CableState uint8
 
-// The states. Degraded is for cables that run below the baseline's rate, and
-// for those held back because they keep bouncing: no schedule uses them, other
-// traffic may when nothing better is left.
+// The states. Degraded cables run below the baseline's rate, or are held because they keep
+// bouncing: no schedule uses them; other traffic may if nothing better is left.
 const (
 	NoCable  CableState = iota // the leaf never had a cable for this lane
-	Missing                    // the baseline has it, the fabric has not
-	Degraded                   // there, but not for schedules
+	Missing                    // in the baseline, but not in the fabric
+	Degraded                   // present, but excluded from schedules
 	Full                       // up at full width and speed
 )
 
-// Cable is the lane of a leaf: where it is plugged in now, zero ports unless it
-// is Degraded or Full.
+// Cable is the lane of a leaf: its present ports, zero unless it is Degraded or Full.
 type Cable struct {
 	LeafPort  uint8
 	SpinePort uint8
 	State     CableState
 }
 
-// Usable tells whether traffic of any kind can take the cable.
+// Usable reports whether traffic of any kind can take the cable.
 func (c Cable) Usable() bool { return c.State >= Degraded }
 
 // Leaf is a leaf switch of the baseline.
@@ -82,8 +80,8 @@ const (
 	FewSpineCables = "few-spine-cables"
 )
 
-// FatTree is a fabric seen through its baseline. Leaves, spines and lanes are
-// numbered as in the baseline, whether present or not.
+// FatTree is a fabric seen through its baseline. Leaves, spines and lanes are numbered as
+// in the baseline, whether present or not.
 type FatTree struct {
 	Fabric   *Fabric
 	Baseline *Baseline // with the newcomers of this fabric
@@ -93,21 +91,21 @@ type FatTree struct {
 	Leaves   []Leaf
 	Hosts    []Host // those on leaves by (leaf, α), then those on spines by node GUID and port
 	Servers  []int  // indices into Hosts, ascending: the servers of the exchange
-	// Routed are the end ports on leaves and spines that are routed and nothing else:
-	// aggregation nodes, and ports that cannot be told apart. They have no index of their
-	// own; Alpha spreads them over the lanes.
+	// Routed are the end ports on leaves and spines that are routed but neither servers nor
+	// bystanders: aggregation nodes, and ports that cannot be told apart. They have no
+	// index of their own; Alpha spreads them over the lanes.
 	Routed    []Host
 	NewSpines []int32 // nodes of switches that join leaves and wait for the baseline to be accepted
-	// Rank is the order of the switches, [node]: a path that goes up by rank first and
-	// then down is one that no deadlock can come of; see rank.go. 0 for other nodes.
+	// Rank is the order of the switches, [node]: paths that go up by rank first and then
+	// down cannot deadlock; see rank.go. 0 for other nodes.
 	Rank     []int32
 	Findings []Finding
-	// Uncovered is what the tree does not cover.
+	// Uncovered is the part of the fabric outside the tree.
 	Uncovered Uncovered
 	Pods      *PodTree // the tree of three levels of which this is PodTree.Exchange, nil otherwise
 }
 
-// LaneUp tells whether schedules may use the lane at the leaf.
+// LaneUp reports whether schedules may use the lane at the leaf.
 func (t *FatTree) LaneUp(leaf, lane int) bool { return t.Leaves[leaf].Cables[lane].State == Full }
 
 // Hold takes a cable that is Full out of schedules: it becomes Degraded.
@@ -117,7 +115,7 @@ func (t *FatTree) Hold(leaf, lane int) {
 	}
 }
 
-// LIDLane is the lane that LID base+j of the host travels: (j + α + first) mod K, −1
+// LIDLane returns the lane that LID base+j of the host travels: (j + α + first) mod K, −1
 // in a tree of one leaf, which has no lanes.
 func (t *FatTree) LIDLane(h *Host, j int) int {
 	if t.Lanes == 0 {
@@ -126,9 +124,9 @@ func (t *FatTree) LIDLane(h *Host, j int) int {
 	return (j + h.Alpha + h.First) % t.Lanes
 }
 
-// DLID is the destination LID that leads to the host over the lane:
-// base + ((k − α − first) mod K), or the next LID after that for the same lane where that is the
-// base LID and Host.Moved. It is false where the host's LMC is too small for it.
+// DLID returns the destination LID that leads to the host over the lane: base + ((k − α −
+// first) mod K), or the next LID after that for the same lane where that is the base LID
+// and Host.Moved. It is false where the host's LMC is too small for it.
 func (t *FatTree) DLID(h *Host, lane int) (LID, bool) {
 	j := (lane - h.Alpha - h.First) % t.Lanes
 	if j < 0 {

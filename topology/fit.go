@@ -14,14 +14,14 @@ type fitter struct {
 	rate            Rate
 }
 
-// Fit sees fabric f through baseline b and grows a copy of it by what is new
-// without renumbering anything: new leaves, new cables between known switches,
-// new host ports. Host ports whose node description matches exclude (when not
-// nil) are bystanders. New spines and surplus cables wait for the baseline to be
-// accepted anew, and are reported like every other deviation.
+// Fit matches fabric f with baseline b and adds new parts to a copy of b without
+// renumbering anything: new leaves, new cables between known switches, new host ports. Host
+// ports whose node description matches exclude (if not nil) are bystanders. New spines and
+// surplus cables are not added until the baseline is accepted again, and are reported like
+// every other deviation.
 //
-// A fabric that the subnet manager has not brought up yet gives a *NotYet, one that
-// has been wired into something else a *NotFatTree.
+// It returns *NotYet if the subnet manager has not brought the fabric up, and *NotFatTree
+// if it was rewired into something else.
 func Fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) (*FatTree, error) {
 	if err := f.BroughtUp(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
 	return t
 }
 
-// meant counts the uplinks that a baseline has.
+// meant counts the uplinks of a baseline.
 func meant(uplinks []Uplink) (n int) {
 	for _, u := range uplinks {
 		if u != (Uplink{}) {
@@ -62,8 +62,8 @@ func meant(uplinks []Uplink) (n int) {
 	return n
 }
 
-// strange tells whether the fabric may have become another one: most of its cables are
-// not the baseline's, and the tree holds too few of the hosts, or joins too few of them.
+// strange reports whether the fabric may have become a different one: most of its cables
+// are not in the baseline, and the tree holds or joins too few of the hosts.
 func (t *fitter) strange() bool {
 	cables, known := 0, 0
 	for i := range t.near {
@@ -87,7 +87,7 @@ func (t *fitter) strange() bool {
 		}
 	}
 	if _, most := largestPart(t.near, make([]bool, len(t.near))); 2*most <= all {
-		return false // seen in pieces, or damaged
+		return false // partly discovered, or damaged
 	}
 	return 2*held <= all || unmetShare*t.unmet(t.leafNodes()) > held*(held-1)
 }
@@ -145,11 +145,10 @@ func (t *fitter) placeSwitches() {
 	}
 }
 
-// placeNewcomers finds new leaves and then new spines among the switches that the
-// baseline does not know. A leaf has most of its cables to spines, and joins if the pairs
-// of hosts that do not meet stay few; without hosts, all its cables lead to spines. A
-// spine has all its cables to leaves, at least to two where there are two, and one with
-// hosts to most leaves.
+// placeNewcomers finds new leaves and then new spines among the switches that the baseline
+// does not know. A leaf has most of its cables to spines, and joins if few pairs of hosts
+// fail to meet; without hosts, all its cables lead to spines. A spine has all its cables to
+// leaves, at least two of them if there are two, and if it has hosts, to most leaves.
 func (t *fitter) placeNewcomers() {
 	var unknown []int32
 	for i := range t.Fabric.Nodes {
@@ -216,8 +215,8 @@ func (t *fitter) leafNodes() []int32 {
 	return nodes
 }
 
-// joins tells whether a switch belongs to the tree as a leaf: it meets all leaves with
-// hosts at spines, or most of them, and the pairs of hosts that do not meet stay few.
+// joins reports whether a switch belongs to the tree as a leaf: it meets all leaves with
+// hosts at spines, or most of them, and few pairs of hosts fail to meet.
 func (t *fitter) joins(i int32) bool {
 	leaves := t.leafNodes()
 	before, after := t.unmet(leaves), t.unmet(append(leaves, i))
@@ -282,7 +281,7 @@ func (t *fitter) placeCables(l int) {
 	}
 }
 
-// laneAt is the lane of spine s whose uplink is u, or −1.
+// laneAt returns the lane of spine s whose uplink is u, or −1.
 func (t *fitter) laneAt(want []Uplink, s int, u Uplink) int {
 	for k := t.Spines[s].First; k < t.Spines[s].First+t.Spines[s].Cables; k++ {
 		if want[k] == u {

@@ -9,13 +9,13 @@ import (
 // GUID is the 64-bit EUI of a node or port. Zero means "none".
 type GUID uint64
 
-// String prints the GUID as 0x and 16 hexadecimal digits.
+// String formats the GUID as 0x and 16 hexadecimal digits.
 func (g GUID) String() string { return fmt.Sprintf("0x%016x", uint64(g)) }
 
 // MarshalText prints the GUID as String does.
 func (g GUID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
-// UnmarshalText reads what ParseGUID reads.
+// UnmarshalText parses a GUID like ParseGUID.
 func (g *GUID) UnmarshalText(text []byte) error {
 	v, err := ParseGUID(string(text))
 	*g = v
@@ -36,10 +36,10 @@ func ParseGUID(s string) (GUID, error) {
 // means "none assigned".
 type LID uint16
 
-// permissiveLID is what a port without an LID answers to; some tools print it as its LID.
+// permissiveLID is the LID of a port without an LID; some tools print it.
 const permissiveLID LID = 0xFFFF
 
-// assigned is an LID as a file tells it, 0 for none.
+// assigned returns a LID given in a file, 0 if none is assigned.
 func assigned(lid LID) LID {
 	if lid == permissiveLID {
 		return 0
@@ -75,7 +75,7 @@ var speedNames = [...]string{"?", "SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "H
 // laneGbps is the data rate of one physical lane in Gb/s.
 var laneGbps = [...]float64{0, 2, 4, 8, 10, 13.64, 25, 50, 100, 200}
 
-// String is the generation's name, "?" when unknown.
+// String returns the generation's name, "?" when unknown.
 func (s Speed) String() string { return speedNames[s] }
 
 // Rate is the width and speed that a link has trained to.
@@ -87,13 +87,13 @@ type Rate struct {
 // String prints the rate as ibnetdiscover does, such as 4xHDR.
 func (r Rate) String() string { return fmt.Sprintf("%dx%s", r.Width, r.Speed) }
 
-// Known tells whether both width and speed are known.
+// Known reports whether both width and speed are known.
 func (r Rate) Known() bool { return r.Width != 0 && r.Speed != UnknownSpeed }
 
-// Gbps is the link's data rate in Gb/s, 0 when unknown.
+// Gbps returns the link's data rate in Gb/s, 0 when unknown.
 func (r Rate) Gbps() float64 { return float64(r.Width) * laneGbps[r.Speed] }
 
-// Below tells whether r is known to be slower or narrower than the known ref.
+// Below reports whether r is known to be slower or narrower than the known ref.
 func (r Rate) Below(ref Rate) bool {
 	if r.Width != 0 && ref.Width != 0 && r.Speed == ref.Speed {
 		return r.Width < ref.Width

@@ -12,14 +12,14 @@ type LIDRange struct {
 	Min, Max LID
 }
 
-// Size is the number of LIDs in the range.
+// Size returns the number of LIDs in the range.
 func (r LIDRange) Size() int { return int(r.Max) - int(r.Min) + 1 }
 
-// ReadGUID2LID reads OpenSM's cache guid2lid: the LID range of every port GUID
-// that OpenSM has met, so also of ports that are gone. As OpenSM does
-// (osm_db_files.c, osm_db_pack.h) it takes numbers in any base that C writes,
-// ignores what follows the two LIDs, and keeps the first of two ranges for one
-// GUID. Unlike OpenSM, which drops them, it refuses ranges that cannot be.
+// ReadGUID2LID parses OpenSM's cache guid2lid: the LID range of every port GUID that OpenSM
+// has seen, including ports that are gone. Like OpenSM (osm_db_files.c, osm_db_pack.h) it
+// accepts numbers in any base of C, ignores the text after the two LIDs, and keeps the
+// first of two ranges for one GUID. Unlike OpenSM, which drops them, it rejects impossible
+// ranges.
 func ReadGUID2LID(data []byte) (map[GUID]LIDRange, error) {
 	ranges := make(map[GUID]LIDRange, bytes.Count(data, newline)/2+1)
 	for number := 1; len(data) > 0; number++ {
@@ -66,10 +66,10 @@ func parseGUID2LID(line []byte) (GUID, LIDRange, error) {
 	return GUID(guid), r, nil
 }
 
-// ApplyGUID2LID sets the LMC of every port that owns LIDs to the size of its
-// range in ranges. Every adapter and router port with a LID must be there, and
-// wherever the LID is known it must be the first of the range; otherwise the
-// error says for which port the cache is stale, and f is left as it was.
+// ApplyGUID2LID sets the LMC of every port that owns LIDs to the size of its range in
+// ranges. Every adapter and router port with a LID must be in ranges, and its LID must be
+// the first of its range; otherwise the error names the port for which the cache is stale,
+// and f is unchanged.
 func (f *Fabric) ApplyGUID2LID(ranges map[GUID]LIDRange) error {
 	ends := f.EndPorts()
 	old := make([]uint8, len(ends))
@@ -96,7 +96,7 @@ func (f *Fabric) ApplyGUID2LID(ranges map[GUID]LIDRange) error {
 	return nil
 }
 
-// lmcOf is the LMC that an end port's range means.
+// lmcOf returns the LMC of an end port with a range.
 func (f *Fabric) lmcOf(e EndPort, r LIDRange) (uint8, error) {
 	size := r.Size()
 	switch {

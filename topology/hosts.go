@@ -7,7 +7,7 @@ import (
 	"sort"
 )
 
-// placeHosts gives every end port its index α, and tells who takes part.
+// placeHosts gives every end port its index α, and decides which take part.
 func (t *fitter) placeHosts(exclude *regexp.Regexp) {
 	onLeaf, onSpine, present := t.attached(exclude)
 	t.indexHosts(onLeaf, present)
@@ -25,7 +25,7 @@ func (t *fitter) placeHosts(exclude *regexp.Regexp) {
 	}
 }
 
-// takesPart tells whether a host, wherever it is, is meant to take part in the exchange.
+// takesPart reports whether a host should take part in the exchange, on or off the tree.
 func takesPart(h *Host, exclude *regexp.Regexp) bool {
 	return h.Role.TakesPart() && (exclude == nil || !exclude.MatchString(h.Name))
 }
@@ -86,12 +86,12 @@ func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, prese
 // any other newcomer takes the lowest free one.
 func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
 	type place struct{ leaf, alpha int }
-	inside := make(map[GUID]bool, len(t.Routed)) // a baseline of old may hold aggregation nodes
+	inside := make(map[GUID]bool, len(t.Routed)) // old baselines may hold aggregation nodes
 	for i := range t.Routed {
 		inside[t.Routed[i].GUID] = !present[t.Routed[i].GUID]
 	}
 	known := make(map[GUID]place)
-	first := true // nothing known yet: this is a new baseline, and nothing is news
+	first := true // nothing is known yet: in a new baseline, nothing is news
 	vacant := make([]bool, len(t.Baseline.Leaves))
 	for l := range t.Baseline.Leaves {
 		vacant[l] = len(t.Baseline.Leaves[l].Slots) == 0
@@ -135,8 +135,8 @@ func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
 	}
 }
 
-// takeSlot gives a newcomer its index, records it in the baseline, and tells
-// whether the newcomer took the place of an adapter that is gone.
+// takeSlot gives a newcomer its index, records it in the baseline, and reports whether the
+// newcomer replaced an adapter that is gone.
 func (t *fitter) takeSlot(h *Host, present map[GUID]bool) (replaced bool) {
 	leaf := &t.Baseline.Leaves[h.Leaf]
 	free := len(leaf.Slots)

@@ -21,9 +21,9 @@ var (
 	sectionEnd   = []byte("END_")
 )
 
-// ReadDBCSV reads ibdiagnet2.db_csv: its sections NODES, PORTS and LINKS, and SM_INFO where
-// there is one, whose master becomes Fabric.SM. Columns are found by their names. A section
-// that is not there or does not end wraps ErrIncomplete.
+// ReadDBCSV parses ibdiagnet2.db_csv: its sections NODES, PORTS and LINKS, and SM_INFO if
+// present, whose master becomes Fabric.SM. Columns are found by name. If a section is
+// missing or does not end, the error wraps ErrIncomplete.
 func ReadDBCSV(data []byte) (*Fabric, error) {
 	r := dbReader{index: make(map[GUID]int32)}
 	sections, err := dbSections(data)
@@ -93,7 +93,7 @@ func dbSections(data []byte) (map[string]*dbSection, error) {
 	return sections, nil
 }
 
-// dbRow is a row with its columns. The first that is not as expected stops it.
+// dbRow is a row with its columns. The first unexpected value stops it.
 type dbRow struct {
 	columns map[string]int
 	cells   [][]byte
@@ -141,7 +141,7 @@ func dbCells(cells [][]byte, line []byte) [][]byte {
 	return append(cells, bytes.Split(line, []byte(","))...)
 }
 
-// cell is the text of a column.
+// cell returns the text of a column.
 func (r *dbRow) cell(column string) string {
 	at, is := r.columns[column]
 	switch {
@@ -270,8 +270,7 @@ func (r *dbReader) manager(row *dbRow) error {
 	return nil
 }
 
-// clear takes from ports without a cable all that was said of them, as other sources do not
-// tell it.
+// clear removes the link state of ports without a cable, which other sources lack.
 func (r *dbReader) clear() {
 	for i := range r.nodes {
 		for p := range r.nodes[i].Ports {
@@ -282,13 +281,13 @@ func (r *dbReader) clear() {
 	}
 }
 
-// dbWidth is the width of PortInfo, 0 where it is not known.
+// dbWidth returns the width of PortInfo, 0 if unknown.
 func dbWidth(text string) uint8 {
 	return map[string]uint8{"1": 1, "2": 4, "4": 8, "8": 12, "16": 2}[text]
 }
 
-// dbSpeed is the speed of three fields of PortInfo, a byte each: up to QDR, from FDR on, and
-// FDR10; the fastest that is set counts.
+// dbSpeed returns the speed of three fields of PortInfo, a byte each: up to QDR, from FDR
+// on, and FDR10; the fastest that is set counts.
 func dbSpeed(text string) Speed {
 	v, err := strconv.ParseUint(text, 0, 32)
 	if err != nil {

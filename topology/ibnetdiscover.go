@@ -5,19 +5,18 @@ import (
 	"fmt"
 )
 
-// ReadIbnetdiscover reads what ibnetdiscover prints, with or without grouping
-// by chassis, external port numbers and the details of --full; and what ibdiagnet
-// writes as ibdiagnet2.ibnetdiscover, with the labels of ports. Descriptions
-// are taken from a node's own block. Comments may be missing: LIDs and LMCs are
-// then 0 and rates unknown. The states of ports are not in the output: a port
-// with a cable counts as Active. Fabric.SM stays 0.
+// ReadIbnetdiscover parses the output of ibnetdiscover, with or without grouping by
+// chassis, external port numbers and the details of --full; and ibdiagnet2.ibnetdiscover of
+// ibdiagnet, with the labels of ports. Descriptions are taken from a node's own block.
+// Comments may be missing: LIDs and LMCs are then 0 and rates unknown. The states of ports
+// are not in the output: a port with a cable counts as Active. Fabric.SM stays 0.
 //
-// Lines of other programs before the first line of the output and after the last one,
-// such as errors and a prompt, are ignored, and so are tabs that a terminal has lost.
+// Lines of other programs before the first line of the output and after the last one, such
+// as errors and a prompt, are ignored, and so are tabs that a terminal has lost.
 //
-// Every cable is printed at both its ends. One that is printed at one end only,
-// a peer without a block of its own, no cable at all, and a last line without its
-// newline mean that the output was cut off: the error wraps ErrIncomplete.
+// Every cable is printed at both its ends. A cable printed at one end only, a peer without
+// a block of its own, no cable at all, or a last line without a newline mean that the
+// output was truncated: the error wraps ErrIncomplete.
 func ReadIbnetdiscover(data []byte) (*Fabric, error) {
 	r := ndReader{index: make(map[GUID]int32)}
 	for more := true; more; {
@@ -56,7 +55,7 @@ const (
 	portLine
 )
 
-// lineKind tells what a line is by how it begins.
+// lineKind returns the kind of a line by its beginning.
 func lineKind(line []byte) ndLine {
 	trimmed := bytes.TrimLeft(line, " \t")
 	if len(trimmed) == 0 || trimmed[0] == '#' {
@@ -85,15 +84,15 @@ func lineKind(line []byte) ndLine {
 	return unknownLine
 }
 
-// ndCable is a port line: a cable as one of its ends tells it.
+// ndCable is a port line: a cable as seen from one of its ends.
 type ndCable struct {
 	line       int
 	at         PortRef // of the reader's nodes
 	kind       Kind    // of the peer, which has GUID guid
 	guid       GUID
 	port       uint8
-	remotePort GUID // the peer's port GUID, 0 when not told
-	remoteLID  LID  // 0 when not told
+	remotePort GUID // the peer's port GUID, 0 if missing
+	remoteLID  LID  // 0 if missing
 }
 
 // ndReader gathers node blocks line by line; cables are joined at the end.
@@ -105,7 +104,7 @@ type ndReader struct {
 	slab   []Port
 	number int   // of the present line
 	begun  bool  // whether there was a line of ibnetdiscover
-	stray  error // the first line behind that which is not one
+	stray  error // the first unrecognized line after that
 
 	current        int32 // the node whose ports are listed
 	open           bool  // whether there is one
@@ -269,8 +268,8 @@ func (r *ndReader) port(line []byte) error {
 	return nil
 }
 
-// ndPort reads a port number with what may follow it: [1], [1][ext 3],
-// [1](100001), [1][ext 3] (100001), and with labels [1](1/1/1), [1](1/1/1)(100001).
+// ndPort parses a port number with optional suffixes: [1], [1][ext 3], [1](100001), [1][ext
+// 3] (100001), and with labels [1](1/1/1), [1](1/1/1)(100001).
 func ndPort(c *cursor) (number int, guid GUID) {
 	c.lit("[")
 	number = c.decimal(255, "a port number")
@@ -290,7 +289,7 @@ func ndPort(c *cursor) (number int, guid GUID) {
 	return number, guid
 }
 
-// ndFields is what a comment tells beside the description.
+// ndFields is the content of a comment other than the description.
 type ndFields struct {
 	lid  LID
 	lmc  uint8
@@ -360,8 +359,8 @@ func (f *ndFields) read(text, line []byte) error {
 	return nil
 }
 
-// ndRate reads a rate such as 4xHDR and tells whether word is one; width and
-// speed can be unknown: ??HDR, 4x???.
+// ndRate parses a rate such as 4xHDR and reports whether word is one; width and speed can
+// be unknown: ??HDR, 4x???.
 func ndRate(word []byte) (Rate, bool) {
 	digits := 0
 	for digits < len(word) && word[digits] >= '0' && word[digits] <= '9' {
@@ -376,7 +375,7 @@ func ndRate(word []byte) (Rate, bool) {
 	return Rate{}, false
 }
 
-// resolve joins the cables, each told by both its ends.
+// resolve joins the cables, each described by both its ends.
 func (r *ndReader) resolve() error {
 	for i := range r.cables {
 		c := &r.cables[i]
@@ -413,8 +412,8 @@ func (r *ndReader) resolve() error {
 	return nil
 }
 
-// compare holds what a cable's line tells of the port at its far end against
-// what that end tells of itself, and adds what the far end leaves out.
+// compare checks a cable's line against the line of its far end, and adds the details that
+// the far end omits.
 func (r *ndReader) compare(c *ndCable, n *Node) error {
 	own := &n.Ports[c.port]
 	if n.Kind == Switch {

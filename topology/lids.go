@@ -2,9 +2,8 @@ package topology
 
 import "fmt"
 
-// PretendLMC gives every end port of an adapter or router this LMC. Where its LIDs leave no
-// room for that, all LIDs are numbered anew, as a subnet manager may do: it tells whether
-// they were.
+// PretendLMC gives every end port of an adapter or router this LMC. If its LIDs leave no
+// room for that, all LIDs are renumbered, as a subnet manager may do; again reports that.
 func PretendLMC(f *Fabric, lmc uint8) (anew bool, err error) {
 	hosts, switches := 0, 0
 	for _, p := range lidPorts(f) {

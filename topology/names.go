@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DidYouMean is a hint at the candidate that is closest to a name, of those that come
-// first: `: did you mean "node001"?`. It is empty where none is close.
+// DidYouMean returns a hint with the candidate closest to a name, the first among equals:
+// `: did you mean "node001"?`. It is "" if none is close.
 func DidYouMean(name string, candidates iter.Seq[string]) string {
 	closest, least := "", len(name)/2+1
 	for c := range candidates {
@@ -21,7 +21,7 @@ func DidYouMean(name string, candidates iter.Seq[string]) string {
 	return fmt.Sprintf(": did you mean %q?", closest)
 }
 
-// FirstWord is a description up to its first blank: the host's name, where the
+// FirstWord returns a description up to its first blank: the host's name, where the
 // adapter's follows.
 func FirstWord(description string) string {
 	if i := strings.IndexAny(description, " \t"); i >= 0 {
@@ -30,16 +30,16 @@ func FirstWord(description string) string {
 	return description
 }
 
-// SameHost tells whether two names mean the same host: case does not count, and of two
-// domains none or both do.
+// SameHost reports whether two names mean the same host, ignoring case, and ignoring the
+// domain if only one name has one.
 func SameHost(a, b string) bool {
 	shortA, domainA, _ := strings.Cut(strings.ToLower(a), ".")
 	shortB, domainB, _ := strings.Cut(strings.ToLower(b), ".")
 	return shortA != "" && shortA == shortB && (domainA == "" || domainB == "" || domainA == domainB)
 }
 
-// editDistance is Levenshtein's distance of a and b in bytes, or any number
-// from limit on when it is no less than limit.
+// editDistance returns the Levenshtein distance of a and b in bytes; if that is limit or
+// more, any number from limit on.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit

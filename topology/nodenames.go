@@ -12,8 +12,8 @@ import (
 // and the diagnostic tools read it.
 type NodeNames map[GUID]string
 
-// ReadNodeNames reads a node-name map: lines `0x0008f10403961354 "name"`; what follows a #
-// does not count, nor does a line of another form.
+// ReadNodeNames parses a node-name map with lines `0x0008f10403961354 "name"`. The text
+// after a # and lines of another form are ignored.
 func ReadNodeNames(data []byte) NodeNames {
 	names := NodeNames{}
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -31,9 +31,9 @@ func ReadNodeNames(data []byte) NodeNames {
 	return names
 }
 
-// Named is the fabric with the names of a map, and with its GUID behind the name of each
-// switch that shares its name with another node: unmanaged switches are all called alike.
-// Where that changes nothing, it is the fabric itself.
+// Named returns the fabric with the names of a map, and with the GUID appended to the name
+// of each switch that shares its name with another node: unmanaged switches all have the
+// same name. If that changes nothing, it returns f itself.
 func Named(f *Fabric, names NodeNames) *Fabric {
 	out := make([]string, len(f.Nodes))
 	count := make(map[string]int, len(f.Nodes))
@@ -63,5 +63,5 @@ func Named(f *Fabric, names NodeNames) *Fabric {
 	return g
 }
 
-// withGUID is a name that others have too.
+// withGUID returns a name that others have too.
 func withGUID(name string, g GUID) string { return fmt.Sprintf("%s (%s)", name, g) }

@@ -7,8 +7,8 @@ import (
 	"github.com/forsd/forsd/internal/sealed"
 )
 
-// PodBaseline is what a fat tree of three levels is meant to be. Numbers survive the
-// disappearance of what they name, as in Baseline.
+// PodBaseline is a fat tree of three levels as accepted. Numbers survive the disappearance
+// of the parts they name, as in Baseline.
 type PodBaseline struct {
 	Version int                 `json:"version"`
 	Levels  int                 `json:"levels"` // 3
@@ -48,10 +48,10 @@ type BaselineLeafInPod struct {
 	BaselineLeaf
 }
 
-// Encode prints the baseline as its file holds it.
+// Encode returns the content of the baseline's file.
 func (b *PodBaseline) Encode() []byte { return encodeBaseline(b) }
 
-// HasPods tells whether the text of a baseline is that of a fat tree of three levels.
+// HasPods reports whether the text of a baseline is that of a fat tree of three levels.
 func HasPods(data []byte) bool {
 	if data, err := sealed.Open(data); err == nil {
 		var b struct {
@@ -62,8 +62,7 @@ func HasPods(data []byte) bool {
 	return false
 }
 
-// ReadPodBaseline reads what Encode wrote, sealed or not, and checks that it holds
-// together.
+// ReadPodBaseline parses the output of Encode, sealed or not, and validates it.
 func ReadPodBaseline(data []byte) (*PodBaseline, error) {
 	b := new(PodBaseline)
 	if err := readBaseline(data, b); err != nil {
@@ -132,7 +131,7 @@ func (b *PodBaseline) validateSwitches() error {
 	return nil
 }
 
-// lanesOfMid are the lanes of the planes that pass a mid: from the first up to the end.
+// lanesOfMid returns the lanes of the planes that pass a mid: from the first up to the end.
 func (b *PodBaseline) lanesOfMid(m int) (first, end int) {
 	index := m % (len(b.Mids) / b.Pods)
 	for _, l := range b.Lanes {
@@ -147,7 +146,7 @@ func (b *PodBaseline) lanesOfMid(m int) (first, end int) {
 	return first, end
 }
 
-// clone is a deep copy.
+// clone returns a deep copy.
 func (b *PodBaseline) clone() *PodBaseline {
 	c := *b
 	c.MidOf, c.Lanes = append([]int(nil), b.MidOf...), append([]BaselineLane(nil), b.Lanes...)

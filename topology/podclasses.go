@@ -108,8 +108,8 @@ func (c *podCore) align(inPods [][]int32) ([][]int32, error) {
 	return classes, nil
 }
 
-// mergeClasses makes one of classes that have no pod in common while there are more than
-// a pod has mids: damage has taken a plane apart, and nothing tells which parts were one.
+// mergeClasses merges classes that have no pod in common while there are more classes than
+// mids in a pod: damage has split a plane, and which parts belong together is unknown.
 func (c *podCore) mergeClasses(classes [][]int32) [][]int32 {
 	most, mids := 0, make([]int, c.pods)
 	for _, of := range classes {

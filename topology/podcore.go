@@ -83,8 +83,8 @@ func newPodCore(f *Fabric, hosts int) (*podCore, error) {
 	return c, c.fourLevels()
 }
 
-// setLevels tells leaves, mids and tops apart. A mid has cables to leaves, at least as
-// many as to switches that have some too: so a top with one cable to a leaf is a top.
+// setLevels assigns leaves, mids and tops. A mid has cables to leaves, at least as many as
+// to switches that have some too: so a top with one cable to a leaf is a top.
 func (c *podCore) setLevels(hosts int) {
 	toLeaves := make([]int, len(c.Nodes))
 	for i := range c.Nodes {
@@ -301,8 +301,8 @@ func (c *podCore) placeMids() {
 	}
 }
 
-// vote is the pod to which most cables of a mid lead that go to leaves; of equals, the one
-// that has the fewest mids, and it is not sure.
+// vote returns the pod to which most cables of a mid to leaves lead; among equals, the one
+// with the fewest mids, and sure is false.
 func (c *podCore) vote(i int32, mids []int) (pod int, sure bool) {
 	votes := make([]int, c.pods)
 	for _, j := range c.near[i].switches {

@@ -15,10 +15,11 @@ type podFitter struct {
 	rate         Rate
 }
 
-// FitPods sees fabric f through baseline b, as Fit does: a copy of b grows by new leaves,
-// hosts, and cables between known switches that fit a plane. New mids and tops and
-// surplus cables wait for the baseline to be accepted anew. A cable that fits no plane is
-// not used, and is reported. A fabric that is another one by now gives a *NotFatTree.
+// FitPods matches fabric f with baseline b, as Fit does: a copy of b gains new leaves,
+// hosts, and cables between known switches that fit a plane. New mids and tops and surplus
+// cables are not added until the baseline is accepted again. A cable that fits no plane is
+// not used, and is reported. It returns *NotFatTree if the fabric has become a different
+// one.
 func FitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) (*PodTree, error) {
 	if err := f.BroughtUp(); err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func (t *podFitter) placeLeaves() {
 	}
 }
 
-// joinsTwo tells whether a switch has cables to two leaves, or to mids and tops alone.
+// joinsTwo reports whether a switch has cables to two leaves, or to mids and tops only.
 func (t *podFitter) joinsTwo(i int32) bool {
 	known := 0
 	for _, j := range t.two.near[i].switches {
@@ -299,7 +300,7 @@ func (t *podFitter) placeHosts(exclude *regexp.Regexp) {
 	t.Hosts, t.Servers, t.Routed = two.Hosts, two.Servers, two.Routed
 }
 
-// rank orders leaves, mids and tops, and what hangs on the tree below all of them.
+// rank orders leaves, mids and tops, and below all of them the other switches.
 func (t *podFitter) rank() {
 	n := int32(len(t.Fabric.Nodes))
 	t.two.Rank = make([]int32, n)
@@ -317,8 +318,8 @@ func (t *podFitter) rank() {
 	t.Rank = t.two.Rank
 }
 
-// uncover lists what the tree does not cover: switches, hosts, and cables that are on no
-// way from level to level.
+// uncover lists the parts outside the tree: switches, hosts, and cables that do not join
+// adjacent levels.
 func (t *podFitter) uncover() {
 	f := t.Fabric
 	u := &t.two.Uncovered

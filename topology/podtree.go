@@ -2,10 +2,10 @@ package topology
 
 import "fmt"
 
-// A fat tree of three levels. Leaves and mids form pods; the mids of a plane, one of
-// each pod, have cables to the same tops. A path between two pods goes up over a lane:
-// a plane, and a cable of its mid to a top; it comes down by the same lane. Within a pod
-// it turns at the mid.
+// A fat tree of three levels. Leaves and mids form pods; the mids of a plane, one of each
+// pod, have cables to the same tops. A path between two pods goes up over a lane: a plane,
+// and a cable of its mid to a top; it comes down by the same lane. Within a pod it turns at
+// the mid.
 
 // PodTree is a fat tree of three levels seen through its baseline. Pods, planes, lanes,
 // leaves, mids and tops are numbered as in the baseline, whether present or not.
@@ -51,7 +51,7 @@ type PodLeaf struct {
 
 // Mid is a switch of the middle level of the baseline.
 type Mid struct {
-	Node   int32 // None while it is absent, or where the pod never had it
+	Node   int32 // None while it is absent, or if the pod never had it
 	GUID   GUID
 	Name   string
 	Pod    int
@@ -72,10 +72,10 @@ type UpCable struct {
 	State    CableState
 }
 
-// Usable tells whether traffic of any kind can take the cable.
+// Usable reports whether traffic of any kind can take the cable.
 func (c UpCable) Usable() bool { return c.State >= Degraded }
 
-// MidsPerPod is how many mids a pod may have.
+// MidsPerPod returns how many mids a pod may have.
 func (t *PodTree) MidsPerPod() int {
 	if t.Pods == 0 {
 		return 0
@@ -83,23 +83,23 @@ func (t *PodTree) MidsPerPod() int {
 	return len(t.Mids) / t.Pods
 }
 
-// Mid is the mid of a pod that a plane passes.
+// Mid returns the mid of a pod that a plane passes.
 func (t *PodTree) Mid(pod, plane int) *Mid { return &t.Mids[pod*t.MidsPerPod()+t.MidOf[plane]] }
 
-// LanesOf are the lanes of the planes that pass a mid: from the first up to the end.
+// LanesOf returns the lanes of the planes that pass a mid: from the first up to the end.
 func (t *PodTree) LanesOf(mid int) (first, end int) { return t.Baseline.lanesOfMid(mid) }
 
-// LeafUp tells whether schedules may use a leaf's cable of a plane.
+// LeafUp reports whether schedules may use a leaf's cable of a plane.
 func (t *PodTree) LeafUp(leaf, plane int) bool { return t.Leaves[leaf].Cables[plane].State == Full }
 
-// LaneUp tells whether schedules may use a pod's cable of a lane, from mid to top.
+// LaneUp reports whether schedules may use a pod's cable of a lane, from mid to top.
 func (t *PodTree) LaneUp(pod, lane int) bool {
 	return t.Mid(pod, t.Lanes[lane].Plane).Cables[lane].State == Full
 }
 
-// Subscription is how many hosts a leaf has for each of its cables, and how many cables
-// to leaves a mid for each cable to tops, of the fullest leaf and mid, as they are meant
-// to be; 1 and less is no oversubscription.
+// Subscription returns the hosts per cable of a leaf, and the cables to leaves per cable to
+// tops of a mid, of the most loaded leaf and mid, in the baseline; values up to 1 mean no
+// oversubscription.
 func (t *PodTree) Subscription() (leaf, mid float64) {
 	down := make([]int, len(t.Mids))
 	for l := range t.Leaves {
@@ -143,11 +143,11 @@ func (c *UpCable) hold() {
 	}
 }
 
-// Exchange is the tree as those see it who follow exchanges: its leaves, hosts and
-// servers, and its lanes with their tops for spines. Planes are lanes too, after the
-// others: those of what turns at a mid. A leaf's lane is in the state of the worse of its
-// two cables, but never Missing: the cables have no ports, and their baseline is that of
-// three levels.
+// Exchange returns the tree as a FatTree for code that follows exchanges: its leaves, hosts
+// and servers, and its lanes with their tops as spines. Planes are lanes too, after the
+// others, for traffic that turns at a mid. A leaf's lane is in the state of the worse of
+// its two cables, but never Missing: the cables have no ports, and their baseline is that
+// of three levels.
 func (t *PodTree) Exchange() *FatTree {
 	two := &FatTree{Fabric: t.Fabric, Baseline: &Baseline{Pods: t.Baseline}, Hosts: t.Hosts, Servers: t.Servers, Routed: t.Routed, Rank: t.Rank, Findings: t.Findings,
 		Uncovered: t.Uncovered, Lanes: len(t.Lanes) + t.Planes, Pods: t}

@@ -42,7 +42,7 @@ func (t *fitter) rankParts(leaf int32) {
 	}
 }
 
-// upperBehind is the spine, old or new, that a port of a leaf leads to, or None.
+// upperBehind returns the spine, old or new, that a port of a leaf leads to, or None.
 func (t *fitter) upperBehind(i int32, port int) int32 {
 	if t.leafAt[i] < 0 || !t.Fabric.cableUp(PortRef{i, uint8(port)}) {
 		return None
@@ -70,7 +70,7 @@ func (t *fitter) part(i int32) []int32 {
 	return part
 }
 
-// root is the switch of a part that is best attached: to the leaf with the most cables
+// root returns the switch of a part that is best attached: to the leaf with the most cables
 // to spines; without leaves, by the most cables to spines; without either, by the most
 // cables. The first of equals wins.
 func (t *fitter) root(part []int32, leaf int32) int32 {

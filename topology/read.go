@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// ErrIncomplete is wrapped by the readers' errors when a file ends too early:
-// its writer is still at work, or it was cut off. Reading again later may
-// succeed.
+// ErrIncomplete is wrapped by the readers' errors if a file ends too early: it is still
+// being written, or was truncated. Reading again later may succeed.
 var ErrIncomplete = errors.New("the file is incomplete: it is still being written or was cut off")
 
 // Source is the kind of file that a fabric was read from.
@@ -18,13 +17,13 @@ type Source uint8
 // The kinds of files that Read recognises.
 const (
 	SourceUnknown       Source = iota
-	SourceIbnetdiscover        // the output of ibnetdiscover: tells the LMC, not the manager
-	SourceSubnetLst            // OpenSM's opensm-subnet.lst: tells the manager, not the LMC; ibdiagnet2.lst: neither
-	SourceDBCSV                // ibdiagnet2.db_csv: tells both
-	SourceTopo                 // a topology file of ibdm: tells neither; GUIDs and LIDs are made up
+	SourceIbnetdiscover        // the output of ibnetdiscover: has the LMC, not the manager
+	SourceSubnetLst            // OpenSM's opensm-subnet.lst: has the manager, not the LMC; ibdiagnet2.lst: has neither
+	SourceDBCSV                // ibdiagnet2.db_csv: has both
+	SourceTopo                 // a topology file of ibdm: has neither; GUIDs and LIDs are made up
 )
 
-// String is the kind's name as operators know it.
+// String returns the kind's name as operators know it.
 func (s Source) String() string {
 	switch s {
 	case SourceIbnetdiscover:
@@ -102,8 +101,8 @@ func quote(line []byte) string {
 	return fmt.Sprintf("%#q", line)
 }
 
-// cursor walks over one line of a file. The first thing that is not as expected
-// stops it for good: rest stays there, and want says what was expected.
+// cursor walks over one line of a file. The first unexpected text stops it for good: rest
+// stays there, and want describes what was expected.
 type cursor struct {
 	rest []byte
 	want string
@@ -117,7 +116,7 @@ func (c *cursor) stop(want string) {
 	}
 }
 
-// err says where on line the cursor stopped, and why.
+// err returns an error that says where on line the cursor stopped, and why.
 func (c *cursor) err(line []byte) error {
 	if len(c.rest) == 0 {
 		return fmt.Errorf("expected %s at the end of %s", c.want, quote(line))
@@ -125,7 +124,7 @@ func (c *cursor) err(line []byte) error {
 	return fmt.Errorf("expected %s at column %d, before %s", c.want, len(line)-len(c.rest)+1, quote(c.rest))
 }
 
-// has steps over s when it is next and tells whether it was.
+// has steps over s if it is next, and reports whether it was.
 func (c *cursor) has(s string) bool {
 	if !c.ok() || len(c.rest) < len(s) || string(c.rest[:len(s)]) != s {
 		return false

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Role tells what a node is for, and with it what it counts as: see TakesPart.
+// Role is the purpose of a node, which decides whether it takes part: see TakesPart.
 type Role uint8
 
 // The roles. An adapter without a description is UnknownRole until it has one.
@@ -23,7 +23,7 @@ const (
 
 var roleNames = [...]string{"unknown", "compute", "aggregation", "gateway", "storage", "management", "router", "switch"}
 
-// String is the role's name in settings and JSON.
+// String returns the role's name in settings and JSON.
 func (r Role) String() string {
 	if int(r) < len(roleNames) {
 		return roleNames[r]
@@ -34,7 +34,7 @@ func (r Role) String() string {
 // MarshalText writes the role's name.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what MarshalText writes; other text is UnknownRole.
+// UnmarshalText parses the output of MarshalText; other text is UnknownRole.
 func (r *Role) UnmarshalText(text []byte) error {
 	*r = UnknownRole
 	for i, name := range roleNames {
@@ -45,13 +45,13 @@ func (r *Role) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// TakesPart tells whether hosts of the role are servers of the exchange. Those of an
-// unknown role are: a description may come late, and a plan without the host would
-// leave it out until then.
+// TakesPart reports whether hosts of the role are servers of the exchange. Those of an
+// unknown role are: a description may arrive late, and a plan would leave the host out
+// until then.
 func (r Role) TakesPart() bool { return r == ComputeNode || r == UnknownRole }
 
-// Roles are patterns of node descriptions by which an operator gives adapters a role;
-// nil matches none. They add to what is known by itself.
+// Roles are patterns of node descriptions by which an operator gives adapters a role; nil
+// matches nothing. They add to the roles recognized automatically.
 type Roles struct {
 	Aggregation *regexp.Regexp
 	Gateway     *regexp.Regexp
@@ -59,7 +59,7 @@ type Roles struct {
 	Management  *regexp.Regexp
 }
 
-// What NVIDIA's switches say that their aggregation nodes are.
+// The descriptions of aggregation nodes in NVIDIA's switches.
 const (
 	mellanoxVendor    = 0x2c9
 	aggregationDevice = 0xcf09
@@ -80,7 +80,7 @@ func (f *Fabric) SetRoles(by Roles) {
 	}
 }
 
-// WithRoles is the fabric with such roles; it shares the ports.
+// WithRoles returns the fabric with such roles; it shares the ports.
 func (f *Fabric) WithRoles(by Roles) *Fabric {
 	g := &Fabric{Nodes: slices.Clone(f.Nodes), SM: f.SM}
 	g.SetRoles(by)
@@ -111,7 +111,7 @@ func (f *Fabric) role(n *Node, by *Roles) Role {
 	return ComputeNode
 }
 
-// inSwitch tells whether an adapter is an aggregation node by what it says itself.
+// inSwitch reports whether an adapter is an aggregation node by its own description.
 func (f *Fabric) inSwitch(n *Node) bool {
 	if n.Vendor == mellanoxVendor && n.Device == aggregationDevice {
 		return true

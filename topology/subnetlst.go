@@ -72,7 +72,7 @@ type lstEnd struct {
 	lid                LID
 }
 
-// lstLine is a line in parts: both ends, and what the near one runs at.
+// lstLine is a parsed line: both ends, and the state and rate of the near one.
 type lstLine struct {
 	near, far lstEnd
 	rate      Rate
@@ -202,8 +202,8 @@ func (l *lstLine) link(c *cursor) {
 	l.rate.Speed = lstSpeed(c.rest)
 }
 
-// lstSpeed is the generation that OpenSM prints as Gb/s of one physical lane.
-// OpenSM prints "??" for those that it does not know.
+// lstSpeed returns the generation that OpenSM prints as Gb/s of one physical lane. OpenSM
+// prints "??" for those that it does not know.
 func lstSpeed(word []byte) Speed {
 	switch string(word) {
 	case "2.5":
@@ -301,7 +301,7 @@ func (r *lstReader) end(e *lstEnd) (int32, error) {
 	return i, nil
 }
 
-// manager is the one node that is marked as the subnet manager's, or 0.
+// manager returns the one node that is marked as the subnet manager's, or 0.
 func (r *lstReader) manager() GUID {
 	if len(r.marked) != 1 {
 		return 0

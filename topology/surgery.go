@@ -2,8 +2,8 @@ package topology
 
 import "slices"
 
-// Trunk tells whether a live cable joins the port to a switch. It is false for a port
-// that the node does not have.
+// Trunk reports whether a live cable joins the port to a switch. It is false if the node
+// lacks the port.
 func (f *Fabric) Trunk(r PortRef) bool {
 	if int(r.Port) >= len(f.Nodes[r.Node].Ports) {
 		return false
@@ -23,9 +23,9 @@ func (f *Fabric) Trunks(node int32) (ports []uint8) {
 	return ports
 }
 
-// Without is f without the cables at some ports, and without the switches that are
+// Without returns f without the cables at some ports, and without the switches that are
 // left with no cable, as a discovery would find it. f is not changed, and is returned
-// itself where there is nothing to take away.
+// itself if nothing is removed.
 func (f *Fabric) Without(cables ...PortRef) *Fabric {
 	cables = slices.DeleteFunc(slices.Clone(cables), func(r PortRef) bool { return !f.At(r).Connected() })
 	if len(cables) == 0 {

@@ -27,8 +27,8 @@ func loads(hosts []Host, servers []int, leaves int, leaf func(l int) (name strin
 	return slices.DeleteFunc(out, func(l leafLoad) bool { return len(l.hosts) == 0 || l.cables == 0 })
 }
 
-// tightest is the bound of an exchange of all servers by the cables of one leaf, and the leaf;
-// −1 where what a server sends binds.
+// tightest returns the bound of an exchange of all servers by the cables of one leaf, and
+// the leaf; −1 where what a server sends binds.
 func tightest(leaves []leafLoad) (bound, at int) {
 	servers := 0
 	for i := range leaves {
@@ -99,8 +99,8 @@ func tight(leaves []leafLoad) (found []Finding) {
 		listed(names), bound, least, roleLine(hosts, rest, out[named:]))}}
 }
 
-// roleLine is the line of forsd.yaml that gives hosts a role, where their descriptions tell
-// them from all others.
+// roleLine returns the line of forsd.yaml that gives hosts a role, where their descriptions
+// tell them from all others.
 func roleLine(hosts []string, others ...[]leafLoad) string {
 	var words []string
 	for _, h := range hosts {

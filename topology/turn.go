@@ -3,14 +3,14 @@ package topology
 // uneven is from how many fair shares of base LIDs on a lane on leaves are turned.
 const uneven = 1.3
 
-// turn says at which lane the base LIDs of each leaf begin. Where leaves have about as
-// many hosts as there are lanes, all begin at lane 0. Where that would crowd base LIDs
-// on the first lanes, each leaf begins where the one before it ends, so that every lane
-// belongs to as many hosts as any other, or to one more.
+// turn chooses the lane at which the base LIDs of each leaf begin. If leaves have about as
+// many hosts as there are lanes, all begin at lane 0. If that would crowd base LIDs on the
+// first lanes, each leaf begins where the previous one ends, so that the numbers of hosts
+// of any two lanes differ by at most one.
 //
-// A linear shift sends from a leaf to hosts in a row, which then have different lanes,
-// also where a row ends on the next leaf. For the row from the last leaf to the first,
-// lanes are passed over behind leaves that leave room for it, none of them twice.
+// A linear shift sends from a leaf to consecutive hosts, which then have different lanes,
+// even if the row continues on the next leaf. For the row from the last leaf to the first,
+// lanes are skipped after leaves that leave room for it, none of them twice.
 func (b *Baseline) turn() {
 	lanes, hosts := b.Lanes(), 0
 	if lanes == 0 || !b.crowded(lanes) {
@@ -50,8 +50,8 @@ func (b *Baseline) turnNew(vacant []bool) {
 	}
 }
 
-// crowded tells whether a leaf would send to many more hosts over one lane than over
-// the others on average, if all leaves began at lane 0.
+// crowded reports whether a leaf would send to many more hosts over one lane than over the
+// others on average, if all leaves began at lane 0.
 func (b *Baseline) crowded(lanes int) bool {
 	owned, hosts := make([]int, lanes), 0
 	for i := range b.Leaves {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// uncovered lists what the tree does not cover, and reports it in one finding.
+// uncovered lists the parts outside the tree, and reports them in one finding.
 func (t *fitter) uncovered() {
 	f, u := t.Fabric, &t.Uncovered
 	for i := range f.Nodes {
@@ -30,7 +30,7 @@ func (t *fitter) uncovered() {
 	}
 }
 
-// level is the side of the tree that a switch is on, noSide for other nodes.
+// level returns the side of the tree that a switch is on, noSide for other nodes.
 func (t *fitter) level(i int32) side {
 	switch {
 	case t.leafAt[i] >= 0:
@@ -41,7 +41,7 @@ func (t *fitter) level(i int32) side {
 	return noSide
 }
 
-// strayHost notes that an end port that should take part in the exchange cannot.
+// strayHost records an end port that should take part in the exchange and cannot.
 func (t *fitter) strayHost(r PortRef, format string, args ...any) {
 	t.Uncovered.Hosts = append(t.Uncovered.Hosts, UncoveredHost{r, fmt.Sprintf(format, args...)})
 }
@@ -82,7 +82,7 @@ func (t *fitter) uncoveredWith(cables []string) string {
 	return text
 }
 
-// counted is a number with its noun.
+// counted returns a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// enough tells whether a tree is what a fabric is: it holds most of its hosts, and no
-// other part of the fabric holds half as many. Halves and thirds are what the pods of a
-// tree of three levels, and the sides of a torus, leave to the largest part that looks
-// like a tree.
+// enough reports whether a fabric as a whole is its tree: the tree holds most of the hosts,
+// and no other part of the fabric has half as many. Halves and thirds occur when the
+// largest tree-like part is a pod of a tree of three levels or a side of a torus.
 func enough(held, other, all int) bool { return 2*held > all && 2*other < held }
 
-// elsewhere counts the hosts of the largest part beside the core: those on its spines
-// together, or those on other switches that cables among them join.
+// elsewhere counts the hosts of the largest part outside the core: those on its spines
+// together, or those on other switches that are joined by cables.
 func (c *core) elsewhere() int {
 	in := make([]bool, len(c.Nodes))
 	onSpines := 0
@@ -27,7 +26,7 @@ func (c *core) elsewhere() int {
 	return max(onSpines, most)
 }
 
-// verdict gives the first reason why the core is not what the fabric is.
+// verdict returns the first reason why the fabric is not the core.
 func (c *core) verdict() error {
 	held, all, onLeaves := c.held(), 0, 0
 	for i := range c.Nodes {

@@ -15,9 +15,9 @@ func (c *delivery) wait(a, b channel) {
 	c.waits[int(a)*words+int(q>>6)] |= 1 << (q & 63)
 }
 
-// acyclic looks for a cycle of the channel dependency graph (Dally and Seitz):
-// without one, no set of packets can block itself for ever. Channels to hosts
-// wait for nothing and are left out.
+// acyclic searches for a cycle of the channel dependency graph (Dally and Seitz): without
+// one, no set of packets can block itself forever. Channels to hosts depend on nothing and
+// are left out.
 func (c *delivery) acyclic() *Violation {
 	const (
 		fresh = iota
@@ -62,8 +62,8 @@ func (c *delivery) acyclic() *Violation {
 	return nil
 }
 
-// deadlock words a cycle of channels, with the lowest LID that makes each wait
-// for the next.
+// deadlock describes a cycle of channels, with the lowest LID that makes each wait for the
+// next.
 func (c *delivery) deadlock(cycle []channel) *Violation {
 	var b strings.Builder
 	for i, a := range cycle {

@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// diagnose says what is wrong with the transfer that phase refused.
+// diagnose finds the fault of the transfer that phase rejected.
 func (c *exchange) diagnose(ph, s int, unreachable [][2]int32) *Violation {
 	count := len(c.servers)
 	d := c.rows.To[ph*count+s]
@@ -35,13 +35,13 @@ func (c *exchange) diagnose(ph, s int, unreachable [][2]int32) *Violation {
 	return violation(BadRows, ph, "%s is not as it should be", c.pairLabel(int32(s), d))
 }
 
-// transfer is the destination, lane and LID of a source in a phase.
+// transfer returns the destination, lane and LID of a source in a phase.
 func (c *exchange) transfer(ph, s int) (d int32, lane, lid int) {
 	i := ph*len(c.servers) + s
 	return c.rows.To[i], int(c.rows.Lane[i]), int(c.rows.DLID[i])
 }
 
-// name words a transfer: "Hca0003 port 1 → Hca0017 port 1 by LID 417".
+// name describes a transfer: "Hca0003 port 1 → Hca0017 port 1 by LID 417".
 func (c *exchange) name(ph, s int) string {
 	d, _, lid := c.transfer(ph, s)
 	return fmt.Sprintf("%s by LID %d", c.pairLabel(int32(s), d), lid)

@@ -130,16 +130,16 @@ func (n *network) adopt(tables *lft.Tables) {
 	}
 }
 
-// switches is the number of switches.
+// switches returns the number of switches.
 func (n *network) switches() int { return len(n.nodes) }
 
-// isSwitch tells whether a place is a switch.
+// isSwitch reports whether a place is a switch.
 func (n *network) isSwitch(p place) bool { return uint32(p) < uint32(len(n.nodes)) }
 
-// through is the channel by which switch s forwards the LID.
+// through returns the channel by which switch s forwards the LID.
 func (n *network) through(s int32, lid int) channel { return s<<portBits | channel(n.out[s][lid]) }
 
-// label is the switch's name.
+// label returns the switch's name.
 func (n *network) label(s int32) string { return n.fabric.Nodes[n.nodes[s]].Label() }
 
 // portLabel names the output port of a channel: "Leaf007 port 31".
@@ -162,7 +162,7 @@ func (n *network) lidLabel(lid int) string {
 	return fmt.Sprintf("LID %d of %s", lid, n.placeLabel(n.owner[lid]))
 }
 
-// fault says in words why a channel leads nowhere, and its code.
+// fault returns the code and the reason why a channel leads nowhere.
 func (n *network) fault(c channel) (code, why string) {
 	port := int(c & (ports - 1))
 	node := &n.fabric.Nodes[n.nodes[c>>portBits]]

@@ -25,7 +25,7 @@ func (p *pairs) see(s, d int32) bool {
 	return fresh
 }
 
-// missing is the first pair that has not been added; ok is false if there is none.
+// missing returns the first pair that has not been added; ok is false if there is none.
 func (p *pairs) missing() (s, d int32, ok bool) {
 	for i, word := range p.bits {
 		if bit := i<<6 + bits.TrailingZeros64(^word); ^word != 0 && bit < p.n*p.n {

@@ -72,7 +72,7 @@ func Plan(t *topology.FatTree, tables *lft.Tables, r Rows, unreachable [][2]int3
 	return nil
 }
 
-// server is what the walk needs to know of a server.
+// server is a server's data for the walk.
 type server struct {
 	at   int32 // the switch of its leaf
 	leaf int32
@@ -156,10 +156,9 @@ func (c *exchange) run(unreachable [][2]int32) *Violation {
 	return nil
 }
 
-// phase checks one row and returns the first source whose transfer is not as it
-// should be, or −1. The links between a server and its leaf need no mark: the server
-// sends and receives once. What it reads is in locals: through c, all of it would be loaded
-// again after every mark.
+// phase checks one row and returns the first source whose transfer is wrong, or −1. The
+// links between a server and its leaf need no mark: the server sends and receives once. It
+// reads locals: through c, everything would be loaded again after every mark.
 func (c *exchange) phase(ph int) int {
 	count, mark := len(c.servers), int32(ph+1)
 	to, lane, dlid := c.rows.To[ph*count:][:count], c.rows.Lane[ph*count:][:count], c.rows.DLID[ph*count:][:count]
@@ -215,8 +214,8 @@ func (c *exchange) phase(ph int) int {
 	return -1
 }
 
-// fall is the lane, of those of lane k's spine, by which the spine's table has a LID to a leaf
-// over a Full cable; k itself where there is none.
+// fall returns the lane, of those of lane k's spine, by which the spine's table forwards a
+// LID to a leaf over a Full cable; k itself if none.
 func (c *exchange) fall(leaf, k, lid int) int {
 	for j, spine := range c.tree.LaneOf {
 		if h := &c.down[leaf*c.tree.Lanes+j]; spine == c.tree.LaneOf[k] && h.by >= 0 && c.through(h.by>>portBits, lid) == h.by {
@@ -226,14 +225,13 @@ func (c *exchange) fall(leaf, k, lid int) int {
 	return k
 }
 
-// arrivesBy tells whether a spine forwards a LID by its hop down, and the leaf there to
+// arrivesBy reports whether a spine forwards a LID by its hop down, and the leaf there to
 // an end port.
 func (c *exchange) arrivesBy(down *hop, lid int, end place) bool {
 	return c.through(down.by>>portBits, lid) == down.by && c.isSwitch(down.to) && c.next[c.through(down.to, lid)] == end
 }
 
-// checkUnreachable tells what is wrong with the claim that a pair has no path,
-// and counts the pair as settled.
+// checkUnreachable checks the claim that a pair has no path, and marks the pair as seen.
 func (c *exchange) checkUnreachable(pair [2]int32) *Violation {
 	count := len(c.servers)
 	for _, s := range pair {
@@ -257,8 +255,8 @@ func (c *exchange) checkUnreachable(pair [2]int32) *Violation {
 	return nil
 }
 
-// open tells whether a lane joins two servers: Full at both leaves, and the
-// destination has a LID for it. LID base+j travels lane (j + α + first) mod K.
+// open reports whether a lane joins two servers: Full at both leaves, and the destination
+// has a LID for it. LID base+j travels lane (j + α + first) mod K.
 func (c *exchange) open(s, d int32, lane int) bool {
 	src, dst, lanes := &c.servers[s], &c.servers[d], c.tree.Lanes
 	host := &c.tree.Hosts[c.tree.Servers[d]]

@@ -5,21 +5,19 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Past is what an exchange has behind it: the first Done phases of a plan, whose
-// servers are named by their port GUIDs, so that some of them may have vanished
-// and others be new.
+// Past is the part of an exchange that has run: the first Done phases of a plan, whose
+// servers are identified by port GUID, so that some may have vanished and others be new.
 type Past struct {
 	Servers []topology.GUID
 	Rows    Rows // in the order of Servers
 	Done    int  // phases
 }
 
-// Remaining checks what Plan does of a plan that completes an exchange: every
-// ordered pair of the servers of t occurs exactly once over what is done and what
-// is planned, or is in unreachable. What is done is history: it is not walked
-// through the tables, and transfers with servers that t lacks do not count. The
-// error is a *Violation, in the order of Plan's; a past that is malformed comes
-// first.
+// Remaining checks a plan that completes an exchange as Plan does: every ordered pair of
+// the servers of t occurs exactly once in the past and the plan together, or is in
+// unreachable. The past is not walked through the tables, and its transfers with servers
+// that t lacks do not count. The error is a *Violation, in the order of Plan's; a malformed
+// past comes first.
 func Remaining(t *topology.FatTree, tables *lft.Tables, past Past, r Rows, unreachable [][2]int32) error {
 	c := newExchange(t, newNetwork(t.Fabric, tables), r)
 	if v := c.malformed(); v != nil {
@@ -48,10 +46,10 @@ func Remaining(t *topology.FatTree, tables *lft.Tables, past Past, r Rows, unrea
 	return nil
 }
 
-// history tells in which phase a pair has met.
+// history records in which phase a pair has met.
 type history struct {
 	servers int
-	at      []int32 // [source·servers + destination] phase plus one, 0 for none
+	at      []int32 // [source·servers + destination] phase plus one, 0 if none
 }
 
 // phase returns the phase in which a pair met, or NoPhase.
@@ -96,7 +94,7 @@ func (c *exchange) countPast(past Past) (*history, *Violation) {
 	return h, nil
 }
 
-// malformed tells whether the rows are not as many as phases and servers want.
+// malformed returns a violation if the numbers of rows, phases and servers do not agree.
 func (c *exchange) malformed() *Violation {
 	count, r := len(c.servers), &c.rows
 	if want := r.Phases * count; r.Phases < 0 || len(r.To) != want || len(r.Lane) != want || len(r.DLID) != want {

@@ -11,14 +11,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Tables checks invariant 3 of the forwarding tables on the fabric of t: every
-// switch has a table; every LID in use is delivered from every switch that has
-// an up-then-down path to it, by the ranks of topology.FatTree, whether the tree covers
-// them or not; an entry that exists leads to delivery and not at
-// a dead port, path or no path; and the channel dependency graph of all LIDs
-// and switches has no cycle. The error is a *Violation: the first one by LID,
-// then by switch in order of GUID, an entry that is wrong by itself before
-// those that lead to it; a deadlock comes last.
+// Tables checks invariant 3 of the forwarding tables on the fabric of t: every switch has a
+// table; every LID in use is delivered from every switch that has an up-then-down path to
+// it, by the ranks of topology.FatTree, inside and outside the tree; every entry leads to
+// delivery and not to a dead port, even without such a path; and the channel dependency
+// graph of all LIDs and switches has no cycle. The error is a *Violation: the first one by
+// LID, then by switch in order of GUID, an entry that is wrong by itself before those that
+// lead to it; a deadlock comes last.
 func Tables(t *topology.FatTree, tables *lft.Tables) error {
 	return TablesByRank(t.Fabric, t.Rank, tables)
 }
@@ -75,9 +74,9 @@ type delivery struct {
 	to    []place   // [switch] of the LID at hand
 }
 
-// upDown tells, as [home][switch], whether a path that goes up by rank and
-// then down, over cables that are up at both ends, leads from a switch to a home. A
-// switch is its own home.
+// upDown returns, as [home][switch], whether a path that goes up by rank and then down,
+// over cables that are up at both ends, leads from a switch to a home. A switch is its own
+// home.
 func (n *network) upDown(rank []int32) []bool {
 	count := n.switches()
 	above := make([][]int32, count)
@@ -119,8 +118,8 @@ func (n *network) upDown(rank []int32) []bool {
 	return must
 }
 
-// delivered follows the LID from every switch over at most three channels, and
-// records what waits for what. It is false when that does not settle the LID.
+// delivered follows the LID from every switch over at most three channels, and records
+// which channels wait for which. It returns false if that does not decide the LID.
 func (c *delivery) delivered(lid int) bool {
 	goal, via, to := c.owner[lid], c.via, c.to
 	for s := range via {
@@ -183,10 +182,10 @@ func (c *delivery) diagnose(lid int) *Violation {
 	return nil
 }
 
-// missing tells whether switch s has no entry for the LID at hand.
+// missing reports whether switch s has no entry for the LID at hand.
 func (c *delivery) missing(s int32) bool { return c.via[s]&(ports-1) == channel(lft.NoPath) }
 
-// way names the ports that the LID at hand takes from a switch to another.
+// way names the ports that the current LID takes from a switch to another.
 func (c *delivery) way(from, to int32) string {
 	var b strings.Builder
 	for at := from; at != to; at = c.to[at] {
@@ -197,8 +196,8 @@ func (c *delivery) way(from, to int32) string {
 	return b.String()
 }
 
-// circle names the way of the LID at hand from a switch until it comes back to
-// a switch where it has been.
+// circle names the path of the current LID from a switch until it returns to a switch on
+// it.
 func (c *delivery) circle(from int32) string {
 	been := make([]bool, len(c.to))
 	var b strings.Builder

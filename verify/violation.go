@@ -1,6 +1,6 @@
-// Package verify walks plans and forwarding tables port by port through a
-// fabric, and names the first thing that is wrong with them. It knows nothing
-// of how either was made and shares no code with what made them.
+// Package verify walks plans and forwarding tables port by port through a fabric, and
+// reports the first fault. It is independent of the packages that make plans and tables and
+// shares no code with them.
 package verify
 
 import "fmt"

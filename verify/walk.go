@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Walk checks the phases of a plan one after the other, on a fabric of any shape, and
-// keeps of them only which pairs it has seen: a bit for each. It follows every transfer by
-// its DLID from switch to switch through the tables.
+// Walk checks the phases of a plan one after the other, on a fabric of any shape, and only
+// stores which pairs it has seen, a bit for each. It follows every transfer by its DLID
+// from switch to switch through the tables.
 type Walk struct {
 	*network
 	servers []topology.EndPort
@@ -33,9 +33,9 @@ type end struct {
 	lid, beyond int32
 }
 
-// trail is where an LID leads from a switch on.
+// trail is where an LID leads from a switch.
 type trail struct {
-	key  uint64 // the switch, shifted by 32, and the LID, plus one; 0 where nothing is known
+	key  uint64 // the switch, shifted by 32, and the LID, plus one; 0 if unused
 	by   [mostKnown]channel
 	goal place // nowhere where it does not arrive over so many channels
 	n    int32 // channels
@@ -125,7 +125,7 @@ func (w *Walk) Phases(phases, workers int, rows func() func(phase int) ([]Transf
 	return err
 }
 
-// another is the same walk with nothing seen.
+// another returns the same walk with nothing seen.
 func (w *Walk) another() *Walk {
 	part := *w
 	part.seen.bits, part.taken, part.known, part.new = make([]uint64, len(w.seen.bits)), make([]int32, len(w.taken)), make([]trail, len(w.known)), nil
@@ -230,14 +230,14 @@ func (w *Walk) occupy(t Transfer, way []channel, mark int32) *Violation {
 	return nil
 }
 
-// slot is where a trail is kept if the slot beside it is not.
+// slot returns the first of the two slots for a trail.
 func (w *Walk) slot(key uint64) uint64 {
 	return key * 0x9E3779B97F4A7C15 >> 32 & uint64(len(w.known)-1)
 }
 
 func trailKey(at, lid int32) uint64 { return uint64(at)<<32 | uint64(lid+1) }
 
-// find is the trail of an LID from a switch, nil where it is not known.
+// find returns the trail of an LID from a switch, nil if unknown.
 func (w *Walk) find(at, lid int32) *trail {
 	key := trailKey(at, lid)
 	i := w.slot(key)
@@ -309,8 +309,8 @@ func (w *Walk) step(t Transfer, mark int32) *Violation {
 	}
 }
 
-// Done checks that every ordered pair has occurred once, or is called unreachable and has
-// no way in the tree over cables that are up at full rate.
+// Done checks that every ordered pair has occurred once, or is declared unreachable and has
+// no path in the tree over cables that are up at full rate.
 func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
 	for _, u := range unreachable {
 		if !w.seen.see(u[0], u[1]) {
@@ -327,7 +327,7 @@ func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
 	return nil
 }
 
-// leaf is the leaf of a server of the tree.
+// leaf returns the leaf of a server of the tree.
 func (w *Walk) leaf(t *topology.PodTree, s int32) *topology.PodLeaf {
 	for l := range t.Leaves {
 		if t.Leaves[l].Node == w.nodes[w.at[s]] {
@@ -337,7 +337,7 @@ func (w *Walk) leaf(t *topology.PodTree, s int32) *topology.PodLeaf {
 	return nil
 }
 
-// wayBetween tells whether a plane joins two leaves.
+// wayBetween reports whether a plane joins two leaves.
 func wayBetween(t *topology.PodTree, a, b *topology.PodLeaf) bool {
 	for j := range t.Planes {
 		if a.Cables[j].State != topology.Full || b.Cables[j].State != topology.Full {
