@@ -12,13 +12,13 @@ import (
 	"github.com/forsd/forsd/internal/access"
 )
 
-// Access is by what callers are known, and how often they may ask.
+// Access defines how callers are identified, and how often they may ask.
 type Access struct {
 	Lists        *access.Lists
 	Tokens       *access.Tokens
 	Certificates *access.Certificates // nil without TLS
 	Limiter      *access.Limiter      // nil for no limit by client
-	Peer         string               // host of the other forsd, which its certificate is for; "" for none
+	Peer         string               // host of the other forsd, which its certificate is for; "" if none
 }
 
 // via is the kind of a listener.
@@ -55,7 +55,7 @@ func (s *service) refuse(reason string) {
 	}
 }
 
-// identify says who sends a request, and what role that is.
+// identify returns the caller of a request, with its role.
 func (s *service) identify(r *http.Request) (*Caller, error) {
 	c := Caller{From: r.RemoteAddr}
 	switch s.via {
@@ -100,8 +100,8 @@ func (s *service) identify(r *http.Request) (*Caller, error) {
 	return nil, unauthorized("the token is not valid: it has expired, or was revoked, or never was")
 }
 
-// onSocket is the role of a caller on the Unix socket, nil for one that the kernel does not
-// know.
+// onSocket returns the role of a caller on the Unix socket, nil if the kernel does not know
+// the caller.
 func (s *service) onSocket(c *Caller) access.Role {
 	switch {
 	case s.Access == nil || s.Access.Lists == nil:
@@ -112,12 +112,12 @@ func (s *service) onSocket(c *Caller) access.Role {
 	return s.Access.Lists.OfUser(*c.UID, c.User, c.groups)
 }
 
-// unauthorized is the error of a caller that is not known.
+// unauthorized returns the error of a caller that is not known.
 func unauthorized(format string, args ...any) *Error {
 	return Errorf(http.StatusUnauthorized, CodeUnauthorized, format, args...)
 }
 
-// bearer is the token that a request has.
+// bearer returns the token that a request has.
 func bearer(r *http.Request) (string, bool) {
 	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(secret), strings.EqualFold(kind, "Bearer")
@@ -151,7 +151,7 @@ func forOtherForsd(c *Caller, refused error) error {
 	return Errorf(http.StatusForbidden, CodeForbidden, "this is for the other forsd, which is known over TLS by a certificate for the host of peer.address: %s is not", c)
 }
 
-// key names a client, for what it may ask in a time.
+// key identifies a client for rate limits.
 func (c *Caller) key() string {
 	switch {
 	case c.Way == WaySocket && c.UID != nil:
@@ -184,8 +184,8 @@ func (s *service) admit(key string) (end func(), err error) {
 	return end, nil
 }
 
-// turnedAway is the answer to a client that may not do a thing. One that tries too often is told
-// to wait, and not told of.
+// turnedAway returns the answer to a client that may not do a thing. One that tries too
+// often is told to wait, and not told of.
 func (s *service) turnedAway(r *http.Request, key string, err error) error {
 	if s.Access == nil || s.Access.Limiter == nil || s.Access.Limiter.Refused(key, time.Now()) {
 		return err
@@ -195,8 +195,8 @@ func (s *service) turnedAway(r *http.Request, key string, err error) error {
 	return Busy("this client was refused too often: ask again later")
 }
 
-// stillMay tells whether a caller may go on with what takes long: a token may have been
-// revoked meanwhile.
+// stillMay reports whether a caller may continue a long request: its token may have been
+// revoked since.
 func (s *service) stillMay(r *http.Request, need access.Role) bool {
 	c, err := s.identify(r)
 	return err == nil && c.Role >= need
@@ -215,7 +215,7 @@ func Told(ctx context.Context) {
 	}
 }
 
-// tell tells of an order that its endpoint has not told of, and of one that was refused.
+// tell records an order that its endpoint has not recorded, and a refused one.
 func (s *service) tell(ctx context.Context, r *http.Request, answer *statusWriter) {
 	if o, is := ctx.Value(orderKey{}).(*order); s.Ordered == nil || is && o.told {
 		return

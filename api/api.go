@@ -47,15 +47,15 @@ type Status struct {
 	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered, three-levels or own-routes
 	phasetable.Summary
 	phasetable.Size
-	Base            *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil for none
+	Base            *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil if there is none
 	phasetable.Load                  // of the tables read back last, 0 before that
 	OpenSM          OpenSM           `json:"opensm"`
 	LastEvent       *LastEvent       `json:"last_event,omitempty"`
 	Warnings        []health.Warning `json:"warnings"`
 	Baseline        []string         `json:"baseline"`          // how the fabric deviates from its baseline
 	Drains          []Drain          `json:"drains,omitempty"`  // parts that are taken out to be worked on
-	Watched         *Watched         `json:"watched,omitempty"` // what a forsd that only watches has seen last; nil for any other, and before the first fabric
-	Watches         bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and signals nobody
+	Watched         *Watched         `json:"watched,omitempty"` // the last fabric seen by a forsd that only watches; nil for any other, and before the first fabric
+	Watches         bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and sends no signals
 }
 
 // Preview is the answer of /v1/baseline/preview: what accepting the fabric as the baseline
@@ -97,7 +97,7 @@ type OpenSM struct {
 	PID           int       `json:"pid,omitempty"`
 	RoutingEngine string    `json:"routing_engine,omitempty"`
 	TablesFile    string    `json:"tables_file,omitempty"` // the file that it reads its tables from
-	Source        string    `json:"source"`                // what tells of the fabric and its changes; see the constants
+	Source        string    `json:"source"`                // where the fabric and its changes are read from; see the constants
 	Plugin        *Plugin   `json:"plugin,omitempty"`      // nil while it is not connected
 	Standby       bool      `json:"standby,omitempty"`     // another manager is the master: nothing is published or written
 	DumpedAt      time.Time `json:"dumped_at,omitzero"`    // when it last showed the fabric
@@ -122,8 +122,8 @@ type Plugin struct {
 	DeadlineMS float64   `json:"deadline_ms"` // what a sweep waits for tables
 }
 
-// LastEvent tells how long the last change took. The times are milliseconds
-// after SeenAt, 0 for what has not happened yet.
+// LastEvent is how long the last change took. The times are milliseconds after SeenAt, 0 if
+// not reached yet.
 type LastEvent struct {
 	What         []string  `json:"what"`
 	SeenAt       time.Time `json:"seen_at"`
@@ -152,8 +152,8 @@ type Epoch struct {
 	PairsChanged int `json:"pairs_changed"`
 }
 
-// WhatIf asks for a plan of the fabric as it would be without something, and with
-// Done for what remains of an exchange.
+// WhatIf asks for a plan of the fabric without some parts, and with Done for the rest of an
+// exchange.
 type WhatIf struct {
 	Fail  []string  `json:"fail"`            // a node, or node/port
 	AsIs  bool      `json:"as_is,omitempty"` // nothing fails: the plan that a reroute would make
@@ -168,9 +168,9 @@ type Forecast struct {
 	Plan      json.RawMessage `json:"plan"` // of the complete exchange, as in plan.json
 	Remaining *Remaining      `json:"remaining,omitempty"`
 
-	// Table is the plan as a phase table: of what remains where that was asked
-	// for, otherwise of the complete exchange. It bears the epoch of the plan that
-	// the exchange runs, or the epoch in force.
+	// Table is the plan as a phase table: of the rest of an exchange if that was asked for,
+	// otherwise of the complete exchange. It has the epoch of the plan that the exchange
+	// runs, or the epoch in force.
 	Table *phasetable.View `json:"-"`
 }
 
@@ -187,7 +187,7 @@ type Remaining struct {
 	PlanSeconds float64 `json:"plan_seconds"`
 }
 
-// Change says what a request did.
+// Change is the result of a request.
 type Change struct {
 	Epoch   uint64 `json:"epoch"`   // in force afterwards
 	Changed bool   `json:"changed"` // whether it is a new one
@@ -201,7 +201,7 @@ type Error struct {
 	Text   string `json:"error"`
 }
 
-// Error is the sentence.
+// Error returns the sentence.
 func (e *Error) Error() string { return e.Text }
 
 // Errorf makes an Error of a status, a code and a sentence.
@@ -229,12 +229,12 @@ const (
 	CodeInternal         = "internal"
 )
 
-// Refused is the error of a change that the fabric or the rules do not allow.
+// Refused returns the error of a change that the fabric or the rules do not allow.
 func Refused(format string, args ...any) *Error {
 	return Errorf(http.StatusConflict, CodeRefused, format, args...)
 }
 
-// BadRequest is the error of a request that makes no sense.
+// BadRequest returns the error of a request that makes no sense.
 func BadRequest(format string, args ...any) *Error {
 	return Errorf(http.StatusBadRequest, CodeBadRequest, format, args...)
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// How those who wait are woken: the first at once, and where there are more the others
-// later, so many in a millisecond. Thousands that woke at the same moment would stand in the
-// way of the plan that is being made, and of the tables that are handed over.
+// How waiting clients are woken: the first ones at once, the others later, a limited number
+// per millisecond. Thousands that woke at the same moment would delay the plan being made
+// and the tables being handed over.
 const (
 	mostNear  = 16
 	lateAfter = 30 * time.Millisecond

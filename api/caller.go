@@ -53,8 +53,8 @@ func (c *Caller) String() string {
 	return fmt.Sprintf("%s by process %d", text, c.PID)
 }
 
-// Name is what the caller is called in the history: the user's name, or "uid 1000" where
-// it has none.
+// Name returns the caller's name in the history: the user's name, or "uid 1000" if it has
+// none.
 func (c *Caller) Name() string {
 	switch {
 	case c != nil && c.User != "":
@@ -80,7 +80,7 @@ func CallerOf(ctx context.Context) *Caller { return callerOf(ctx) }
 // epochKey is the key of the epoch that was in force when a request came.
 type epochKey struct{}
 
-// EpochBefore is the epoch that was in force when the request of a context came, 0 for
+// EpochBefore returns the epoch in force when the request of a context came, 0 if there was
 // none.
 func EpochBefore(ctx context.Context) uint64 {
 	n, _ := ctx.Value(epochKey{}).(uint64)
@@ -128,7 +128,8 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// peerGroups lists the groups of the process at the other end of a socket, beside its first.
+// peerGroups lists the groups of the process at the other end of a socket, except its
+// first.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	const soPeerGroups = 59
 	groups := make([]uint32, 64)

@@ -38,8 +38,8 @@ func (s *service) changes(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// earlier is the plan of the epoch that text names, from memory or from where epochs are
-// kept.
+// earlier returns the plan of the epoch that text names, from memory or from where epochs
+// are kept.
 func earlier(plans *Plans, text string) (epoch uint64, old *phasetable.View, err error) {
 	p, err := exactly(plans, "since", text)
 	if err == nil && p == nil {

@@ -23,13 +23,13 @@ type Client struct {
 	base  string // without a slash at the end
 	http  *http.Client
 	addr  string
-	token string // "" for none
+	token string // "" if none
 }
 
-// Credentials are by what a client is known to forsd, and knows it.
+// Credentials authenticate a client to forsd, and forsd to the client.
 type Credentials struct {
-	TLS   *tls.Config // for https; nil for the system's authorities
-	Token string      // sent over TLS and on the socket; "" for none
+	TLS   *tls.Config // for https; if nil, the system's authorities are used
+	Token string      // sent over TLS and on the socket; "" if none
 }
 
 // Dial returns a client for addr: the path of a Unix socket (with or without
@@ -101,7 +101,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 // The most bytes that a client reads of an answer.
 const (
 	maxDocument = 64 << 20 // one of JSON
-	maxPhases   = 1 << 30  // the phases of a plan, and what may hold them
+	maxPhases   = 1 << 30  // limit of the phases of a plan, and of their encoding
 )
 
 // read reads an answer of at most so many bytes whole.
@@ -121,9 +121,9 @@ func (c *Client) read(resp *http.Response, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// Call sends a request to an endpoint, one of Config.Mount or Config.Local for
-// instance, with in as its JSON body, nil for none, and reads the JSON answer, of
-// at most 1 GiB, into out.
+// Call sends a request to an endpoint, such as one of Config.Mount or Config.Local, with in
+// as its JSON body unless it is nil, and decodes the JSON answer, of at most 1 GiB, into
+// out.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
 	return c.call(ctx, method, path, in, out, maxPhases)
 }
@@ -224,7 +224,7 @@ func (c *Client) WhatIfTable(ctx context.Context, q WhatIf, csv bool) ([]byte, e
 	return c.read(resp, maxPhases)
 }
 
-// Rollback has the daemon publish the plan of an older epoch anew.
+// Rollback publishes the plan of an older epoch again.
 func (c *Client) Rollback(ctx context.Context, epoch uint64) (*Change, error) {
 	return ask[Change](ctx, c, http.MethodPost, "/v1/rollback", rollbackRequest{epoch})
 }

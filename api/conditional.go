@@ -48,7 +48,7 @@ func fresh(w http.ResponseWriter, r *http.Request, plans *Plans) (*Published, er
 	return p, nil
 }
 
-// requestedPlan is the plan in force, or that of the epoch that the request names.
+// requestedPlan returns the plan in force, or that of the epoch that the request names.
 func requestedPlan(r *http.Request, plans *Plans) (*Published, error) {
 	text := r.URL.Query().Get("epoch")
 	if text == "" {
@@ -57,7 +57,7 @@ func requestedPlan(r *http.Request, plans *Plans) (*Published, error) {
 	return exactly(plans, "epoch", text)
 }
 
-// exactly is the plan of the epoch that a parameter names.
+// exactly returns the plan of the epoch that a parameter names.
 func exactly(plans *Plans, parameter, text string) (*Published, error) {
 	epoch, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -74,7 +74,7 @@ func exactly(plans *Plans, parameter, text string) (*Published, error) {
 	return p, nil
 }
 
-// etag is the entity tag of an epoch.
+// etag returns the entity tag of an epoch.
 func etag(epoch uint64) string { return `"` + strconv.FormatUint(epoch, 10) + `"` }
 
 // etags is what a client has already.
@@ -95,7 +95,7 @@ func parseETags(headers []string) etags {
 	return e
 }
 
-// has tells whether the client has the epoch.
+// has reports whether the client has the epoch.
 func (e *etags) has(epoch uint64) bool {
 	if e.any {
 		return true
@@ -166,8 +166,8 @@ func chooseForm(r *http.Request, forms []form) (form, error) {
 	return best, nil
 }
 
-// acceptance is the quality that Accept gives a media type: that of the most
-// specific range that covers it, 0 where none does.
+// acceptance returns the quality that Accept gives a media type: that of the most specific
+// range that covers it, 0 where none does.
 func acceptance(accept []string, media string) float64 {
 	quality, precision := 0.0, 0
 	for _, h := range accept {

@@ -48,8 +48,8 @@ type DrainedCable struct {
 	Port uint8         `json:"port"`
 }
 
-// DrainCost is what the exchange is with an order about drains carried out, beside what is
-// drained already.
+// DrainCost is the cost of an order about drains for the exchange, in addition to the
+// present drains.
 type DrainCost struct {
 	Phases           int      `json:"phases"` // with it
 	PhasesNow        int      `json:"phases_now"`

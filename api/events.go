@@ -16,9 +16,8 @@ type Event struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// The kinds of events. KindMissed tells a subscriber that events are lost to it
-// (it was away too long, or the daemon began anew) and that it must ask for the
-// status.
+// The kinds of events. KindMissed means that the subscriber has lost events (it was away
+// too long, or the daemon was restarted) and must read the status.
 const (
 	KindEpoch   = "epoch"
 	KindBase    = "base"
@@ -33,8 +32,8 @@ const (
 	KindMissed  = "missed"
 )
 
-// Order is the data of an event of the kind KindOrder: what somebody has ordered, and what
-// came of it. Before and After are the epochs in force.
+// Order is the data of an event of the kind KindOrder: an order and its result. Before and
+// After are the epochs in force.
 type Order struct {
 	What   string  `json:"what"`
 	By     *Caller `json:"by"`
@@ -69,7 +68,7 @@ type Archive interface {
 // Subscribers hold nothing here but their place, so a slow one costs nothing.
 type Events struct {
 	run     string  // tells the IDs of one run of the daemon from another's
-	archive Archive // nil for none
+	archive Archive // may be nil
 
 	awaited
 	ring []Event // event n is at n mod len
@@ -82,7 +81,7 @@ func NewEvents(size int, started time.Time) *Events {
 	return &Events{run: strconv.FormatInt(started.UnixNano(), 36), ring: make([]Event, size)}
 }
 
-// Run is what the IDs of this run begin with.
+// Run returns what the IDs of this run begin with.
 func (s *Events) Run() string { return s.run }
 
 // KeepIn has events kept in an archive. It comes before the first of them.
@@ -129,9 +128,9 @@ func (s *Events) after(last string) (uint64, bool) {
 // atOnce is how many events are read of the archive at a time.
 const atOnce = 256
 
-// resume goes on after the event called last: what the ring does not have any more is sent
-// out of the archive. It returns the number to go on from, and whether nothing was lost up
-// to there; gone says that the client has left.
+// resume continues after the event called last: events that have left the ring are sent
+// from the archive. It returns the number to continue from, and whether nothing was lost up
+// to there; gone means that the client has left.
 func (s *Events) resume(ctx context.Context, last string, send func([]Event) bool) (at uint64, known, gone bool) {
 	for s.archive != nil && last != "" && !s.inRing(last) {
 		events, found := s.archive.After(ctx, last, atOnce)
@@ -150,7 +149,7 @@ func (s *Events) resume(ctx context.Context, last string, send func([]Event) boo
 	return at, known, false
 }
 
-// inRing tells whether the ring has what followed an event.
+// inRing reports whether the ring has the successors of an event.
 func (s *Events) inRing(id string) bool {
 	n, known := s.after(id)
 	s.mu.Lock()
@@ -186,6 +185,6 @@ func (s *Events) since(n uint64) []Event {
 	return out
 }
 
-// missed is the event that tells of lost ones, up to number n. It bears the ID
-// of the last of them, so that a client that comes back with it gets what follows.
+// missed returns the event that stands for lost ones, up to number n. It has the ID of the
+// last of them, so that a client that resumes with it gets the following ones.
 func (s *Events) missed(n uint64) Event { return Event{s.id(n), KindMissed, json.RawMessage("{}")} }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Past answers what has happened: see Config.
+// Past serves past events: see Config.
 type Past interface {
-	// History is a page of what has happened. The error is one of the API.
+	// History returns a page of past events. The error is one of the API.
 	History(ctx context.Context, q HistoryQuery) (*HistoryPage, error)
 }
 
@@ -95,7 +95,7 @@ func historyQuery(v url.Values) (q HistoryQuery, err error) {
 	return q, nil
 }
 
-// values are the parameters of a query.
+// values returns the parameters of a query.
 func (q *HistoryQuery) values() url.Values {
 	v := url.Values{}
 	set := func(name, value string) {
@@ -124,8 +124,8 @@ func (q *HistoryQuery) values() url.Values {
 // mostEntries bounds the entries that AllHistory reads, which are held in memory.
 const mostEntries = 100_000
 
-// AllHistory reads entries page by page, at most so many, all for 0. It fails where there are
-// more than 100000, and where the pages do not go on.
+// AllHistory reads entries page by page, at most the given number, or all if that is 0. It
+// fails if there are more than 100000, or if a page does not advance.
 func (c *Client) AllHistory(ctx context.Context, q HistoryQuery, most int) ([]HistoryEntry, error) {
 	all, seen := []HistoryEntry{}, map[string]bool{}
 	for {
@@ -150,7 +150,7 @@ func (c *Client) AllHistory(ctx context.Context, q HistoryQuery, most int) ([]Hi
 	}
 }
 
-// History asks for a page of what has happened.
+// History returns a page of past events.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*HistoryPage, error) {
 	return ask[HistoryPage](ctx, c, http.MethodGet, "/v1/history?"+q.values().Encode(), nil)
 }

@@ -47,7 +47,7 @@ type JobList struct {
 	Jobs []Job `json:"jobs"`
 }
 
-// Job is a job with what its plan is in figures.
+// Job is a job with its plan in figures.
 type Job struct {
 	ID           uint64    `json:"id"` // the epoch of its first plan
 	Name         string    `json:"name,omitempty"`
@@ -99,7 +99,7 @@ const (
 	maxJobName   = 100
 )
 
-// Lease is the lease that the request asks for.
+// Lease returns the lease that the request asks for.
 func (q *JobRequest) Lease() time.Duration { return leaseOf(q.LeaseSeconds) }
 
 func leaseOf(seconds int64) time.Duration {
@@ -129,8 +129,8 @@ func checkLease(seconds int64) error {
 	return nil
 }
 
-// jobName tells whether a text may name a job: it is no number, and needs no
-// quotes anywhere.
+// jobName reports whether a text is a valid job name: not a number, and without characters
+// that need quoting.
 func jobName(name string) bool {
 	for i, c := range []byte(name) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
@@ -165,7 +165,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
 	return WriteJSON(w, r, job)
 }
 
-// jobPlans is the plans of a job for the LIDs that the request is for. Where its plan
+// jobPlans returns the plans of a job for the LIDs that the request is for. Where its plan
 // sends to base LIDs alone and there is no other for these, it is for both.
 func (s *service) jobPlans(r *http.Request) (*Plans, error) {
 	name := r.PathValue("job")
@@ -238,7 +238,7 @@ func (s *service) changeJob(w http.ResponseWriter, r *http.Request, change func(
 	return WriteJSON(w, r, job)
 }
 
-// NoJob is the error of a question about a job that does not exist.
+// NoJob returns the error of a question about a job that does not exist.
 func NoJob(job string) *Error {
 	if _, err := strconv.ParseUint(job, 10, 64); err == nil {
 		return Errorf(http.StatusNotFound, CodeNotFound, "there is no job %s: it was removed, or its lease has ended; forsctl job list lists those that are", job)

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// jobPath is the path of a job, given by its number or name.
+// jobPath returns the path of a job, given by its number or name.
 func jobPath(job, rest string) string { return "/v1/jobs/" + url.PathEscape(job) + rest }
 
 // Jobs asks for the jobs, ascending by number.

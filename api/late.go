@@ -12,8 +12,8 @@ import (
 // lateEvery is how often an address that cannot be listened on is tried again.
 const lateEvery = 2 * time.Second
 
-// lateListener listens on an address as soon as that can be done: the machine may not have it
-// yet, or another program may listen there. Neither is a reason for forsd to end.
+// lateListener listens on an address as soon as possible: the machine may not have the
+// address yet, or another program may use it. Neither should end forsd.
 type lateListener struct {
 	addr string
 	note func(error) // told why it does not listen, and nil when it does
@@ -103,7 +103,7 @@ func (l *lateListener) Close() error {
 	return nil
 }
 
-// Addr is the address, without a port before it is there.
+// Addr returns the address, without a port before it is there.
 func (l *lateListener) Addr() net.Addr {
 	l.mu.Lock()
 	defer l.mu.Unlock()

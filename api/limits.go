@@ -61,8 +61,8 @@ func (b *budget) allows(ctx context.Context, n int64) bool {
 	return n <= b.free
 }
 
-// reserve takes so many bytes until ctx ends, which for that of a request is when it has
-// been answered, and tells whether there were so many.
+// reserve takes n bytes until ctx ends, which for a request's context is when it has been
+// answered, and reports whether they were available.
 func (b *budget) reserve(ctx context.Context, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,10 +85,10 @@ func (b *budget) has(ctx context.Context, n int64) bool {
 	return b.allows(ctx, n)
 }
 
-// ReadBody reads the body of a request of at most limit bytes. Its bytes are counted
-// before they are read, until the request has been answered: where all requests
-// together have too many, it is refused. What has not come is not counted, for a slow
-// client would keep others from the memory. Its errors are those of the API.
+// ReadBody reads the body of a request of at most limit bytes. Its bytes are counted before
+// they are read, until the request has been answered: if all requests together have too
+// many, it is rejected. Bytes not yet received are not counted, because a slow client would
+// keep the memory from others. Its errors are those of the API.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	n := r.ContentLength
 	tooLong := Errorf(http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is longer than %d bytes", limit)
@@ -127,7 +127,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// Busy is the error of a request that asks for more than others leave.
+// Busy returns the error of a request that asks for more than others leave.
 func Busy(format string, args ...any) *Error {
 	return Errorf(http.StatusServiceUnavailable, CodeBusy, format, args...)
 }
@@ -139,14 +139,14 @@ const (
 	mostConns      = 8192
 )
 
-// connections is how many a process with so many descriptors serves at a time over TCP
+// connections returns how many a process with so many descriptors serves at a time over TCP
 // and on the Unix socket: there is room on each when the other is full.
 func connections(descriptors uint64) (tcp, unix int) {
 	all := int(min(mostConns, max(descriptors, ownDescriptors+4)-ownDescriptors))
 	return all - all/4, all / 4
 }
 
-// descriptors is how many the process may have.
+// descriptors returns how many the process may have.
 func descriptors() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -17,11 +17,11 @@ import (
 type Listeners struct {
 	Socket string      // path of the Unix socket; its directory must exist
 	Mode   fs.FileMode // permissions of the socket: who may write to it may change things
-	TCP    string      // host:port, empty for none: without TLS, for reading
-	TLS    string      // host:port, empty for none; it takes Config.Access.Certificates
-	Log    *log.Logger // what goes wrong with connections; nil for the standard logger
-	// Note is told of a setting whose address cannot be listened on, which is tried again, and
-	// with nil when it can; nil for a service without addresses.
+	TCP    string      // host:port, or empty; without TLS, read-only
+	TLS    string      // host:port, or empty; accepts Config.Access.Certificates
+	Log    *log.Logger // connection errors; if nil, the standard logger
+	// Note receives a setting whose address cannot be listened on, which is tried again,
+	// and nil when it can; may be nil for a service without addresses.
 	Note func(setting string, err error)
 }
 
@@ -62,8 +62,8 @@ func Listen(c Config, l Listeners) (*Server, error) {
 	return s, nil
 }
 
-// httpServer is a server whose clients cannot hold it up: headers, bodies and
-// answers have deadlines, which long polls and streams lift for themselves.
+// httpServer returns a server whose clients cannot hold it up: headers, bodies and answers
+// have deadlines, which long polls and streams lift for themselves.
 func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true) // with HTTP/2 bodies would be kept before they are counted
@@ -81,7 +81,7 @@ func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server
 	}
 }
 
-// Addr is the TCP address that is listened on, nil without one.
+// Addr returns the TCP address that is listened on, nil without one.
 func (s *Server) Addr() net.Addr {
 	if s.tcp == nil {
 		return nil
@@ -89,7 +89,7 @@ func (s *Server) Addr() net.Addr {
 	return s.tcp.Addr()
 }
 
-// SecureAddr is the address that is listened on for TLS, nil without one.
+// SecureAddr returns the address that is listened on for TLS, nil without one.
 func (s *Server) SecureAddr() net.Addr {
 	if s.tls == nil {
 		return nil

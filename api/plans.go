@@ -70,7 +70,7 @@ func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, err
 	return append(append(head, body.Bytes()[1:]...), '\n'), nil
 }
 
-// onBaseLIDs tells whether the plan sends to base LIDs alone.
+// onBaseLIDs reports whether the plan only uses base LIDs.
 func (p *Published) onBaseLIDs() bool { return p.onBase() }
 
 // sendCSV answers with the plan as phases.csv. That is made when it is first asked for, and kept
@@ -107,7 +107,7 @@ func (p *Published) text() (*Text, error) {
 	return text, nil
 }
 
-// leave says that the plan is no longer in force.
+// leave marks the plan as no longer in force.
 func (p *Published) leave() {
 	if p.past.Store(true); p.readers.Load() == 0 {
 		p.csv.Store(nil)
@@ -117,7 +117,7 @@ func (p *Published) leave() {
 // Plans holds the plan in force and wakes those who wait for the next. Its zero
 // value holds none.
 type Plans struct {
-	// Stored reads the plan of an epoch that is kept elsewhere; nil for none.
+	// Stored reads the plan of an epoch that is stored elsewhere; may be nil.
 	Stored func(epoch uint64) (*phasetable.View, error)
 
 	awaited
@@ -126,7 +126,7 @@ type Plans struct {
 	ended   bool         // there will be no other plan
 }
 
-// errEnded says that there is no plan and will be none.
+// errEnded means that the job has ended and will not have another plan.
 var errEnded = Errorf(http.StatusNotFound, CodeNotFound, "the job has ended: it was removed, or its lease is over")
 
 // Publish puts p in force.
@@ -153,7 +153,7 @@ func (s *Plans) set(p *Published, ended bool) {
 	s.announce()
 }
 
-// over tells whether End was called.
+// over reports whether End was called.
 func (s *Plans) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,9 +175,8 @@ func keepRecent(plans []*Published) []*Published {
 	return append([]*Published(nil), plans[kept:]...)
 }
 
-// Exactly is the plan of an epoch, if it is in force or one of the few that were before,
-// so that processes which start one after the other may all have the same. It is nil
-// where there is no such plan.
+// Exactly returns the plan of an epoch if it is in force or one of the few before, so that
+// processes started one after the other can have the same plan; nil otherwise.
 func (s *Plans) Exactly(epoch uint64) *Published {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +188,7 @@ func (s *Plans) Exactly(epoch uint64) *Published {
 	return nil
 }
 
-// Current is the plan in force, nil before the first.
+// Current returns the plan in force, nil before the first.
 func (s *Plans) Current() *Published {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,8 +32,8 @@ func ParseProgress(text string) (*Progress, error) {
 	return &Progress{phases: phases}, nil
 }
 
-// Of is the number of whole phases that are done of a plan of so many. It may be
-// more than the plan has.
+// Of returns the number of whole phases that are done of a plan of so many. It may be more
+// than the plan has.
 func (p *Progress) Of(phases int) int {
 	if p.percent {
 		return int(math.Floor(p.share * float64(phases) / 100)) // in this order whole shares are exact
@@ -41,7 +41,7 @@ func (p *Progress) Of(phases int) int {
 	return p.phases
 }
 
-// String is the text that ParseProgress reads.
+// String returns the text that ParseProgress reads.
 func (p *Progress) String() string {
 	if p.percent {
 		return strconv.FormatFloat(p.share, 'f', -1, 64) + "%"
@@ -57,7 +57,7 @@ func (p *Progress) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p.phases)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and a number as text.
+// UnmarshalJSON parses the output of MarshalJSON, and a number as text.
 func (p *Progress) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	if strings.HasPrefix(text, `"`) {

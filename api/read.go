@@ -68,8 +68,7 @@ func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// ofPlan is the endpoint that answers with what send makes of the plan in force of those
-// that a request is for.
+// ofPlan returns an endpoint that passes the plans that a request is for to send.
 func ofPlan(of func(*http.Request) (*Plans, error), send func(http.ResponseWriter, *http.Request, *Plans) error) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		plans, err := of(r)
@@ -97,7 +96,7 @@ var phaseForms = []form{
 	{"binary", "application/octet-stream", "application/octet-stream"},
 }
 
-// byLIDs is the plans that the request is for, by the LIDs that they send to.
+// byLIDs returns the plans that the request is for, by the LIDs that they send to.
 func (s *service) byLIDs(r *http.Request) (*Plans, error) {
 	base, err := forBaseLIDs(r)
 	if err != nil || !base {
@@ -109,7 +108,7 @@ func (s *service) byLIDs(r *http.Request) (*Plans, error) {
 	return s.Bases, nil
 }
 
-// forBaseLIDs tells whether a request is for plans that send to base LIDs alone.
+// forBaseLIDs reports whether a request is for plans that only use base LIDs.
 func forBaseLIDs(r *http.Request) (bool, error) {
 	switch lids := r.URL.Query().Get("lids"); lids {
 	case "", "pinned":
@@ -174,8 +173,7 @@ type ServerPhase struct {
 	DLID     topology.LID  `json:"dlid,omitzero"`
 }
 
-// sendServer answers with what the server of the path does in the plan in force of
-// plans.
+// sendServer answers with the row of the path's server in the plan in force.
 func sendServer(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 	p, err := fresh(w, r, plans)
 	if p == nil {
@@ -191,7 +189,7 @@ func sendServer(w http.ResponseWriter, r *http.Request, plans *Plans) error {
 }
 
 func serverPlan(t *phasetable.View, n int) ServerPlan {
-	guids := make([]topology.GUID, t.Servers()+1) // the last is nobody's
+	guids := make([]topology.GUID, t.Servers()+1) // the last one is unused
 	for i := range t.Servers() {
 		guids[i] = t.Server(i).GUID
 	}

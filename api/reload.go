@@ -6,7 +6,7 @@ import (
 )
 
 // Reload is the answer to POST /v1/reload: the keys of forsd.yaml whose changed values are
-// in force now, or would be, and those that count when forsd is started anew.
+// or would be in force now, and those that need a restart of forsd.
 type Reload struct {
 	File    string   `json:"file"`
 	Changed []string `json:"changed"`
@@ -18,7 +18,7 @@ type ReloadRequest struct {
 	DryRun bool `json:"dry_run,omitempty"` // check the file, and change nothing
 }
 
-// Reload has the daemon read its configuration anew.
+// Reload makes the daemon read its configuration again.
 func (c *Client) Reload(ctx context.Context, q ReloadRequest) (*Reload, error) {
 	return ask[Reload](ctx, c, http.MethodPost, "/v1/reload", q)
 }

@@ -16,11 +16,11 @@ type Config struct {
 	Backend Backend
 	Jobs    Jobs // nil for a service without jobs
 	Plans   *Plans
-	Bases   *Plans // those for programs that send to base LIDs; nil for a service without
+	Bases   *Plans // for programs that use base LIDs; nil if the service has none
 	Events  *Events
-	Past    Past         // what has happened; nil for a service that does not keep it
-	Metrics http.Handler // of /metrics; nil for none
-	Page    http.Handler // of / and /page/, for browsers; nil for none
+	Past    Past         // past events; nil if the service does not keep them
+	Metrics http.Handler // of /metrics; may be nil
+	Page    http.Handler // of / and /page/, for browsers; may be nil
 	// Mount holds further handlers by ServeMux pattern, such as
 	// "POST /v1/gpu/lanes". They compute and must change nothing: those of GET are
 	// open to all who may read, others take a viewer, as what-if does. They bound the
@@ -32,8 +32,8 @@ type Config struct {
 	// Peer answers GET /v1/replica, which the other forsd asks: it takes that one, or an
 	// administrator.
 	Peer http.Handler
-	// Access is by what callers are known; without it all who may write to the Unix socket
-	// may do everything.
+	// Access defines how callers are identified; if it is nil, anyone who may write to the
+	// Unix socket may do everything.
 	Access *Access
 	// Ordered is told of every order, unless its endpoint has told of it (Told), and of
 	// those that were refused; Refused of every refusal, by its reason.
@@ -67,8 +67,8 @@ type service struct {
 // Endpoints tells what role each endpoint of an API takes, by its pattern.
 func Endpoints(c Config) map[string]access.Role { return newService(c, bySocket).roles }
 
-// Handler is the HTTP interface for a listener: of a Unix socket, or of TCP without TLS,
-// where nothing can be changed.
+// Handler returns the HTTP interface for a listener: of a Unix socket, or of TCP without
+// TLS, where nothing can be changed.
 func Handler(c Config, tcp bool) http.Handler {
 	if tcp {
 		return newService(c, byTCP)
@@ -149,7 +149,7 @@ const forPeer = "GET /v1/replica"
 // has written nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
 
-// mounted is the endpoint of a handler that answers its errors itself.
+// mounted returns the endpoint of a handler that answers its errors itself.
 func mounted(h http.Handler) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := unhurried(w, r, maxChange)
@@ -229,7 +229,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admitted is an endpoint for those who do not ask too often.
+// admitted returns an endpoint for those who do not ask too often.
 func (s *service) admitted(answer endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		end, busy := s.admit(callerOf(r.Context()).key())
@@ -253,7 +253,7 @@ func unknown(w http.ResponseWriter, r *http.Request, h http.Handler) error {
 	return Errorf(http.StatusNotFound, CodeNotFound, "there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path)
 }
 
-// refusal catches the mux's own answer to what it does not know.
+// refusal intercepts the mux's own answer to unknown paths.
 type refusal struct {
 	header http.Header
 	status int
@@ -308,8 +308,8 @@ func Answer(f func(r *http.Request) (any, error)) http.Handler {
 	})
 }
 
-// Read is Answer for what takes some time to look up and does not wait for anything: few look
-// at a time.
+// Read is Answer for look-ups that take some time and do not wait: only a few run at a
+// time.
 func Read(f func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := writeMade(w, r, func() (any, error) { return f(r) }); err != nil {

@@ -23,8 +23,8 @@ import (
 // socketName is what clients call forsd on its socket.
 const socketName = "forsd"
 
-// hostOf is the name or address of a request's Host: without a port, brackets and the dot
-// at the end.
+// hostOf returns the name or address of a request's Host: without a port, brackets and the
+// dot at the end.
 func hostOf(r *http.Request) string {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

@@ -67,7 +67,7 @@ func (s *service) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	return WriteJSON(w, r, was)
 }
 
-// told tells of an order in words of its own.
+// told records an order in words of its own.
 func (s *service) told(ctx context.Context, what string, err error) {
 	if s.Ordered != nil {
 		s.Ordered(ctx, what, "done", err)

@@ -22,8 +22,8 @@ type Topology struct {
 	Hosts      []Host             `json:"hosts"`
 	Servers    int                `json:"servers"`
 	Bystanders int                `json:"bystanders"`
-	Roles      map[string]int     `json:"roles"`     // the host ports of each role, wherever they are
-	Uncovered  []Uncovered        `json:"uncovered"` // what the tree does not cover
+	Roles      map[string]int     `json:"roles"`     // the host ports of each role, inside and outside the tree
+	Uncovered  []Uncovered        `json:"uncovered"` // parts outside the tree
 	Findings   []topology.Finding `json:"findings"`  // how it deviates from its baseline
 }
 
@@ -68,7 +68,7 @@ type Host struct {
 	LID    topology.LID  `json:"lid"`
 	LMC    uint8         `json:"lmc"`
 	Leaf   string        `json:"leaf,omitempty"`  // its leaf's name or GUID
-	Spine  string        `json:"spine,omitempty"` // its spine's, where it is on one
+	Spine  string        `json:"spine,omitempty"` // its spine's, if it is on one
 	Alpha  int           `json:"alpha"`           // its index on the leaf; 0 for an aggregation node
 	Server bool          `json:"server"`          // takes part in the exchange
 	Role   topology.Role `json:"role"`
@@ -208,7 +208,7 @@ func uncovered(t *topology.FatTree) []Uncovered {
 	return out
 }
 
-// switchLID is the switch's own LID, 0 while it is absent.
+// switchLID returns the switch's own LID, 0 while it is absent.
 func switchLID(t *topology.FatTree, node int32) topology.LID {
 	if node == topology.None {
 		return 0

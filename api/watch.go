@@ -20,11 +20,10 @@ const (
 	silence        = 3 * keepAlive
 )
 
-// Watch yields the events from now on, or those after the event called last
-// where that is not empty, until ctx ends or the caller stops. When the stream
-// breaks it yields the error with a zero event and comes back where it was; a
-// caller that does not want that stops at the error. An event of kind KindMissed
-// says that some are lost.
+// Watch yields the events from now on, or those after the event called last if that is not
+// empty, until ctx ends or the caller stops. When the stream breaks it yields the error
+// with a zero event and resumes; a caller that does not want that stops at the error. An
+// event of kind KindMissed means that some are lost.
 func (c *Client) Watch(ctx context.Context, last string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		pause := reconnectFirst
@@ -48,7 +47,7 @@ func (c *Client) Watch(ctx context.Context, last string) iter.Seq2[Event, error]
 	}
 }
 
-// errStopped says that the caller of Watch wants no more.
+// errStopped means that the caller of Watch has stopped.
 var errStopped = errors.New("stopped")
 
 // stream reads one connection's events and keeps the latest ID in last. It

@@ -75,8 +75,8 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	}
 }
 
-// planless says that no plan of the fabric could be made for the tables read back:
-// the one in force stays.
+// planless handles a fabric without a plan for the tables read back: the plan in force
+// stays.
 func (c *Controller) planless(e Planned) {
 	code := PlanFailed
 	switch {
@@ -147,7 +147,7 @@ func (c *Controller) finish(now time.Time) {
 	case c.Doubts():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 	case !slices.Equal(c.held, c.holding(c.work)):
-		c.begin(now) // a hold ended meanwhile
+		c.begin(now) // a hold ended in the meantime
 	}
 }
 
@@ -240,7 +240,7 @@ func (c *Controller) planAfter() {
 	if c.behind != "" || c.stale != "" { // the file may bring back tables without the lanes that are closed
 		_, p.Avoid = c.Ground()
 	}
-	if p.Fabric.Kind == OwnRoutes { // there is no signal that a reroute is for
+	if p.Fabric.Kind == OwnRoutes { // a reroute needs no signal
 		p.Anew, c.force = c.force, false
 	}
 	c.enter(After)

@@ -56,7 +56,7 @@ type Controller struct {
 	force     bool   // signal even when the table file did not change, and make a new plan
 	early     bool   // in Signalling: a dump came before the signal was answered for
 	noPlan    bool   // the last plan asked for could not be made
-	refusal   string // the fabric that is refused because of its plan, empty for none
+	refusal   string // the fabric that is refused because of its plan, or empty
 	reread    bool   // in Backoff: the table file is whole, a new dump is worth a read-back
 	behind    string // why the table file lacks the tables that the switches hold; "" where it does not
 	blind     bool   // no plan has been verified on tables read back since New
@@ -107,15 +107,15 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	default:
 		c.answer(now, e)
 	}
-	// A lane that bounces may be withheld meanwhile, or no more, which changes nothing else.
+	// The set of withheld bouncing lanes may have changed, which has no other effect.
 	if bouncing := c.Bouncing(); c.state == Idle && c.work != nil && c.work.Kind != OwnRoutes && c.raised[CableHeld] != (len(bouncing) > 0) {
 		c.tellHeld(bouncing)
 	}
 	return c.out
 }
 
-// seen takes in a fabric, changed or not. swept tells whether the manager's sweep
-// that found it is over: only then has it loaded what tables there were.
+// seen handles a fabric, changed or not. swept means that the manager's sweep that found it
+// is over: only then has it loaded the tables.
 func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	if s.ID != c.refusal {
 		c.clear(FabricRefused)
@@ -154,11 +154,11 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 			c.readBack()
 		}
 	}
-	// In every other state an answer is due, and what was seen is taken up then.
+	// In every other state an answer is due, and the fabric is handled then.
 }
 
-// refused takes note of a dump that cannot be used. It says nothing of a loss
-// that waits to be confirmed; only another usable dump can.
+// refused records a dump that cannot be used. It does not affect a loss that waits to be
+// confirmed; only another usable dump can.
 func (c *Controller) refused(reason string) {
 	c.warn(FabricRefused, reason)
 	if c.state == Suspect {
@@ -166,8 +166,8 @@ func (c *Controller) refused(reason string) {
 	}
 }
 
-// restarted takes note of a new process of the manager. Its first dump may have
-// been seen already, or is still to come.
+// restarted records a new process of the manager. Its first dump may have been seen already
+// or is still to come.
 func (c *Controller) restarted(now time.Time) {
 	switch {
 	case c.standby:
@@ -190,8 +190,8 @@ func (c *Controller) Overtaken() bool {
 	return c.Busy() && c.latest.ID != c.work.ID && !c.Doubts()
 }
 
-// believe takes the latest fabric for what it is. Losses are counted only here:
-// what a half-discovered fabric lacks has not bounced.
+// believe accepts the latest fabric. Losses are counted only here: cables that a
+// half-discovered fabric lacks have not bounced.
 func (c *Controller) believe(now time.Time) {
 	c.latest.Lost = 0
 	c.clear(FabricIncomplete)
@@ -264,9 +264,9 @@ func (c *Controller) follow() {
 	}
 }
 
-// Ground is what a plan made now is for: the fabric worked on, nil before the
-// first and while its routes are the manager's and have not been read, and the lanes
-// that such a plan must avoid for it to hold on every table that the switches may have.
+// Ground returns what a plan made now is for: the fabric worked on, nil before the first
+// and while its routes are the manager's and have not been read, and the lanes that such a
+// plan must avoid for it to hold on every table that the switches may have.
 func (c *Controller) Ground() (fabric *Snapshot, avoid []Lane) {
 	if c.work == nil || c.work.Kind == OwnRoutes && c.confirmedID == "" {
 		return nil, nil

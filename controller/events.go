@@ -2,10 +2,10 @@ package controller
 
 import "fmt"
 
-// Event is what happened.
+// Event is an input of the controller.
 type Event interface{ event() }
 
-// Text is an error as events carry it, "" for none.
+// Text returns an error as events carry it, "" if none.
 func Text(err error) string {
 	if err == nil {
 		return ""
@@ -13,38 +13,37 @@ func Text(err error) string {
 	return err.Error()
 }
 
-// Tick says that time has passed; see Controller.Wake.
+// Tick reports that time has passed; see Controller.Wake.
 type Tick struct{}
 
-// Found says what the fabric is, where the manager has yet to route it: it is in
-// the middle of a sweep, or has not begun.
+// Found reports the fabric before the manager has routed it: during a sweep, or before one.
 type Found struct{ Snapshot }
 
-// Seen says what the fabric is at the end of a sweep of the manager, which has
-// loaded what tables there were: its complete dump.
+// Seen reports the fabric at the end of a sweep of the manager, which has loaded the
+// tables: its complete dump.
 type Seen struct{ Snapshot }
 
-// Mastership says whether the manager next door is the subnet's master. Until the
-// first it is taken for that.
+// Mastership reports whether the local manager is the subnet's master. Until the first one
+// it is assumed to be.
 type Mastership struct{ Master bool }
 
-// Refused says that the manager's dump cannot be used: it does not parse, or
-// the fabric is one that nothing is done about.
+// Refused reports that the manager's dump cannot be used: it does not parse, or the fabric
+// must not be acted on.
 type Refused struct{ Reason string }
 
-// Reroute is an operator's order to do everything anew.
+// Reroute is an operator's order to repeat every step.
 type Reroute struct{}
 
-// TablesDoubted says that the manager may have programmed other tables: its
-// process is a new one, or it says that it routed by itself.
+// TablesDoubted reports that the manager may have programmed other tables: its process is
+// new, or it reports that it routed by itself.
 type TablesDoubted struct{}
 
 // Configured gives the controller other times and limits. What waits already, waits as
 // before.
 type Configured struct{ Settings Settings }
 
-// Planned answers Plan. Same says that the plan in force is already this one.
-// Refused says that there is no plan in force, and that the fabric is not one to plan.
+// Planned is the response to Plan. Same means that the plan in force is already this one.
+// Refused means that no plan is in force, and that the fabric is not planned.
 type Planned struct {
 	Same    bool
 	Err     string
@@ -54,7 +53,7 @@ type Planned struct {
 // Published answers Publish.
 type Published struct{ Err string }
 
-// Written answers Write. Changed says that the table file differs now.
+// Written is the response to Write. Changed means that the table file differs now.
 type Written struct {
 	Changed bool
 	Err     string
@@ -91,12 +90,12 @@ func (ReadBackDone) event()  {}
 // Action is what is to be done.
 type Action interface{ String() string }
 
-// Plan asks for a verified plan of the fabric on its living lanes but those to
-// avoid. Final says that the tables read back are those of this fabric; else
-// the plan must hold on the tables in force with the ports now down, and on the
-// tables about to be written, which leave the lanes of Hold to fallback traffic.
-// Ahead says that nobody will get the plan: tables in force are not known. Anew says
-// that an operator asked for it, and that what a rollback chose gives way.
+// Plan requests a verified plan of the fabric on its living lanes except those to avoid.
+// Final means that the tables read back are those of this fabric; otherwise the plan must
+// hold on the tables in force with the ports now down, and on the tables about to be
+// written, which leave the lanes of Hold to fallback traffic. Ahead means that the plan is
+// not published: the tables in force are unknown. Anew means that an operator asked for it,
+// and that a rollback's choice gives way.
 type Plan struct {
 	Fabric *Snapshot
 	Avoid  []Lane
@@ -127,8 +126,8 @@ type ReadBack struct {
 	Hold   []Lane
 }
 
-// Settled says that the tables in force fit the fabric, and the plan in force,
-// too, unless Planless says that none could be made. It has no answer.
+// Settled reports that the tables in force fit the fabric, and the plan in force too,
+// unless Planless is set because none could be made. It has no response.
 type Settled struct {
 	Fabric   *Snapshot
 	Planless bool
@@ -162,7 +161,7 @@ func (o *outbox) clear(codes ...string) {
 	}
 }
 
-// tellHeld tells which lanes are held back because they keep bouncing.
+// tellHeld reports the lanes that are held because they keep bouncing.
 func (o *outbox) tellHeld(lanes []Lane) {
 	if len(lanes) > 0 {
 		o.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", lanes))

@@ -6,7 +6,7 @@ import "slices"
 type Snapshot struct {
 	ID   string  // digest of fabric and baseline: equal IDs need equal plans and tables
 	Kind Kind    // what is to be done about it
-	Why  string  // why it is not a fat tree, empty where it is one
+	Why  string  // why it is not a fat tree, "" if it is one
 	Down []Lane  // lanes that no schedule can use, ascending
 	Lost float64 // share of the servers in force that are missing from it
 	View any     // what the daemon knows it by; actions hand it back
@@ -16,7 +16,7 @@ type Snapshot struct {
 	Withheld []Lane
 }
 
-// String is the fabric's ID, with its kind where that is not the common one.
+// String returns the fabric's ID, with its kind where that is not the common one.
 func (s *Snapshot) String() string {
 	if s.Kind == FatTree {
 		return s.ID
@@ -24,8 +24,8 @@ func (s *Snapshot) String() string {
 	return s.ID + " (" + s.Kind.String() + ")"
 }
 
-// fabrics are the fabric seen last, the one that is worked on, and what cables did from
-// one to the next.
+// fabrics are the fabric seen last, the one worked on, and the cables' transitions between
+// them.
 type fabrics struct {
 	maxLoss float64
 	latest  *Snapshot // the last fabric seen, whether believed or not
@@ -44,7 +44,7 @@ func (f *fabrics) Held() []Lane { return slices.Clone(f.held) }
 // Bouncing lists the lanes that are held back because they keep bouncing.
 func (f *fabrics) Bouncing() []Lane { return minus(f.flaps.held(), f.withheld) }
 
-// Doubts tells whether the latest fabric lacks so much that it is not believed.
+// Doubts reports whether the latest fabric lacks so much that it is not believed.
 func (f *fabrics) Doubts() bool {
 	return f.latest != nil && f.latest.Lost > f.maxLoss && (f.work == nil || f.work.ID != f.latest.ID)
 }
@@ -57,7 +57,7 @@ func (f *fabrics) holding(s *Snapshot) []Lane {
 	return union(f.flaps.held(), minus(f.withheld, s.Down))
 }
 
-// settled tells whether tables and plan in force fit what was last seen.
+// settled reports whether tables and plan in force fit the fabric seen last.
 func (f *fabrics) settled() bool {
 	return f.done && f.work.ID == f.latest.ID && slices.Equal(f.held, f.holding(f.latest))
 }

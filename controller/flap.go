@@ -46,8 +46,8 @@ func (f *flaps) observe(now time.Time, down []Lane, s Settings) {
 	}
 }
 
-// forget drops the losses that have left the window, and cables without any. A
-// cable that is down keeps its own: being down is no rest.
+// forget drops the losses that have left the window, and cables without any. A cable that
+// is down keeps its losses: being down does not count as rest.
 func (f *flaps) forget(now time.Time, s Settings) {
 	for l, c := range f.seen {
 		if f.isDown(l) {
@@ -60,7 +60,7 @@ func (f *flaps) forget(now time.Time, s Settings) {
 	}
 }
 
-// isDown tells whether the lane is down anyway.
+// isDown reports whether the lane is down anyway.
 func (f *flaps) isDown(l Lane) bool {
 	_, down := slices.BinarySearchFunc(f.down, l, Compare)
 	return down
@@ -78,8 +78,8 @@ func (f *flaps) held() []Lane {
 	return out
 }
 
-// expire ends the holds that are over, and tells whether a lane that is up was
-// among them.
+// expire ends the holds that are over, and reports whether a lane that is up was among
+// them.
 func (f *flaps) expire(now time.Time) bool {
 	ended := false
 	for l, c := range f.seen {

@@ -2,15 +2,14 @@ package controller
 
 import "time"
 
-// Standby tells whether another manager is the master.
+// Standby reports whether another manager is the master.
 func (c *Controller) Standby() bool { return c.standby }
 
-// mastership takes note of whether the manager next door is the master. Beside
-// one that is not, the controller plans what it sees, to be ready, and has nothing
-// published or written: those are the business of the daemon beside the master.
-// What the switches hold then is not known any more. Work begins when the new
-// master has found the fabric, and as at the first start: with the tables, which
-// are those in force if nothing has changed.
+// mastership records whether the local manager is the master. If it is not, the controller
+// plans the fabric it sees, to be ready, and requests nothing else: publishing and writing
+// are up to the daemon next to the master. The tables in the switches are then unknown.
+// Work begins when the new master has found the fabric, and as at the first start: with the
+// tables, which are those in force if nothing has changed.
 func (c *Controller) mastership(master bool) {
 	if c.standby == !master {
 		return
@@ -23,8 +22,8 @@ func (c *Controller) mastership(master bool) {
 	}
 }
 
-// watched takes the answer to what was asked for before mastership changed, and to
-// a plan made beside a manager that is not the master: nothing follows from either.
+// watched handles a response to a request made before mastership changed, or to a plan made
+// while the manager is not the master: neither has consequences.
 func (c *Controller) watched(now time.Time, e Event) {
 	overtaken := c.outdated || c.work.ID != c.latest.ID
 	c.outdated = false

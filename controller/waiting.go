@@ -23,19 +23,19 @@ const (
 var stateNames = [...]string{"idle", "suspect", "planning-before", "publishing-before", "writing-tables", "signalling",
 	"awaiting-sweep", "reading-back", "planning-after", "publishing-after", "backing-off"}
 
-// String is the state's name, as the API shows it.
+// String returns the state's name, as the API shows it.
 func (s State) String() string { return stateNames[s] }
 
 // waiting is what the controller waits for, and how long.
 type waiting struct {
 	state    State
-	deadline time.Time // of Suspect, Sweeping and Backoff; zero for none
+	deadline time.Time // of Suspect, Sweeping and Backoff; zero if none
 }
 
 // State tells what the controller waits for.
 func (w *waiting) State() State { return w.state }
 
-// Busy tells whether an action is under way, whose answer is due.
+// Busy reports whether an action is under way, whose answer is due.
 func (w *waiting) Busy() bool {
 	switch w.state {
 	case Idle, Suspect, Sweeping, Backoff:

@@ -223,7 +223,7 @@ var rules = []rule{
 	}},
 }
 
-// on tells whether a setting is there and means anything but "no".
+// on reports whether a setting is present and not "no".
 func on(value string) bool {
 	switch strings.ToLower(value) {
 	case "", "0", "false", "off", "no", "none":
@@ -237,10 +237,11 @@ const (
 	fallback   = "updn"        // the engine that goes up and then down, as forsd does
 )
 
-// FallsBack tells whether OpenSM goes on to an engine of its own where there is no table file.
+// FallsBack reports whether OpenSM continues with an engine of its own if there is no table
+// file.
 func (s *Settings) FallsBack() bool { return !slices.Contains(s.engines(), noFallback) }
 
-// bestEngines is what routing_engine should be.
+// bestEngines returns what routing_engine should be.
 func (s *Settings) bestEngines() string {
 	if s.PluginLoaded() {
 		return PluginEngine + "," + FileEngine + "," + fallback
@@ -248,7 +249,7 @@ func (s *Settings) bestEngines() string {
 	return FileEngine + "," + fallback
 }
 
-// optionsWith are the plugin's options with another socket.
+// optionsWith returns the plugin's options with another socket.
 func (s *Settings) optionsWith(socket string) string {
 	options := slices.DeleteFunc(words(s.PluginOptions), func(o string) bool { return strings.HasPrefix(o, "socket=") })
 	return strings.Join(append([]string{"socket=" + socket}, options...), " ")
@@ -270,7 +271,7 @@ func checkLMC(s *Settings, want *Want) string {
 	return few + s.advise("lmc", fmt.Sprint(enough), true)
 }
 
-// advise says what to change for a key to have a value, and when that counts.
+// advise says how to give a key a value, and when that takes effect.
 func (s *Settings) advise(key, value string, restart bool) string {
 	var b strings.Builder
 	switch from := s.origins[key]; {

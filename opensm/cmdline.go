@@ -16,7 +16,7 @@ type option struct {
 // flag is an option that OpenSM knows.
 type flag struct {
 	long  string
-	short byte // 0 for none
+	short byte // 0 if none
 	arg   bool // takes a value
 }
 

@@ -93,10 +93,10 @@ func cNumber(text string) (uint64, error) {
 	return strconv.ParseUint(text, base, 64)
 }
 
-// readConf reads an opensm.conf as OpenSM does: a key and a value on a line, '#'
-// opens a comment, a later line wins, and what it does not list stays. Keys that forsd
-// does not depend on are passed over. The error lists values that OpenSM takes otherwise
-// than they were probably meant, by line; the settings are usable all the same.
+// readConf parses an opensm.conf as OpenSM does: a key and a value on a line, '#' begins a
+// comment, a later line wins, and missing keys keep their values. Keys that forsd does not
+// depend on are ignored. The error lists, by line, values that OpenSM probably interprets
+// other than intended; the settings are usable nevertheless.
 func (s *Settings) readConf(data []byte) error {
 	var problems []error
 	for line := 1; len(data) > 0; line++ {

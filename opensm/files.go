@@ -35,7 +35,7 @@ func stat(path string) (version, error) {
 // readStable reads a regular file of at most limit bytes. The version is the
 // one before reading; compare it with stat's to know that nothing changed.
 func readStable(path string, limit int64) ([]byte, version, error) {
-	// Not to hang where somebody has put a FIFO.
+	// O_NONBLOCK avoids blocking on a FIFO.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, version{}, err

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrNotRunning says that there is no OpenSM to talk to.
+// ErrNotRunning means that no OpenSM runs.
 var ErrNotRunning = errors.New("OpenSM is not running")
 
 // Finder finds the OpenSM that forsd works with. Errors wrap ErrNotRunning when
@@ -78,7 +78,7 @@ func (s Search) Find(context.Context) (Process, error) {
 	return Process{}, severalFound(found)
 }
 
-// severalFound is the error that lists candidates.
+// severalFound returns the error that lists candidates.
 func severalFound(found []Process) error {
 	names := make([]string, len(found))
 	for i, p := range found {

@@ -15,13 +15,12 @@ const (
 	logChunk   = 256 << 10
 )
 
-// LogFollower reads what OpenSM adds to its log, through rotation and
-// truncation, for warnings. OpenSM buffers the log unless it is told to flush
-// it (force_log_flush): a line may come late, and nothing should wait for one.
+// LogFollower reads the lines that OpenSM appends to its log, across rotation and
+// truncation, for warnings. OpenSM buffers the log unless force_log_flush is set: a line
+// may come late, and nothing should wait for one.
 type LogFollower struct {
 	Path string
-	// FromStart reads what is in the log already; otherwise only what is added
-	// counts.
+	// FromStart reads the existing log first; otherwise only new lines are read.
 	FromStart bool
 	Poll      time.Duration // between looks at the file
 	// Event receives every line that matters.

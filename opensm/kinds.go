@@ -4,14 +4,14 @@ import "github.com/forsd/forsd/internal/health"
 
 // The codes that a Watcher reports.
 const (
-	DumpMissing    = "dump-missing"    // there is no opensm-subnet.lst
+	DumpMissing    = "dump-missing"    // opensm-subnet.lst is missing
 	DumpIncomplete = "dump-incomplete" // it stays half written
 	DumpRefused    = "dump-refused"    // it cannot be read or does not parse
 	GUID2LIDStale  = "guid2lid-stale"  // guid2lid contradicts the dump or cannot be read
 	WatchDegraded  = "watch-degraded"  // changes are found by polling alone
 )
 
-// The codes of what the log tells; see LogEvent.Effect.
+// The codes of findings in the log; see LogEvent.Effect.
 const (
 	EngineFallback = "opensm-fallback"            // another engine made the tables
 	FileRejected   = "opensm-table-file-rejected" // OpenSM could not use the table file
@@ -26,7 +26,7 @@ const (
 	FallbackMissing     = "fallback-missing" // no engine takes over while forsd is away
 	RoutingEngineWrong  = "routing-engine-wrong"
 	PluginEngineUnknown = "plugin-engine-unknown" // an engine of a plugin that is not loaded
-	PluginEngineMissing = "plugin-engine-missing" // the plugin is loaded, and is no engine
+	PluginEngineMissing = "plugin-engine-missing" // the plugin is loaded, but not as an engine
 	PluginSocketWrong   = "plugin-socket-wrong"   // it looks for forsd elsewhere
 	LFTsFileMissing     = "lfts-file-missing"     // OpenSM is given no table file
 	RootFileWrong       = "root-guid-file-wrong"  // the engine updn looks for its beginning elsewhere

@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// LogKind is what a line of OpenSM's log tells.
+// LogKind is the kind of a line of OpenSM's log.
 type LogKind uint8
 
 // The kinds of lines that matter to forsd.
 const (
 	SubnetUp          LogKind = iota + 1 // a sweep has ended well
-	EngineUsed                           // tables were computed; Engine says by what
+	EngineUsed                           // tables were computed; Engine is the engine used
 	TableFileRejected                    // OpenSM could not use the table file
 	RoutingFailed                        // no engine gave tables: the old ones stay
 	MasterEntered                        // OpenSM has become the master
 	StandbyEntered                       // another manager is the master
 	SweepFailed                          // errors during initialization
 	OtherError                           // any other error
-	TrapReceived                         // a switch says that a link of it has changed; LID says which
-	TrapTold                             // and OpenSM tells others of it, and sweeps: it ignores what it does not tell of
+	TrapReceived                         // a switch reports that one of its links has changed; LID is the switch's
+	TrapTold                             // OpenSM forwards the trap and sweeps; it ignores traps that it does not forward
 )
 
 var logKindNames = [...]string{"?", "subnet up", "engine used", "table file rejected", "routing failed",
 	"master entered", "standby entered", "sweep failed", "other error", "trap received", "trap told"}
 
-// String is the kind in words.
+// String returns the kind in words.
 func (k LogKind) String() string {
 	if int(k) < len(logKindNames) {
 		return logKindNames[k]
@@ -41,12 +41,12 @@ type LogEvent struct {
 	Text   string // the line from after "->" on
 }
 
-// Fallback tells whether OpenSM used another engine than forsd's tables.
+// Fallback reports whether OpenSM used an engine other than forsd's tables.
 func (e LogEvent) Fallback() bool {
 	return e.Kind == EngineUsed && e.Engine != FileEngine && e.Engine != PluginEngine
 }
 
-// Effect says which warning the event raises, "" for none, and which it ends.
+// Effect returns the warning that the event raises, "" if none, and those that it ends.
 func (e LogEvent) Effect() (raise string, ends []string) {
 	switch e.Kind {
 	case SubnetUp:
@@ -74,10 +74,10 @@ func (e LogEvent) Effect() (raise string, ends []string) {
 // OpenSM's greeting (osm_log.h).
 const levelError = 0x01
 
-// ClassifyLog says what a line of OpenSM's log tells; ok is false where that is
-// nothing. A line reads "Nov 20 13:00:09 102117 [CECEA6C0] 0x01 -> text". With
-// routing_engine file,no_fallback OpenSM says at every start that it failed to
-// set up the engine no_fallback: that means nothing.
+// ClassifyLog classifies a line of OpenSM's log; ok is false if it is irrelevant. A line
+// reads "Nov 20 13:00:09 102117 [CECEA6C0] 0x01 -> text". With routing_engine
+// file,no_fallback OpenSM logs at every start that it failed to set up the engine
+// no_fallback, which is ignored.
 func ClassifyLog(line string) (event LogEvent, ok bool) {
 	level, text, ok := splitLog(line)
 	if !ok {
@@ -125,7 +125,7 @@ func ClassifyLog(line string) (event LogEvent, ok bool) {
 	return event, true
 }
 
-// lidIn is the LID in a line behind some words; ok is false where the line is torn.
+// lidIn returns the LID in a line behind some words; ok is false where the line is torn.
 func lidIn(text, words string) (lid uint16, ok bool) {
 	_, rest, _ := strings.Cut(text, words)
 	end := strings.IndexAny(rest, " ,")
@@ -136,7 +136,7 @@ func lidIn(text, words string) (lid uint16, ok bool) {
 	return uint16(n), err == nil
 }
 
-// isEngineName tells whether s can be the name of a routing engine.
+// isEngineName reports whether s can be the name of a routing engine.
 func isEngineName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }

@@ -74,8 +74,7 @@ func (n *notifier) event(e fsnotify.Event) {
 	}
 }
 
-// attach watches every directory that is not watched yet, or is no longer the
-// one that is.
+// attach watches every directory that is not watched yet or was replaced.
 func (n *notifier) attach() {
 	var failed error
 	for _, file := range n.files {
@@ -83,7 +82,7 @@ func (n *notifier) attach() {
 		info, err := os.Stat(dir)
 		if err != nil {
 			delete(n.watched, dir)
-			continue // the poller says that the file is missing
+			continue // the poller reports that the file is missing
 		}
 		id := versionOf(info)
 		id.size, id.mod = 0, time.Time{}

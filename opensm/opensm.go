@@ -4,9 +4,9 @@
 // its log for warnings. It plans nothing and decides nothing.
 package opensm
 
-// Where OpenSM 3.3.23 keeps its files when nobody says otherwise. Debian's unit
-// opensm@.service, with the port GUID as its instance, has it log to
-// /var/log/opensm.GUID.log; LoadSettings sees that on the command line.
+// The defaults of OpenSM 3.3.23. Debian's unit opensm@.service, with the port GUID as its
+// instance, makes it log to /var/log/opensm.GUID.log; LoadSettings finds that on the
+// command line.
 const (
 	DefaultDumpDir  = "/var/log/"
 	DefaultCacheDir = "/var/cache/opensm"
@@ -26,7 +26,7 @@ const (
 	PluginFile   = "libforsosm.so"
 )
 
-// DefaultSocket is where the plugin looks for forsd when nobody says otherwise.
+// DefaultSocket is the plugin's default for forsd's socket.
 const DefaultSocket = "/run/forsd/opensm.sock"
 
 // programName is what the kernel calls the process.

@@ -29,10 +29,10 @@ type Process struct {
 	EnvErr error
 }
 
-// Same tells whether p and q are one process, not two that shared a PID.
+// Same reports whether p and q are one process, not two that shared a PID.
 func (p Process) Same(q Process) bool { return p.PID == q.PID && p.Ticks == q.Ticks }
 
-// Lives tells whether the process is still there.
+// Lives reports whether the process still exists.
 func (p Process) Lives() bool {
 	now, err := procFS("").process(p.PID)
 	return err == nil && p.Same(now)
@@ -84,8 +84,8 @@ func (p procFS) process(pid int) (Process, error) {
 	return proc, nil
 }
 
-// uid is the effective user of a process, −1 where that cannot be read. It does not go by
-// the owner of the directory: that is root's for processes that hide their memory.
+// uid returns the effective user of a process, −1 where that cannot be read. It does not go
+// by the owner of the directory: that is root's for processes that hide their memory.
 func (p procFS) uid(id string) int {
 	data, _ := os.ReadFile(p.path(id, "status"))
 	for line := range strings.Lines(string(data)) {
@@ -176,8 +176,8 @@ func (p procFS) scan() ([]Process, error) {
 	return found, nil
 }
 
-// isOpenSM tells whether the program of the process is called opensm, by its
-// own name or by the file that it was started from.
+// isOpenSM reports whether the program of the process is called opensm, by its own name or
+// by the file that it was started from.
 func (p procFS) isOpenSM(proc Process) bool {
 	if proc.Comm == programName {
 		return true

@@ -19,9 +19,9 @@ func ReadConf(data []byte) (Settings, error) {
 	return s, err
 }
 
-// SuitableLMC is the smallest LMC that gives each end port an LID a lane, or the largest
-// one whose LIDs there are, then with enough false. Switches take one LID each, and the
-// ranges of ports begin at multiples of their size.
+// SuitableLMC returns the smallest LMC that gives each end port an LID a lane, or the
+// largest one whose LIDs there are, then with enough false. Switches take one LID each, and
+// the ranges of ports begin at multiples of their size.
 func SuitableLMC(lanes, ports, switches int) (lmc int, enough bool) {
 	for lmc < maxLMC && lanes > 1<<lmc {
 		lmc++
@@ -43,12 +43,12 @@ type Change struct {
 	Was   string `json:"was"` // the line that counts now, "" where the key is not in the file
 	Why   string `json:"why"`
 
-	line int // of Was, 0 for none
+	line int // of Was, 0 if none
 }
 
 // Propose returns the lines that opensm.conf needs for forsd, in a fixed order, without
-// those that it has and those that OpenSM takes by itself. lmc is for want.Lanes; an LMC
-// that gives more LIDs already stays. plugin tells whether OpenSM can load forsd's.
+// those that it has and those that are defaults. lmc is for want.Lanes; a larger LMC stays.
+// plugin is whether OpenSM can load forsd's plugin.
 func (s Settings) Propose(want Want, lmc int, plugin bool) []Change {
 	with := s
 	var changes []Change
@@ -87,7 +87,7 @@ func (s Settings) Propose(want Want, lmc int, plugin bool) []Change {
 	return changes
 }
 
-// optionsFor are the plugin's options for a socket; those that were set stay.
+// optionsFor returns the plugin's options for a socket; those that were set stay.
 func (s *Settings) optionsFor(socket string) string {
 	options := words(s.optionsWith(socket))
 	for _, o := range []string{"deadline=50", "user=forsd"} {
@@ -99,9 +99,8 @@ func (s *Settings) optionsFor(socket string) string {
 	return strings.Join(options, " ")
 }
 
-// Apply makes the changes in an opensm.conf, which they were proposed for: the line that
-// counts is replaced, and keys that are not there are added at the end. It fills in what
-// the lines were.
+// Apply makes the changes in an opensm.conf that they were proposed for: the effective line
+// is replaced, and missing keys are appended. It fills in the previous lines.
 func Apply(conf []byte, changes []Change) []byte {
 	lines := bytes.SplitAfter(conf, []byte("\n"))
 	if n := len(lines) - 1; len(lines[n]) == 0 {

@@ -13,8 +13,8 @@ import (
 // maxDiscovery is the most that a discovery may print, in bytes.
 const maxDiscovery = 512 << 20
 
-// Discover runs a command that prints the fabric as ibnetdiscover does, with the LIDs
-// and LMCs of all ports, and reads what it prints.
+// Discover runs a command that prints the fabric as ibnetdiscover does, with the LIDs and
+// LMCs of all ports, and parses its output.
 func Discover(ctx context.Context, command []string, timeout time.Duration) (f *topology.Fabric, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()

@@ -15,16 +15,16 @@ import (
 // absolute where OpenSM's working directory is known.
 type Settings struct {
 	RoutingEngine string // routing_engine, names separated by commas
-	LFTsFile      string // lfts_file, "" for none
-	RootFile      string // root_guid_file, "" for none
-	LIDMatrixFile string // lid_matrix_dump_file, "" for none
+	LFTsFile      string // lfts_file, "" if none
+	RootFile      string // root_guid_file, "" if none
+	LIDMatrixFile string // lid_matrix_dump_file, "" if none
 	UcastCache    bool   // use_ucast_cache
 	LMC           uint8  // lmc
 	LMCOnSwitches bool   // lmc_esp0: enhanced switch ports 0 get 2^LMC LIDs too
 	DumpDir       string // dump_files_dir
 	CacheDir      string // the environment's OSM_CACHE_DIR
 	LogFile       string // log_file
-	NodeNames     string // node_name_map_name, "" for none
+	NodeNames     string // node_name_map_name, "" if none
 	LogFlags      uint8  // log_flags
 	LogFlush      bool   // force_log_flush
 	SweepOnTrap   bool   // sweep_on_trap
@@ -34,8 +34,7 @@ type Settings struct {
 	Inactive      bool   // sm_inactive
 	EventPlugins  string // event_plugin_name, names separated by commas
 	PluginOptions string // event_plugin_options
-	// Settings of NVIDIA's managers, which OpenSM 3.3 passes over; "" where they are
-	// not set.
+	// Settings of NVIDIA's managers, which OpenSM 3.3 ignores; "" if not set.
 	AdaptiveRouting string // ar_mode
 	Shield          string // shield_mode
 	Sharp           string // sharp_enabled
@@ -43,8 +42,8 @@ type Settings struct {
 	Conf    string    // path of opensm.conf
 	ConfMod time.Time // when it was last changed, zero where it is absent
 	Since   time.Time // when OpenSM was started, zero where it does not run
-	// Unseen says what could not be read of the running process, "" for nothing;
-	// defaults stand in its place.
+	// Unseen describes the part of the running process that could not be read, or is "";
+	// defaults are used instead.
 	Unseen string
 
 	origins map[string]origin
@@ -63,7 +62,7 @@ const (
 	logRouting = 0x40
 )
 
-// DefaultSettings are those of OpenSM 3.3.23 without a configuration file.
+// DefaultSettings returns those of OpenSM 3.3.23 without a configuration file.
 func DefaultSettings() Settings {
 	return Settings{
 		RoutingEngine: "minhop",
@@ -78,13 +77,12 @@ func DefaultSettings() Settings {
 	}
 }
 
-// LoadSettings finds the settings that a running OpenSM works with: the
-// defaults, then the environment, the configuration file and the command line
-// of p. With p nil they are those that it would start with, from conf, the path
-// of opensm.conf, "" for DefaultConf; the command line of p goes before conf. A
-// file that does not exist is no error: OpenSM does without. An error that comes
-// with settings says which values OpenSM ignores, and the settings hold what it
-// uses instead.
+// LoadSettings finds the settings of a running OpenSM: the defaults, then the environment,
+// the configuration file and the command line of p. If p is nil they are those that it
+// would start with, from conf, the path of opensm.conf, or DefaultConf if that is ""; the
+// command line of p takes precedence over conf. A missing file is not an error: OpenSM runs
+// without. An error that comes with settings lists values that OpenSM ignores, and the
+// settings hold the values used instead.
 func LoadSettings(p *Process, conf string) (Settings, error) {
 	s := DefaultSettings()
 	s.Conf = cmp.Or(conf, DefaultConf)
@@ -154,7 +152,7 @@ func absolute(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// engines are the names in routing_engine.
+// engines returns the names in routing_engine.
 func (s *Settings) engines() []string { return words(s.RoutingEngine) }
 
 // words splits as OpenSM does, by strtok.
@@ -162,10 +160,10 @@ func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(", \t\n", r) })
 }
 
-// PluginLoaded tells whether OpenSM is to load forsd's plugin.
+// PluginLoaded reports whether OpenSM should load forsd's plugin.
 func (s *Settings) PluginLoaded() bool { return slices.Contains(words(s.EventPlugins), PluginName) }
 
-// PluginSocket is where the plugin looks for forsd, "" where it is not said.
+// PluginSocket returns the path at which the plugin looks for forsd, "" if not set.
 func (s *Settings) PluginSocket() string {
 	for _, o := range words(s.PluginOptions) {
 		if path, found := strings.CutPrefix(o, "socket="); found {

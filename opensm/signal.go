@@ -20,8 +20,8 @@ func Sweep(ctx context.Context, f Finder) (Process, error) {
 	if err != nil {
 		return p, err
 	}
-	// The handle pins the process; if it is still the one that was found, its
-	// PID can no longer come to mean another one.
+	// The handle pins the process; if it is still the one found, its PID can no longer be
+	// reused for another.
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {
 		return p, fmt.Errorf("signal %s: %w", p, err)

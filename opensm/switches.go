@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ErrSwitchedOff is why datagrams of our own are not used where nobody wants it.
+// ErrSwitchedOff is returned if datagrams of our own are disabled.
 var ErrSwitchedOff = errors.New("opensm.umad is off")
 
 // UmadOff is the Switches.Port that leaves the reading to the command.
@@ -21,12 +21,12 @@ const UmadOff = "off"
 // Switches reads the forwarding tables out of the switches: by datagrams of its
 // own, or, where those cannot be used or fail, by a command. It must not be copied.
 type Switches struct {
-	// Port is the local port to use, as device or device:port. Empty means the
-	// one that is in the fabric, UmadOff none.
+	// Port is the local port to use, as device or device:port. Empty means the one in the
+	// fabric, UmadOff none.
 	Port    string
 	Command ReadBack
-	// Note is told why the command is used, or nil when it is not any more; once
-	// for each change. nil tells nobody.
+	// Note receives the reason why the command is used, or nil when it no longer is; once
+	// for each change. It may be nil.
 	Note func(err error)
 
 	mu     sync.Mutex // guards what follows
@@ -35,13 +35,13 @@ type Switches struct {
 	noted  string // what it was told last
 }
 
-// Tables reads the tables of all switches of f. whole is false where a command
-// read them, which may leave out the last LID; see lft.FillUnread. The error says
-// what went wrong either way.
+// Tables reads the tables of all switches of f. whole is false if a command read them,
+// which may leave out the last LID; see lft.FillUnread. The error is set if either way
+// failed.
 func (s *Switches) Tables(ctx context.Context, f *topology.Fabric) (t *lft.Tables, whole bool, err error) {
 	t, own := s.own(ctx, f)
 	if own != nil && ctx.Err() != nil {
-		return nil, false, own // nobody waits any more
+		return nil, false, own // the caller no longer waits
 	}
 	s.note(own)
 	if own == nil {
@@ -78,9 +78,9 @@ func (s *Switches) own(ctx context.Context, f *topology.Fabric) (*lft.Tables, er
 	return t, nil
 }
 
-// Reader is the reader on the local port, which is chosen and opened where it is
-// not yet; f may be nil. All that asks switches in this process should use it: a
-// port has one window. It stays open until its port fails.
+// Reader returns the reader on the local port, which is chosen and opened if necessary; f
+// may be nil. All questions to switches in this process should use it: a port has one
+// window. It stays open until its port fails.
 func (s *Switches) Reader(f *topology.Fabric) (*umad.Reader, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Switches) giveUp(r *umad.Reader) error {
 	return r.Close()
 }
 
-// note tells of a change.
+// note reports a change to Note.
 func (s *Switches) note(err error) {
 	text := ""
 	if err != nil {
@@ -121,9 +121,9 @@ func (s *Switches) note(err error) {
 	}
 }
 
-// PickPort chooses the local port by which the switches of f are read: of those
-// that the setting allows (see Switches.Port) the one that is in the fabric,
-// otherwise an active one. f may be nil. The error says what is missing.
+// PickPort chooses the local port by which the switches of f are read: of those that the
+// setting allows (see Switches.Port) the one in the fabric, otherwise an active one. f may
+// be nil. The error says what is missing.
 func PickPort(setting string, f *topology.Fabric) (umad.LocalPort, error) {
 	if setting == UmadOff {
 		return umad.LocalPort{}, ErrSwitchedOff

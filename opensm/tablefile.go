@@ -17,8 +17,8 @@ const tableMode = 0o644
 // withdrawn is at the end of the name of a table file that WithdrawTables has put aside.
 const withdrawn = ".last"
 
-// WithdrawTables puts the table file aside, so that OpenSM goes on to its next routing engine.
-// WriteTables takes it back where it is still right.
+// WithdrawTables moves the table file aside, so that OpenSM uses its next routing engine.
+// WriteTables moves it back if it is still right.
 func WithdrawTables(path string) error {
 	err := os.Rename(path, path+withdrawn)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -42,13 +42,13 @@ func ReadTables(path string) ([]byte, error) {
 	return text, err
 }
 
-// WriteTables replaces the table file by what write writes, the same each time, and tells
-// whether that changed a byte of it; an equal file is left alone. The text is never in
-// memory as a whole. The file is replaced by a rename, so that OpenSM reads the old or the
-// new one whole: one cut off at a line's end would be taken for good, and empty the
-// switches it lacks. It is on disk when WriteTables returns; where that alone failed, both
-// results say so. There must be one writer at a time; what one that was killed has left
-// behind is used up by the next.
+// WriteTables replaces the table file by the output of write, which must be the same at
+// each call, and reports whether the content changed; an equal file is left alone. The text
+// is never in memory as a whole. The file is replaced by a rename, so that OpenSM reads the
+// old or the new one whole: a file truncated at a line end would be accepted, and empty the
+// switches it lacks. It is on disk when WriteTables returns; if only the sync failed, both
+// results say so. There must be one writer at a time; the remains of a killed writer are
+// reused by the next.
 func WriteTables(path string, write func(io.Writer) error) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return false, fmt.Errorf("write tables: %w", err)
@@ -73,11 +73,11 @@ func WriteTables(path string, write func(io.Writer) error) (changed bool, err er
 	return changed, nil
 }
 
-// comparison tells whether what is written to it is what a file holds.
+// comparison compares the data written to it with a file.
 type comparison struct {
-	file *os.File // nil where it is not
+	file *os.File // nil once they differ
 	part []byte
-	size int64 // of what is written
+	size int64 // bytes written
 }
 
 // Write reads as much of the file as is written.
@@ -99,8 +99,8 @@ func (c *comparison) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// holds tells whether the file at path is a plain one with exactly what write writes, and
-// how much that is.
+// holds reports whether the file at path is a regular one with exactly the output of write,
+// and the size of that.
 func holds(path string, write func(io.Writer) error) (same bool, size int64, err error) {
 	var c comparison
 	info, err := os.Lstat(path)
@@ -120,9 +120,9 @@ func holds(path string, write func(io.Writer) error) (same bool, size int64, err
 	return info.Size() == c.size, c.size, errors.Join(err, c.file.Close())
 }
 
-// replace puts a file of so many bytes in the place of path, and tells whether it is
-// there. The temporary file has a fixed name, so that a crash leaves at most one. Where
-// the disk is full, the spare takes its place.
+// replace puts a file of the given size in the place of path, and reports whether it is
+// there. The temporary file has a fixed name, so that a crash leaves at most one. If the
+// disk is full, the spare takes its place.
 func replace(path string, size int64, write func(io.Writer) error) (done bool, err error) {
 	temporary, spare := path+".new", path+".spare"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func replace(path string, size int64, write func(io.Writer) error) (done bool, e
 		return false, err
 	}
 	err = syncDir(filepath.Dir(path))
-	_ = reserve(spare, size) // it is for what may not happen
+	_ = reserve(spare, size) // best effort: only needed on a full disk
 	return true, err
 }
 
@@ -159,8 +159,9 @@ func become(path, name string, flags int, size int64, write func(io.Writer) erro
 	return os.Rename(name, path)
 }
 
-// reserve keeps room for the next table file, as a file that OpenSM does not know, which
-// has all its blocks: one that cannot be made anew on a full disk can be written there.
+// reserve keeps room for the next table file, as a file with all blocks allocated under a
+// name that OpenSM does not read. A file that could not be created on a full disk can be
+// written there.
 func reserve(spare string, size int64) error {
 	f, err := os.OpenFile(spare, os.O_CREATE|os.O_WRONLY, tableMode)
 	if err != nil {

@@ -35,25 +35,25 @@ type Snapshot struct {
 	Swept      bool             // a sweep of OpenSM has ended with it
 }
 
-// Watcher delivers a Snapshot for every opensm-subnet.lst that OpenSM writes,
-// also for one with the same content: that a sweep has ended is news too. Set
-// the fields before Run and leave them alone after it.
+// Watcher delivers a Snapshot for every opensm-subnet.lst that OpenSM writes, even with the
+// same content, because the end of a sweep matters too. Set the fields before Run and leave
+// them alone after it.
 //
-// OpenSM truncates the file and writes it in place. A dump counts as complete
-// when it parses (topology.ErrIncomplete says that it is half written), did not
-// change while it was read, and is not what a write buffer leaves half-way.
+// OpenSM truncates the file and writes it in place. A dump counts as complete when it
+// parses (topology.ErrIncomplete means that it is half written), did not change while it
+// was read, and is not cut at a multiple of the write buffer.
 type Watcher struct {
 	Dir      string // dump_files_dir
-	GUID2LID string // path of guid2lid, "" for none
+	GUID2LID string // path of guid2lid, "" if none
 	// LMC is asked where no guid2lid tells; nil means 0.
 	LMC func() uint8
 	// Deliver receives every snapshot, one at a time; it must not block for long.
 	Deliver func(Snapshot)
-	// Report receives a code and what is wrong, or nil when that is over. Equal
-	// reports are not repeated. It is called by two goroutines, one at a time.
+	// Report receives a code and the error, or nil when it is over. Equal reports are not
+	// repeated. It is called by two goroutines, one at a time.
 	Report func(code string, err error)
 
-	Poll     time.Duration // safety net beside fsnotify; 0 means 1 s
+	Poll     time.Duration // safety net in addition to fsnotify; 0 means 1 s
 	Patience time.Duration // before a missing or half-written dump is reported; 0 means 5 s
 	MaxSize  int64         // larger dumps are refused, in bytes; 0 means 512 MiB
 	// Parse reads the dump; nil means topology.ReadSubnetLst.
@@ -83,7 +83,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return err
 }
 
-// signalOnce keeps the earliest time that nobody has taken yet.
+// signalOnce keeps the earliest time not received yet.
 func signalOnce(c chan time.Time, at time.Time) {
 	select {
 	case c <- at:
@@ -97,8 +97,8 @@ type watch struct {
 	dump    string
 	problem *reporter
 
-	pending time.Time // when the change in hand was noticed, zero for none
-	absent  time.Time // since when there is no dump, zero where there is one
+	pending time.Time // when the change in hand was noticed, zero if none
+	absent  time.Time // since when the dump is missing, zero if it exists
 	retry   time.Duration
 	rest    time.Time // when a file of whole blocks was first met as it is
 	resting version
@@ -202,7 +202,7 @@ func (s *watch) missing(at time.Time, err error) time.Duration {
 	return min(s.Poll, s.Patience)
 }
 
-// refreshed tells whether a guid2lid that did not fit has been replaced.
+// refreshed reports whether a guid2lid that did not fit was replaced.
 func (s *watch) refreshed() bool {
 	if !s.stale {
 		return false
@@ -211,7 +211,7 @@ func (s *watch) refreshed() bool {
 	return err == nil && v != s.lids
 }
 
-// errUnsettled says that a file changes, or may change, while it is read.
+// errUnsettled means that a file changes, or may change, while it is read.
 var errUnsettled = errors.New("it is being written")
 
 // handle reads and delivers the dump that was v when it was last looked at.
@@ -296,7 +296,7 @@ func (s *watch) finish() error {
 	return nil
 }
 
-// readGUID2LID returns the ranges of guid2lid, nil where there is no such file.
+// readGUID2LID returns the ranges of guid2lid, nil if the file does not exist.
 func (s *watch) readGUID2LID() (version, map[topology.GUID]topology.LIDRange, error) {
 	if s.GUID2LID == "" {
 		return version{}, nil, nil

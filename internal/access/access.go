@@ -1,6 +1,6 @@
-// Package access says who may do what: the roles, who has them on the Unix socket and by a
-// certificate, tokens, how often a client may ask, and the certificates of the TLS
-// listener, which are read anew when their files change.
+// Package access decides who may do what: the roles, who has them on the Unix socket and by
+// certificate, tokens, rate limits, and the certificates of the TLS listener, which are
+// read again when their files change.
 package access
 
 import (
@@ -27,10 +27,10 @@ const (
 
 var names = [...]string{"nobody", "reader", "viewer", "operator", "administrator"}
 
-// String is the role's name.
+// String returns the role's name.
 func (r Role) String() string { return names[r] }
 
-// MarshalText is the role's name.
+// MarshalText returns the role's name.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads a role's name.
@@ -68,8 +68,7 @@ func Check(entry string) error {
 	return nil
 }
 
-// Compile looks up the groups of rules. Those that there are not are returned, and have
-// nobody in them.
+// Compile looks up the groups of rules. Unknown groups are returned and have no members.
 func Compile(r Rules) (l *Lists, unknown []string) {
 	l = &Lists{users: map[string]Role{}, groups: map[string]Role{}, cns: map[string]Role{}, ous: map[string]Role{}}
 	for _, x := range []struct {
@@ -88,7 +87,7 @@ func Compile(r Rules) (l *Lists, unknown []string) {
 					g, err := user.LookupGroup(name)
 					if err != nil {
 						unknown = append(unknown, entry)
-						l.groups[entry] = Nobody // it restricts the socket all the same
+						l.groups[entry] = Nobody // it restricts the socket nevertheless
 						continue
 					}
 					name = g.Gid
@@ -100,7 +99,7 @@ func Compile(r Rules) (l *Lists, unknown []string) {
 	return l, unknown
 }
 
-// OfUser is the role of a user on the Unix socket. Root and forsd's own user may do
+// OfUser returns the role of a user on the Unix socket. Root and forsd's own user may do
 // everything, and where no user and no group is named, so may all who can write to the
 // socket.
 func (l *Lists) OfUser(uid uint32, name string, groups []uint32) Role {
@@ -114,7 +113,7 @@ func (l *Lists) OfUser(uid uint32, name string, groups []uint32) Role {
 	return role
 }
 
-// OfCertificate is the role of a certificate that was verified.
+// OfCertificate returns the role of a certificate that was verified.
 func (l *Lists) OfCertificate(c *x509.Certificate) Role {
 	role := l.cns[c.Subject.CommonName]
 	for _, unit := range c.Subject.OrganizationalUnit {

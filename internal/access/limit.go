@@ -37,7 +37,7 @@ type bucket struct {
 	at    time.Time
 }
 
-// take takes one, and tells whether there was one.
+// take takes one, and reports whether there was one.
 func (b *bucket) take(now time.Time, most, aSecond float64) bool {
 	if !b.at.IsZero() {
 		b.spent = max(0, b.spent-now.Sub(b.at).Seconds()*aSecond)
@@ -74,8 +74,8 @@ func (l *Limiter) Refused(key string, now time.Time) bool {
 	return l.client(key, now).refusals.take(now, refusalsAtOnce, refusalsASecond)
 }
 
-// client is what a client has left. Where there are too many, those go that have nothing
-// under way and asked least lately.
+// client returns the state of a client's limit. If there are too many clients, idle ones
+// are dropped, the least recently seen first.
 func (l *Limiter) client(key string, now time.Time) *client {
 	if l.clients == nil {
 		l.clients = map[string]*client{}

@@ -15,7 +15,7 @@ const (
 	Expired        = "expired"
 )
 
-// Kinds are the kinds of these warnings.
+// Kinds returns the kinds of these warnings.
 func Kinds() []health.Warnable {
 	return []health.Warnable{
 		{Code: Incomplete, Severity: health.Degraded, Title: "Clients lack rights that they should have"},
@@ -39,8 +39,8 @@ const (
 	near = 7 * day
 )
 
-// Judge says what is wrong with a term: "" for nothing. What was made for less than 30 days, or
-// 7, expires as it was meant to, and warns when it has.
+// Judge returns the warning for a term, "" if none. Certificates issued for less than 30
+// days, or 7, expire as intended, and only warn when they have.
 func (t Term) Judge(now time.Time) (code, text string) {
 	left, life := t.Until.Sub(now), t.Until.Sub(t.From)
 	at := t.Until.UTC().Format("2006-01-02 15:04 UTC")

@@ -16,8 +16,8 @@ import (
 // Files are those of the TLS listener.
 type Files struct {
 	Certificate, Key string
-	ClientCA         string // whose certificates clients may show; "" for none
-	Revoked          string // a list of revoked certificates (CRL); "" for none
+	ClientCA         string // whose certificates clients may show; "" if none
+	Revoked          string // a list of revoked certificates (CRL); "" if none
 }
 
 // Certificates are those files as they are now. They are read again when one has changed. A
@@ -33,7 +33,7 @@ type Certificates struct {
 	now    *loaded
 }
 
-// stamp tells a file from what it was.
+// stamp identifies a version of a file.
 type stamp struct {
 	at   time.Time
 	size int64
@@ -77,7 +77,7 @@ func (c *Certificates) stat() (out [4]stamp) {
 	return out
 }
 
-// current is what the files say now.
+// current returns what the files say now.
 func (c *Certificates) current() *loaded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,9 +177,9 @@ func readRevoked(path string, authorities []*x509.Certificate) (lists []*x509.Re
 // errNoCertificate ends a handshake while there is none.
 var errNoCertificate = errors.New("forsd has no certificate that can be used")
 
-// Server is how the listener speaks TLS. Clients may show a certificate, and need not. It
-// speaks HTTP/1.1 alone: with HTTP/2 a client would have forsd keep a body before it is asked
-// for.
+// Server returns the TLS configuration of the listener. Client certificates are optional.
+// It only speaks HTTP/1.1: with HTTP/2 a client could make forsd store a body before it is
+// asked for.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := c.current()
@@ -219,9 +219,8 @@ func pool(list []*x509.Certificate) *x509.CertPool {
 	return out
 }
 
-// Verified is the certificate that a client has shown, nil for none. A connection may outlast
-// its certificate and the authority that has signed it, so both are looked at for each
-// request.
+// Verified returns the certificate of a client, or nil. A connection may outlast its
+// certificate and the authority that signed it, so both are checked for each request.
 func (c *Certificates) Verified(state *tls.ConnectionState, at time.Time) (*x509.Certificate, error) {
 	now := c.current()
 	if state == nil || len(state.PeerCertificates) == 0 || now.clients == nil {
@@ -241,7 +240,7 @@ func (c *Certificates) Verified(state *tls.ConnectionState, at time.Time) (*x509
 	return nil, why
 }
 
-// verify is the chains from certificates shown to the authorities.
+// verify returns the chains from certificates shown to the authorities.
 func (l *loaded) verify(shown []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
 	h := sha256.New()
 	for _, c := range shown {

@@ -65,8 +65,8 @@ var (
 
 var tokenName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._@-]{0,63}$`)
 
-// OpenTokens reads the tokens of a file; where there is none, there are no tokens. The
-// error says why none of them is valid.
+// OpenTokens reads the tokens of a file; a missing file means no tokens. After an error no
+// token is valid.
 func OpenTokens(path string) (*Tokens, error) {
 	t := &Tokens{path: path}
 	text, err := os.ReadFile(path)
@@ -144,7 +144,7 @@ func (t *Tokens) List(now time.Time) []Token {
 	return out
 }
 
-// Find is the valid token that a secret is.
+// Find returns the valid token that a secret is.
 func (t *Tokens) Find(secret string, now time.Time) (Token, bool) {
 	want := hash(secret)
 	t.mu.Lock()

@@ -24,20 +24,20 @@ const (
 	lanesTask    = "lanes"
 )
 
-// Tasks are what processes of a pool do for this package.
+// Tasks returns what processes of a pool do for this package.
 func Tasks() map[string]worker.Task {
 	return map[string]worker.Task{forecastTask: worker.Of(forecast), jobTask: worker.Of(planJob), lanesTask: worker.Of(pin)}
 }
 
-// Question asks for the plan of a tree, and for what remains of an exchange on it.
+// Question asks for the plan of a tree, and for the rest of an exchange on it.
 type Question struct {
 	Tree     *topology.FatTree
 	Settings Settings
 	Epoch    uint64 // of the plan's table
 
-	Running []byte          // phase table of the exchange under way; nil where none is asked about
+	Running []byte          // phase table of the current exchange; nil if there is none
 	Done    int             // phases of it
-	Members []topology.GUID // of the job that it is of; nil for the fabric's exchange
+	Members []topology.GUID // of its job; empty if it is the fabric's exchange
 	Tables  []*lft.Tables   // what its rest must hold on, if it may be run at once
 }
 
@@ -51,7 +51,7 @@ func (s Settings) GobEncode() ([]byte, error) {
 	return json.Marshal(planner.Settings(s))
 }
 
-// GobDecode reads what GobEncode wrote.
+// GobDecode decodes the output of GobEncode.
 func (s *Settings) GobDecode(data []byte) error { return json.Unmarshal(data, (*planner.Settings)(s)) }
 
 // forecasted is the answer, with the phase table as its bytes.
@@ -74,7 +74,7 @@ func Forecast(ctx context.Context, p *worker.Pool, q *Question) (*api.Forecast, 
 	return &api.Forecast{What: []string{}, Plan: a.Plan, Table: table, Remaining: a.Remaining}, nil
 }
 
-// forecast is the task.
+// forecast returns the task.
 func forecast(ctx context.Context, q *Question) (*forecasted, error) {
 	if q.Tree.Pods != nil {
 		return forecastPods(ctx, q)
@@ -111,7 +111,7 @@ func forecastPods(ctx context.Context, q *Question) (*forecasted, error) {
 	return &a, err
 }
 
-// remaining is what remains of an exchange.
+// remaining returns what remains of an exchange.
 func remaining(ctx context.Context, q *Question) (*phasetable.Table, *api.Remaining, error) {
 	old, err := phasetable.Decode(q.Running)
 	if err != nil {

@@ -32,7 +32,7 @@ type JobPlan struct {
 	Lanes    []planner.JobLane // of its own
 	Routed   bool              // its base LIDs are to be routed by its own plan
 
-	Base       []byte          // its plan for base LIDs as they are routed now, nil for none
+	Base       []byte          // its plan for base LIDs as routed now, or nil
 	BaseReport json.RawMessage // a planner.Report
 }
 
@@ -41,7 +41,7 @@ func PlanJob(ctx context.Context, p *worker.Pool, q *NewJob) (*JobPlan, error) {
 	return worker.Call[NewJob, JobPlan](ctx, p, jobTask, q)
 }
 
-// planJob is the task.
+// planJob returns the task.
 func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
 	settings, job := planner.Settings(q.Settings), planner.Job{ID: q.Number, Members: q.Members}
 	if q.OwnLanes {
@@ -60,7 +60,7 @@ func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
 	if out.Routed, err = settings.WorthRouting(q.Tree, &job, all, base); err != nil {
 		return nil, err
 	}
-	job.Routed = out.Routed // so its plan need not change when it is
+	job.Routed = out.Routed // so that its plan does not change when it is
 	all[len(all)-1] = job
 	s, err := planner.PlanJobBeside(ctx, planner.Moves(q.Tree, all), &job, all, settings, q.Tables...)
 	if err != nil {
@@ -71,7 +71,7 @@ func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
 	return out, err
 }
 
-// encoded is a job's plan under a number.
+// encoded returns a job's plan under a number.
 func encoded(s *planner.Schedule, number uint64) (table []byte, report json.RawMessage, err error) {
 	t := s.Table(number)
 	t.Job = number

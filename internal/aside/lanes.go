@@ -25,7 +25,7 @@ func Pin(ctx context.Context, p *worker.Pool, q *Pinning) (*lanes.Plan, error) {
 	return worker.Call[Pinning, lanes.Plan](ctx, p, lanesTask, q)
 }
 
-// pin is the task.
+// pin returns the task.
 func pin(ctx context.Context, q *Pinning) (*lanes.Plan, error) {
 	tree := planner.Settings(q.Settings).Apart(q.Tree)
 	plan, err := lanes.Pin(ctx, &q.Request, tree)

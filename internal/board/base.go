@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// SetBase puts a plan for base LIDs in force for everybody who asks, unless it is.
+// SetBase puts a plan for base LIDs in force for all readers, unless it already is.
 func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings []planner.Warning) error {
 	b.Health.Set("base", warnings, time.Now())
 	if now := b.Bases.Current(); now != nil && now.Epoch == plan.Epoch() {
@@ -30,14 +30,14 @@ func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings [
 	return nil
 }
 
-// SetLoad says what the tables read back have the busiest cable carry.
+// SetLoad sets the load of the busiest cable with the tables read back.
 func (b *Board) SetLoad(l phasetable.Load) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.load = l
 }
 
-// Load is what SetLoad said last.
+// Load returns what SetLoad said last.
 func (b *Board) Load() phasetable.Load {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,14 +61,14 @@ func (b *Board) ResumeBase(plan *phasetable.View) {
 	b.basePlan = plan
 }
 
-// LastBase is the plan for base LIDs published last, nil for none.
+// LastBase returns the last published plan for base LIDs, or nil.
 func (b *Board) LastBase() *phasetable.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.basePlan
 }
 
-// BasePlan is the plan for base LIDs in force, with its report; nil for none.
+// BasePlan returns the plan for base LIDs in force, with its report; nil if none.
 func (b *Board) BasePlan() (*phasetable.View, planner.Report) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +78,7 @@ func (b *Board) BasePlan() (*phasetable.View, planner.Report) {
 	return b.basePlan, b.baseReport
 }
 
-// BaseLIDs is the plan for base LIDs in force, nil for none.
+// BaseLIDs returns the plan for base LIDs in force, or nil.
 func (b *Board) BaseLIDs() *api.Epoch {
 	b.mu.Lock()
 	defer b.mu.Unlock()

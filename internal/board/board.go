@@ -1,5 +1,5 @@
-// Package board is what everybody reads: the fabrics seen, the plan in force, how far a
-// change is. What it hands out does not change any more.
+// Package board holds the state that every goroutine reads: the fabrics seen, the plan in
+// force, and the progress of a change. The values it returns are immutable.
 package board
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Board is what everybody reads: the fabrics seen, the plan in force, how far a change
-// is. Whatever it hands out does not change any more.
+// Board is the state that every goroutine reads: the fabrics seen, the plan in force, and
+// the progress of a change. The values it returns are immutable.
 type Board struct {
 	log    *zap.Logger
 	Health *health.Tracker
@@ -38,7 +38,7 @@ type Board struct {
 	baseDirty   bool               // base is not stored yet
 	provisional bool               // base stands for one that is lost, and is not stored
 	inForce     *store.Epoch       // nil until the first epoch
-	baseInForce *api.Epoch         // the plan for base LIDs, nil for none
+	baseInForce *api.Epoch         // the plan for base LIDs, or nil
 	basePlan    *phasetable.View   // the last one, in force or not
 	baseReport  planner.Report     // of the one published last
 	load        phasetable.Load    // of the tables read back last
@@ -52,7 +52,7 @@ type Board struct {
 // before, which is often the next.
 const keepViews = 2
 
-// New is a board without anything on it.
+// New returns a board without anything on it.
 func New(log *zap.Logger, h *health.Tracker, events *api.Events) *Board {
 	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, rest: make(chan struct{})}
 }
@@ -103,7 +103,7 @@ func (b *Board) WhatOf(v *view.View) []string {
 	return b.marks.What
 }
 
-// Remember makes a view the latest, and says what is new in it.
+// Remember makes a view the latest, and reports its changes.
 func (b *Board) Remember(v *view.View) {
 	b.mu.Lock()
 	var previous *view.View
@@ -160,7 +160,7 @@ func (b *Board) Decided(v *view.View, text string) {
 	b.marks = Times{view: v.ID, seen: time.Now(), What: []string{text}}
 }
 
-// Latest is the view seen last, nil before the first.
+// Latest returns the view seen last, nil before the first.
 func (b *Board) Latest() *view.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,7 +170,7 @@ func (b *Board) Latest() *view.View {
 	return nil
 }
 
-// Baseline is the one in force, nil until a fabric was accepted.
+// Baseline returns the one in force, nil until a fabric was accepted.
 func (b *Board) Baseline() *topology.Baseline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,14 +186,14 @@ func (b *Board) Adopt(base *topology.Baseline) {
 	}
 }
 
-// Current is the epoch in force, nil before the first.
+// Current returns the epoch in force, nil before the first.
 func (b *Board) Current() *store.Epoch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.inForce
 }
 
-// EpochNumber is the number of the epoch in force, 0 before the first.
+// EpochNumber returns the number of the epoch in force, 0 before the first.
 func (b *Board) EpochNumber() uint64 {
 	if e := b.Current(); e != nil {
 		return e.Epoch
@@ -201,7 +201,7 @@ func (b *Board) EpochNumber() uint64 {
 	return 0
 }
 
-// SetCurrent puts an epoch in force for everybody who asks.
+// SetCurrent puts an epoch in force for all readers.
 func (b *Board) SetCurrent(e *store.Epoch) error {
 	p, err := api.NewPublished(e.Plan, e.Report, e.PublishedAt)
 	if err != nil {
@@ -216,7 +216,7 @@ func (b *Board) SetCurrent(e *store.Epoch) error {
 	return nil
 }
 
-// SummaryOf is an epoch as the API lists it.
+// SummaryOf returns an epoch as the API lists it.
 func SummaryOf(e *store.EpochInfo) api.Epoch {
 	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Length: e.Report.Length,
 		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf, PairsChanged: e.PairsChanged}
@@ -234,7 +234,7 @@ func (b *Board) Say(kind string, data any) {
 	}
 }
 
-// StandsBy tells whether another manager is the master.
+// StandsBy reports whether another manager is the master.
 func (b *Board) StandsBy() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,7 +260,7 @@ func (b *Board) Settled() (change Times, planned bool) {
 	return change, b.inForce != nil
 }
 
-// GetReady notes that a verified plan is in force, and tells whether that is new.
+// GetReady records that a verified plan is in force, and reports whether that is new.
 func (b *Board) GetReady() (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -269,15 +269,15 @@ func (b *Board) GetReady() (first bool) {
 	return first
 }
 
-// IsReady tells whether a verified plan is in force.
+// IsReady reports whether a verified plan is in force.
 func (b *Board) IsReady() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ready
 }
 
-// Show notes what the controller is at. Where there are many subscribers, most hear of what
-// happens when OpenSM has been given the tables for it.
+// Show records the state of the controller. If there are many subscribers, most are
+// notified after OpenSM has been given the tables.
 func (b *Board) Show(s controller.State, held []controller.Lane, standby bool) {
 	b.mu.Lock()
 	b.state, b.held, b.standby = s, held, standby
@@ -292,15 +292,15 @@ func (b *Board) HeldBack() []controller.Lane {
 	return b.held
 }
 
-// Resume begins with the baseline that is stored, nil for none. One that is to be stored
-// is dirty; provisional says that another one is to take the place of one that is lost.
+// Resume sets the stored baseline, which may be nil. dirty means that it must be stored;
+// provisional, that it will be replaced because another one is lost.
 func (b *Board) Resume(base *topology.Baseline, dirty, provisional bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.base, b.baseDirty, b.provisional = base, dirty, provisional
 }
 
-// ToStore is the baseline where it may be stored, and whether it has to be.
+// ToStore returns the baseline where it may be stored, and whether it has to be.
 func (b *Board) ToStore() (base *topology.Baseline, dirty bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -324,7 +324,7 @@ func (b *Board) Found() {
 	b.provisional = false
 }
 
-// Status is what the board has of the status.
+// Status returns what the board has of the status.
 func (b *Board) Status() api.Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -352,14 +352,14 @@ func (b *Board) Status() api.Status {
 	return s
 }
 
-// Change is the stations of the change worked on or settled last.
+// Change returns the stations of the change worked on or settled last.
 func (b *Board) Change() Times {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.marks
 }
 
-// OwnRoutes tells whether the fabric seen last is one that OpenSM routes by itself.
+// OwnRoutes reports whether OpenSM routes the fabric seen last by itself.
 func (b *Board) OwnRoutes() bool {
 	v := b.Latest()
 	return v != nil && v.Kind == controller.OwnRoutes

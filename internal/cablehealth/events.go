@@ -12,7 +12,7 @@ type Event interface{ event() }
 // All leaves out have left the fabric's baseline.
 type Round struct {
 	Readings []Reading
-	All      []Cable // ascending; nil for as before
+	All      []Cable // ascending; nil means unchanged
 }
 
 // Reading is what was read of a cable.
@@ -20,7 +20,7 @@ type Reading struct {
 	Cable Cable
 	Gbps  float64      // its rate, in Gb/s
 	Ends  [2]*Counters // the leaf's and the spine's; nil where an end was not read
-	Slow  string       // why it is below its rate, "" where it is not
+	Slow  string       // why it is below its rate, "" if it is not
 	Aside bool         // it is being maintained: what it counts says nothing
 }
 
@@ -31,13 +31,13 @@ type Weighed struct {
 	Refuse string // why it may not be taken out; empty where it may
 }
 
-// LinkDown says that a cable went down, or below its rate: no plan uses it any more.
+// LinkDown reports that a cable went down, or below its rate: plans no longer use it.
 type LinkDown struct {
 	Cable Cable
 	First bool // it was not seen up before
 }
 
-// LinkUp says that a cable came up at its rate.
+// LinkUp reports that a cable came up at its rate.
 type LinkUp struct{ Cable Cable }
 
 // Release is the operator's word that an isolated cable was mended: its test begins
@@ -56,8 +56,8 @@ type Action interface{ action() }
 // Weigh asks what taking a cable out would cost; a Weighed answers it.
 type Weigh struct{ Cable Cable }
 
-// Changed says that a cable has another state: isolated ones are to be held out of the
-// plan from now on, others no longer.
+// Changed reports a new state of a cable: isolated ones must be withheld from the plan from
+// now on, others no longer.
 type Changed struct {
 	Cable    Cable
 	From, To State
@@ -66,7 +66,7 @@ type Changed struct {
 	Phases   int // that its isolation costs the exchange
 }
 
-// Refused says that a cable that is not well stays in the plan, and why.
+// Refused reports that an unhealthy cable stays in the plan, and why.
 type Refused struct {
 	Cable   Cable
 	Why     []string // what is not well

@@ -17,8 +17,8 @@ type Counters struct {
 	Overruns   uint64 `json:"buffer_overruns"`
 	Sent       uint64 `json:"packets_sent"`
 	Wait       uint64 `json:"wait"` // ticks in which data waited to be sent
-	// Full says that an error counter has come to its greatest value: what it would
-	// count further is not known until somebody resets it.
+	// Full means that an error counter is at its maximum: further errors are unknown until
+	// it is reset.
 	Full bool `json:"full,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func (c *Counters) fields() [9]*uint64 {
 	return [9]*uint64{&c.Symbols, &c.Recoveries, &c.Downed, &c.Received, &c.Discards, &c.Integrity, &c.Overruns, &c.Sent, &c.Wait}
 }
 
-// add adds a reading. A counter below its last value was reset, by somebody or by a
+// add adds a reading. A counter below its last value was reset, by an operator or by a
 // reboot, and has counted from 0 since.
 func (h *history) add(at time.Time, c *Counters, keep time.Duration) {
 	s := sum{at: at}
@@ -83,7 +83,7 @@ func (h *history) begin() {
 	}
 }
 
-// rates are the counts over the window that ends with the newest reading: since the
+// rates returns the counts over the window that ends with the newest reading: since the
 // latest reading before the window, or the first of all.
 func (h *history) rates(window time.Duration) Rates {
 	if len(h.sums) == 0 {
@@ -102,7 +102,7 @@ func (h *history) rates(window time.Duration) Rates {
 	return r
 }
 
-// fresh are the counts between the last two readings.
+// fresh returns the counts between the last two readings.
 func (h *history) fresh() Counters {
 	n := len(h.sums)
 	if n < 2 {
@@ -116,7 +116,7 @@ func (h *history) fresh() Counters {
 	return c
 }
 
-// errors tells whether anything went wrong at all.
+// errors reports whether anything went wrong at all.
 func (c *Counters) errors() bool {
 	return c.Symbols+c.Recoveries+c.Downed+c.Received+c.Integrity+c.Overruns > 0
 }

@@ -135,7 +135,7 @@ func (m *Monitor) decide(now time.Time, c Cable, w *watched) {
 	}
 }
 
-// takeBack puts an isolated cable on probation. What it has counted is over.
+// takeBack puts an isolated cable on probation and clears its counts.
 func (m *Monitor) takeBack(now time.Time, c Cable, w *watched) {
 	w.begin()
 	w.verdict = nil
@@ -175,7 +175,7 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 	w.asked = false
 	because := e.Refuse
 	if because == "" {
-		because = m.cap(e.Cable) // others were isolated meanwhile
+		because = m.cap(e.Cable) // others were isolated in the meantime
 	}
 	switch {
 	case len(w.verdict) == 0 || w.State == Isolated || !w.up:

@@ -1,6 +1,6 @@
-// Package cables follows the health of the fabric's cables: it shows the monitor
-// (internal/cablehealth) what the links and the counters do, and says which cables to keep
-// out of the plan, whose cost to find out, and what to tell the operator.
+// Package cables follows the health of the fabric's cables: it feeds links and counters to
+// the monitor (internal/cablehealth), and returns the cables to withhold from the plan,
+// those whose cost must be determined, and messages for the operator.
 package cables
 
 import (
@@ -44,8 +44,8 @@ type Parts struct {
 	Say      func(kind string, data any) // tells subscribers of an event
 }
 
-// Room is what is known of the cables. The daemon's loop has it; Answer, Count and ReadAt may
-// be called by everybody.
+// Room is the state of the cables. It belongs to the daemon's loop; Answer, Count and
+// ReadAt are safe for concurrent use.
 type Room struct {
 	Parts
 	monitor *cablehealth.Monitor
@@ -57,7 +57,7 @@ type Room struct {
 	traffic traffic
 
 	kept     *Kept  // the last one
-	keptText []byte // of what it was made
+	keptText []byte // its encoding
 
 	shown   atomic.Pointer[shown]
 	decided [5]atomic.Uint64 // decisions by kind
@@ -77,7 +77,7 @@ type Orders struct {
 	Withhold bool             // the cables that are isolated are others than before
 	Cables   []withheld.Cable // those
 	Text     string           // what was decided
-	Weigh    *withheld.Cable  // what isolating it costs is to be told by Weighed; nil for none
+	Weigh    *withheld.Cable  // a cable whose cost of isolation is needed, see Weighed; may be nil
 }
 
 // New follows cables of which nothing is known yet.
@@ -87,7 +87,7 @@ func New(parts Parts) *Room {
 	return r
 }
 
-// Resume begins with what was kept, by this forsd before a restart or by another one.
+// Resume restores the stored state, of this forsd before a restart or of another one.
 func (r *Room) Resume(now time.Time, kept Kept) {
 	records := map[cablehealth.Cable]cablehealth.Record{}
 	today := func(t time.Time) time.Time { return kept.At.Time(now, t) }
@@ -115,7 +115,7 @@ type KeptCable struct {
 	History []api.CableEvent   `json:"history,omitempty"`
 }
 
-// Keep is what is to be kept; nil for nothing. It is the same until something else is.
+// Keep returns the state to store, or nil. The pointer is the same until the state changes.
 func (r *Room) Keep(now time.Time) *Kept {
 	records, out := r.monitor.Records(), &Kept{}
 	for c := range r.history {
@@ -249,16 +249,16 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 	return r.carryOut(r.monitor.Step(now, e))
 }
 
-// counted are the counters that tell of a cable.
+// counted returns the counters that tell of a cable.
 func counted(c *umad.PortCounters) *cablehealth.Counters {
 	return &cablehealth.Counters{Symbols: c.SymbolErrors, Recoveries: c.LinkRecoveries, Downed: c.LinkDowned, Received: c.ReceiveErrors, Discards: c.Discards,
 		Integrity: c.LocalIntegrityErrors, Overruns: c.BufferOverruns, Sent: c.Sent, Wait: c.Wait, Full: c.Full}
 }
 
-// Weighed takes in what isolating a cable costs.
+// Weighed handles the cost of isolating a cable.
 func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
 	if len(r.weigh) == 0 || c != (withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}) {
-		return Orders{} // nobody waits for it any more
+		return Orders{} // no longer needed
 	}
 	id := r.weigh[0]
 	r.weigh = r.weigh[1:]
@@ -291,7 +291,7 @@ func (r *Room) Release(now time.Time, name string) (Orders, error) {
 	return Orders{}, api.Refused("%.200q is not one of the %d cables that are isolated: name it by one of its ends, such as Leaf007/31", name, len(isolated))
 }
 
-// carryOut says what is to be done of what the monitor wants, and tells of the rest.
+// carryOut handles the monitor's actions and returns the orders that follow.
 func (r *Room) carryOut(actions []cablehealth.Action) Orders {
 	var o Orders
 	var texts []string
@@ -322,7 +322,7 @@ func (r *Room) carryOut(actions []cablehealth.Action) Orders {
 	return o
 }
 
-// changed tells of another state of a cable.
+// changed reports a new state of a cable.
 func (r *Room) changed(a cablehealth.Changed) (text string) {
 	e := api.CableEvent{At: a.At, What: string(a.To), Phases: a.Phases}
 	label, why := r.label(a.Cable), strings.Join(a.Why, "; ")

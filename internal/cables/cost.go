@@ -17,7 +17,7 @@ import (
 type Cost struct {
 	With   int    // phases without it, and without all else that is isolated
 	Phases int    // those beyond what the exchange takes with all of these
-	Refuse string // why that is not known, or must not be; empty where it is
+	Refuse string // why the cost is unknown or irrelevant; "" otherwise
 }
 
 // Costs finds out what taking cables out would cost. It remembers the last answers.
@@ -44,8 +44,8 @@ type outlook struct {
 // mostKnown is how many outlooks are remembered.
 const mostKnown = 256
 
-// Of is the cost of a lane, beside those that are held back for other reasons than that
-// they are isolated, and those that are isolated. One call at a time may be under way.
+// Of returns the cost of a lane, in addition to lanes held for other reasons and to
+// isolated ones. It must not be called concurrently.
 func (c *Costs) Of(ctx context.Context, v *view.View, lane controller.Lane, others, isolated []controller.Lane) Cost {
 	if c.fabric != v.ID {
 		c.fabric, c.known = v.ID, nil

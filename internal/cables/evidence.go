@@ -24,10 +24,10 @@ type traffic struct {
 	ends  map[portcounters.End]sent
 }
 
-// sent is what an end has counted since somebody reset it.
+// sent is an end's count since its last reset.
 type sent struct{ data, wait uint64 }
 
-// since is what was counted after a reading; an end that was reset has counted from 0.
+// since returns what was counted after a reading; an end that was reset has counted from 0.
 func (s sent) since(before sent) (data, wait uint64) {
 	data, wait = s.data, s.wait
 	if s.data >= before.data {
@@ -39,8 +39,8 @@ func (s sent) since(before sent) (data, wait uint64) {
 	return data, wait
 }
 
-// Traffic looks for transfers that met between two rounds over the counters, while one plan
-// was in force, nil for none.
+// Traffic finds transfers that met between two rounds of readings while one plan was in
+// force, nil if there was none.
 func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcounters.Round) {
 	before := r.traffic
 	r.traffic = traffic{ends: map[portcounters.End]sent{}}
@@ -70,7 +70,7 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 	r.Health.Set(PlanCongested, found, time.Now())
 }
 
-// samples is what the ends have counted since the round before.
+// samples returns what the ends have counted since the round before.
 func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sample {
 	var out []congestion.Sample
 	for _, c := range withheld.Links(t) {
@@ -86,7 +86,7 @@ func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sam
 	return out
 }
 
-// ends names the two ends of a link, the one that sends first.
+// ends names the two ends of a link, the sender first.
 func ends(t *topology.FatTree, l congestion.Link) (from, to string) {
 	for _, c := range withheld.Links(t) {
 		if c.Lane == (controller.Lane{Leaf: l.Leaf, Lane: l.Lane}) {

@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// shown is what everybody reads. It does not change any more.
+// shown is the immutable state that all goroutines read.
 type shown struct {
 	round   portcounters.Round
 	views   map[cablehealth.Cable]cablehealth.View
@@ -23,7 +23,7 @@ type shown struct {
 	count   map[cablehealth.State]int
 }
 
-// publish lets everybody read how the cables are now.
+// publish updates the state that all goroutines read.
 func (r *Room) publish() {
 	s := &shown{round: r.round, views: map[cablehealth.Cable]cablehealth.View{}, history: make(map[cablehealth.Cable][]api.CableEvent, len(r.history)), count: map[cablehealth.State]int{}}
 	r.monitor.Cables(func(c cablehealth.Cable, v cablehealth.View) {
@@ -47,7 +47,7 @@ func (r *Room) unread() {
 	r.Health.Raise(Unread, err.Error()+": cables that are not well are not noticed by their counters", time.Now())
 }
 
-// Count is how many cables are in a state, and ReadAt when counters were read last.
+// Count returns how many cables are in a state, and ReadAt when counters were read last.
 func (r *Room) Count(s cablehealth.State) int { return r.shown.Load().count[s] }
 
 // ReadAt is when a round over the counters ended last, zero before the first.
@@ -84,7 +84,7 @@ func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
 	return out
 }
 
-// cable is a cable as the API shows it.
+// cable returns a cable as the API shows it.
 func (s *shown) cable(c cable) api.Cable {
 	v, known := s.views[c.id]
 	out := api.Cable{Leaf: api.CableEnd{GUID: c.id.Leaf.GUID, Name: c.Lower.Name, Port: c.id.Leaf.Port}, Spine: api.CableEnd{GUID: c.id.Spine.GUID, Name: c.Upper.Name, Port: c.id.Spine.Port},

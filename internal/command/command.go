@@ -1,5 +1,5 @@
-// Package command holds what the command lines forsctl and forslab have in common:
-// how they run, their exit codes, and how they read and print.
+// Package command holds the shared parts of the command lines forsctl and forslab: running,
+// exit codes, input and output.
 package command
 
 import (
@@ -32,13 +32,13 @@ const (
 // Violated marks an error that means "checked and found wrong", exit code Failed.
 type Violated struct{ Err error }
 
-// Error is the text of the violation.
+// Error returns the text of the violation.
 func (v Violated) Error() string { return v.Err.Error() }
 
 // Unwrap gives the violation itself.
 func (v Violated) Unwrap() error { return v.Err }
 
-// NewRoot is a program with one command, which prints its version. It has the flag
+// NewRoot returns a program with one command, which prints its version. It has the flag
 // --json, and errors of flags name the help.
 func NewRoot(root *cobra.Command) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
@@ -103,7 +103,7 @@ func Main(name string, run func(ctx context.Context) error) {
 	}
 }
 
-// WantsJSON tells whether --json was given.
+// WantsJSON reports whether --json was given.
 func WantsJSON(cmd *cobra.Command) bool {
 	on, _ := cmd.Flags().GetBool("json")
 	return on
@@ -144,8 +144,8 @@ func Answer[C, T any](cmd *cobra.Command, with func(*cobra.Command, func(context
 	})
 }
 
-// Confirm asks a question on a terminal, and fails where the answer is not yes. Elsewhere
-// nobody is there to answer, and the flag --yes answers beforehand.
+// Confirm asks a question on a terminal, and fails unless the answer is yes. Without a
+// terminal the flag --yes is required.
 func Confirm(cmd *cobra.Command, question string, yes bool) error {
 	in, is := cmd.InOrStdin().(*os.File)
 	if !is || yes || !term.IsTerminal(int(in.Fd())) {
@@ -183,8 +183,8 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Progress is a bar on standard error where that is a terminal, and nothing
-// elsewhere. It goes when the work is done.
+// Progress returns a bar on standard error where that is a terminal, and nothing elsewhere.
+// It goes when the work is done.
 func Progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
 	w := Raw(cmd.ErrOrStderr())
 	f, isFile := w.(*os.File)

@@ -76,7 +76,7 @@ func Clock(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// InBrackets is a name to append, unless it is empty: " (name)".
+// InBrackets returns a name to append, unless it is empty: " (name)".
 func InBrackets(name string) string {
 	if name == "" {
 		return ""

@@ -25,7 +25,7 @@ func (w plain) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Raw is what a command writes to where that is no text for people.
+// Raw returns the writer for output that is not text.
 func Raw(w io.Writer) io.Writer {
 	if p, is := w.(plain); is {
 		return p.Writer

@@ -13,8 +13,8 @@ const (
 	MaxText = 64 << 20 // what people write, and lists of hosts
 )
 
-// ReadPath reads a file, which fails where it has more bytes than most. A regular
-// file that is too long is not read at all.
+// ReadPath reads a file, and fails if it has more than most bytes. A regular file that is
+// too long is not read at all.
 func ReadPath(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func ReadPath(path string, most int64) ([]byte, error) {
 	return ReadAtMost(f, most, path)
 }
 
-// ReadAtMost reads a file, which fails where it has more bytes than most.
+// ReadAtMost reads a file, and fails if it has more than most bytes.
 func ReadAtMost(r io.Reader, most int64, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err == nil && int64(len(data)) > most {

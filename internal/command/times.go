@@ -50,7 +50,7 @@ func (d *Duration) Set(text string) error {
 	return err
 }
 
-// String is the value as Go writes it.
+// String returns the value as Go writes it.
 func (d *Duration) String() string { return time.Duration(*d).String() }
 
 // Type is pflag's name of the type, by which GetDuration reads such flags.
@@ -88,8 +88,8 @@ func NextTime(text string, after time.Time) (time.Time, error) {
 // clockTime is a time as local clocks show it; such texts are in the order of time.
 const clockTime = "2006-01-02T15:04:05.000000000"
 
-// local is the time at which clocks here show what t shows in UTC. It fails where they never
-// do, or twice, because they are put forward or back.
+// local returns the time at which clocks here show what t shows in UTC. It fails where they
+// never do, or twice, because they are put forward or back.
 func local(t time.Time) (time.Time, error) {
 	shown := t.Format(clockTime)
 	var found []time.Time

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Searching is Working for what may have something to show when it is interrupted: keeps
-// tells whether it has.
+// Searching is Working for a search that may have a result when it is interrupted: keeps
+// reports whether it has.
 func Searching(cmd *cobra.Command, what string, keeps bool) (done func()) {
 	w := Raw(cmd.ErrOrStderr())
 	if f, isFile := w.(*os.File); !isFile || !term.IsTerminal(int(f.Fd())) {
@@ -55,8 +55,8 @@ func working(w io.Writer, what, hint string) (done func()) {
 	}
 }
 
-// Interrupted is an error, exit code Failed, where the command was interrupted: what it has
-// printed is the best that was found until then.
+// Interrupted returns an error, exit code Failed, where the command was interrupted: what
+// it has printed is the best that was found until then.
 func Interrupted(cmd *cobra.Command) error {
 	if cmd.Context().Err() == nil {
 		return nil

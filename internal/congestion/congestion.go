@@ -1,6 +1,6 @@
-// Package congestion tells from counters where transfers have met that a plan keeps apart:
-// while an exchange runs, data hardly waits at the cables that the plan uses. It is pure:
-// a plan and what the ends of cables have counted go in, what stands out comes out.
+// Package congestion detects from counters where transfers have met that a plan keeps
+// apart: while an exchange runs, data hardly waits at the cables that the plan uses. It is
+// pure: a plan and the counters of cable ends go in, anomalies come out.
 package congestion
 
 import (
@@ -74,8 +74,8 @@ type Meeting struct {
 	Link
 	Waited   float64 // share of the time in which it had data to send
 	Others   float64 // the same of the planned links in the middle
-	Share    float64 // what it has sent, as a share of what the exchange sends over it
-	Foreign  uint64  // bytes beyond that, 0 for none
+	Share    float64 // bytes sent, as a share of the exchange's
+	Foreign  uint64  // bytes beyond that, 0 if none
 	Used     int     // phases that use it
 	Together []int32 // phases that use all such links, where that tells them from others
 }
@@ -152,7 +152,7 @@ func (u *Uses) pattern(met []Meeting) {
 	}
 }
 
-// waited is the share of the time in which an end had data to send that it waited.
+// waited returns the share of the time in which an end had data to send that it waited.
 func waited(s *Sample) float64 {
 	if s.Wait == 0 {
 		return 0

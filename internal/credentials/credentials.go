@@ -13,15 +13,16 @@ import (
 	"github.com/forsd/forsd/internal/command"
 )
 
-// Files are paths, each "" for none.
+// Files are paths, each "" if none.
 type Files struct {
-	CA    string // PEM, of the authorities; those of the system where it is not given
+	CA    string // PEM, of the authorities; the system's if not given
 	Cert  string // PEM
 	Key   string // PEM
 	Token string
 }
 
-// FromEnvironment are the files that FORSD_CA, FORSD_CERT, FORSD_KEY and FORSD_TOKEN_FILE name.
+// FromEnvironment returns the files that FORSD_CA, FORSD_CERT, FORSD_KEY and
+// FORSD_TOKEN_FILE name.
 func FromEnvironment() Files {
 	return Files{CA: os.Getenv("FORSD_CA"), Cert: os.Getenv("FORSD_CERT"), Key: os.Getenv("FORSD_KEY"), Token: os.Getenv("FORSD_TOKEN_FILE")}
 }

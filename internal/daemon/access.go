@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// openAccess reads by what callers are known.
+// openAccess reads the means by which callers are identified.
 func (r *rooms) openAccess() {
 	c := &r.cfg.API
 	if u, err := url.Parse(r.cfg.Peer.Address); err == nil {
@@ -49,7 +49,7 @@ func (r *rooms) openCertificates() {
 	}
 }
 
-// certificateFiles are the files of the TLS listener.
+// certificateFiles returns the files of the TLS listener.
 func certificateFiles(c *config.Config) access.Files {
 	t := &c.API.TLS
 	return access.Files{Certificate: t.Certificate, Key: t.Key, ClientCA: t.ClientCA, Revoked: t.Revoked}
@@ -98,8 +98,8 @@ func (r *rooms) judgeTerms(ctx context.Context) error {
 	}
 }
 
-// incomplete warns of what is wrong with one of the ways in which callers are known, or
-// takes that back.
+// incomplete raises or clears the warning about one of the means by which callers are
+// identified.
 func (r *rooms) incomplete(source, text string) {
 	var found []health.Finding
 	if text != "" {
@@ -109,7 +109,7 @@ func (r *rooms) incomplete(source, text string) {
 	r.health.Set("access "+source, found, time.Now())
 }
 
-// credentials are by what the other forsd knows this one.
+// credentials returns the credentials for the other forsd.
 func (r *rooms) credentials() api.Credentials {
 	if r.access.Certificates == nil {
 		return api.Credentials{}

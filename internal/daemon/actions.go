@@ -18,15 +18,15 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// actions carries out what the controller asks for, beside the loop: one action at a time.
-// Between two of them it is a turn's.
+// actions carries out the controller's requests, concurrently with the loop, one action at
+// a time. In between it belongs to a turn.
 type actions struct {
 	*rooms
 	press *press.Press
 }
 
-// carryOut does what the controller asked for and says how it went. What a newer fabric
-// ends goes by act.
+// carryOut carries out a request of the controller and returns the result. Steps that a
+// newer fabric cancels use act.
 func (x *actions) carryOut(ctx, act context.Context, a controller.Action) controller.Event {
 	switch a := a.(type) {
 	case controller.Plan:
@@ -77,8 +77,8 @@ func (x *actions) signal(ctx context.Context) error {
 	return x.manager.Signal(ctx)
 }
 
-// readBack reads the tables out of the switches and compares them with those of
-// the fabric. The plan that follows is verified on what was read.
+// readBack reads the tables from the switches and compares them with those of the fabric.
+// The next plan is verified on the tables read.
 func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
 	v := view.Of(a.Fabric)
 	swept := time.Now()

@@ -44,7 +44,7 @@ func (d *Daemon) counters() *portcounters.Reader {
 		return cables.Want(v.Tree)
 	}
 	r.Told = func(ctx context.Context, round portcounters.Round) {
-		// Where it is not taken the daemon ends.
+		// If it is not delivered the daemon is shutting down.
 		_ = d.call(ctx, func(_ context.Context, l *loop) { care{l}.read(round) })
 	}
 	return r
@@ -84,7 +84,7 @@ func (u *unrest) goesOn(now time.Time, idle bool) {
 	}
 }
 
-// read takes in a round over the counters, without what was read amid a change.
+// read handles a round of counters, except readings made during a change.
 func (l care) read(round portcounters.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
@@ -134,7 +134,7 @@ func (t turn) keepCables() {
 	t.store.NotStored(t.store.Decide(cableDecisions, what))
 }
 
-// weigh finds out what isolating a cable would cost, beside the loop.
+// weigh determines the cost of isolating a cable, concurrently with the loop.
 func (l care) weigh(ctx context.Context, c withheld.Cable) {
 	v := l.board.Latest()
 	lane, others, isolated := l.weighing(v, c)
@@ -143,13 +143,13 @@ func (l care) weigh(ctx context.Context, c withheld.Cable) {
 		if lane != nil {
 			cost = l.costs.Of(ctx, v, *lane, others, isolated)
 		}
-		// Where it is not taken the daemon ends.
+		// If it is not delivered the daemon is shutting down.
 		_ = l.call(ctx, func(_ context.Context, l *loop) { care{l}.carryOut(l.cables.Weighed(time.Now(), c, cost)) })
 	})
 }
 
-// weighing is the lane of a cable, nil where the fabric has none; the lanes that are held back
-// for other reasons than that they are isolated; and those that are isolated.
+// weighing returns the lane of a cable, nil where the fabric has none; the lanes that are
+// held back for other reasons than that they are isolated; and those that are isolated.
 func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
 	if v == nil || v.Tree == nil {
 		return nil, nil, nil

@@ -24,7 +24,7 @@ var _ backend.Loop = commands{}
 // Stopped is closed when the loop has ended.
 func (c commands) Stopped() <-chan struct{} { return c.stopped }
 
-// Reroute has everything done anew.
+// Reroute repeats every step.
 func (c commands) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
 	err = c.call(ctx, func(ctx context.Context, l *loop) {
 		done = l.board.NextRest() // as of the order: what settles before it does not count
@@ -33,7 +33,7 @@ func (c commands) Reroute(ctx context.Context) (done <-chan struct{}, err error)
 	return done, err
 }
 
-// Rollback publishes an old plan anew, if it holds on the fabric as it is.
+// Rollback publishes an old plan again, if it holds on the present fabric.
 func (c commands) Rollback(ctx context.Context, n uint64) error {
 	var err error
 	if cerr := c.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
@@ -119,8 +119,8 @@ func (l *loop) accept(ctx context.Context) error {
 	if v == nil {
 		return errors.New("OpenSM has not written a usable dump yet")
 	}
-	// What is under way was planned for the old numbers and would store them; what
-	// is not believed is no measure for anything.
+	// An action under way was planned for the old numbers and would store them; a fabric
+	// that is not believed must not become the baseline.
 	t, rests := l.atRest()
 	if s := l.core.State(); !rests || s == controller.Suspect {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)

@@ -62,9 +62,9 @@ func controllerSettings(c *config.Config) controller.Settings {
 	}
 }
 
-// endWithin is how long Run waits at its end for what is under way. All of it ends with
-// its context but calls that cannot be broken off: into the disk, and into libraries.
-// A crash loses nothing, and neither does an end amid these.
+// endWithin is how long Run waits at its end for work under way. All of it ends with its
+// context except calls into the disk and into libraries, which cannot be interrupted. A
+// crash loses nothing, and neither does an end during these.
 const endWithin = 800 * time.Millisecond
 
 // Run works until ctx ends or the API cannot be served, and no longer than endWithin

@@ -23,8 +23,8 @@ import (
 // drainsDecided is the name under which the store keeps the drains.
 const drainsDecided = "drains"
 
-// drainLook is how often it is looked at what still uses a part that is being drained,
-// beside when a change has settled.
+// drainLook is how often the uses of draining parts are examined, in addition to when a
+// change has settled.
 const drainLook = 2 * time.Second
 
 // upkeep is the loop as it deals with drains.
@@ -83,7 +83,7 @@ func (t turn) keepDrains() {
 	}
 }
 
-// show shows everybody the drains.
+// show publishes the drains.
 func (l upkeep) show() {
 	list := l.drains.List()
 	l.drained.Store(&list)
@@ -122,8 +122,8 @@ func (t turn) followDrains(ctx context.Context, why string) {
 	t.showAgain(ctx, next)
 }
 
-// lookAtDrains finds out what uses the parts that are drained, beside the loop. Amid a
-// change nothing is known of that; its end asks again.
+// lookAtDrains determines the uses of drained parts, concurrently with the loop. During a
+// change they are unknown; the end of the change asks again.
 func (t turn) lookAtDrains(ctx context.Context) {
 	v, e, on := t.board.Latest(), t.board.Current(), t.desk.Possible()
 	match, _ := t.desk.Match()
@@ -180,7 +180,7 @@ func (t turn) dueDrains(ctx context.Context, now time.Time) {
 	}
 }
 
-// without is a view without what is drained, and with the jobs that there are.
+// without returns a view without what is drained, and with the jobs that there are.
 func (l upkeep) without(v *view.View) *view.View {
 	return v.Without(drains.Leaves(l.drains.List())).WithJobs(l.jobs.Planning())
 }

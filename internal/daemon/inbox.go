@@ -16,7 +16,7 @@ type inbox struct {
 	snapshots chan opensm.Snapshot
 	plugin    chan plugin.Event
 	questions chan question
-	answers   chan controller.Event // to the controller's actions, and what else it is to know
+	answers   chan controller.Event // answers to the controller's actions, and other events for it
 	calls     chan func(context.Context, *loop)
 	stopped   chan struct{} // closed when the loop ends
 }

@@ -31,7 +31,7 @@ func (l *loop) observe(ctx context.Context, e linkstate.Event) (believe *linksta
 	return believe
 }
 
-// switchesSaid takes in what switches said.
+// switchesSaid handles answers of switches.
 func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 	b := l.observe(ctx, l.probe.Said(first))
 	if b == nil {
@@ -54,7 +54,7 @@ func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	l.observe(ctx, e)
 }
 
-// believed is the view of the fabric to believe, where a sweep shows one.
+// believed returns the view of the fabric to believe, where a sweep shows one.
 func (l *loop) believed(ctx context.Context, e linkstate.Shown) (*view.View, error) {
 	return l.view(l.observe(ctx, e))
 }

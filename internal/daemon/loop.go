@@ -104,8 +104,8 @@ func (l *loop) wake() time.Time {
 	return slices.MinFunc(due, time.Time.Compare)
 }
 
-// verified tells whether an event says that the plan in force holds on all tables that the
-// switches may hold.
+// verified reports whether an event implies that the plan in force holds on all tables that
+// the switches may hold.
 func verified(e controller.Event) bool {
 	planned, _ := e.(controller.Planned)
 	published, is := e.(controller.Published)

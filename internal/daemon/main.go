@@ -25,8 +25,8 @@ import (
 	"github.com/forsd/forsd/internal/worker"
 )
 
-// The exit codes of forsd. A configuration that cannot be used has a code of its
-// own (sysexits.h's EX_CONFIG): the service manager need not try again.
+// The exit codes of forsd. An unusable configuration has its own code (EX_CONFIG of
+// sysexits.h), so that the service manager does not restart forsd.
 const (
 	exitOK     = 0
 	exitFailed = 1

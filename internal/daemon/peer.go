@@ -58,8 +58,8 @@ func (l *loop) showPeer() {
 	}
 }
 
-// lead begins to lead. In doubt the plan in force, which might be older than what ranks
-// have, is published under a number of its own even if it stays.
+// lead begins to lead. In doubt the plan in force, which might be older than the ranks'
+// plan, is published under a new number even if it is unchanged.
 func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
 		l.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", l.peer.Address), zap.String("because", a.Doubt))
@@ -83,7 +83,7 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	l.show(ctx, v, false)
 }
 
-// follow ceases to lead. What the switches hold is another's business from now on.
+// follow stops leading. From now on another daemon controls the switches.
 func (l *loop) follow(ctx context.Context, a standby.Follow) {
 	if a.Why != "" {
 		l.log.Warn(a.Why, zap.String("peer", l.peer.Address))

@@ -15,9 +15,9 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// This file is the second way beside OpenSM: its plugin. While it is connected it
-// leads: what it tells takes the place of the dump, and tables go to it when it
-// asks. The files are written all the same, for a sweep that forsd does not answer.
+// This file handles OpenSM's plugin. While it is connected, its messages replace the dump,
+// and it is given tables when it asks. The files are written too, for a sweep that forsd
+// does not answer.
 
 // question is a request for tables on its way to the loop, which answers with the ID
 // of the fabric, or why it cannot be used.
@@ -108,8 +108,8 @@ func (l *loop) pluginCame(ctx context.Context, e plugin.Connected) {
 	l.work.Go(func() { l.manager.Look(ctx) })
 }
 
-// pluginLeft ends a connection: from now on the files lead. What was under way is
-// looked at again when OpenSM dumps.
+// pluginLeft handles the end of a connection: from now on the files are used. Work under
+// way is checked when OpenSM dumps.
 func (l *loop) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	l.desk.PluginLeft()
 	l.manager.PluginLeft(e)
@@ -122,8 +122,8 @@ func (l *loop) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	l.step(ctx, controller.TablesDoubted{})
 }
 
-// managerState takes note of the manager's state. One that is discovering is about to
-// become either.
+// managerState records the manager's state. A discovering manager will become master or
+// standby.
 func (l *loop) managerState(ctx context.Context, s plugin.State) {
 	l.manager.SetState(s)
 	switch s {
@@ -134,9 +134,8 @@ func (l *loop) managerState(ctx context.Context, s plugin.State) {
 	}
 }
 
-// fabricSent takes in the fabric in OpenSM's memory, at the end of discovery or of the
-// sweep. In between newcomers get their LIDs: what cannot be used before is no
-// news.
+// fabricSent handles the fabric in OpenSM's memory, at the end of discovery or of the
+// sweep. In between newcomers get their LIDs: they cannot be used before.
 func (l *loop) fabricSent(ctx context.Context, s plugin.Sight, swept bool) {
 	err := s.Err
 	var v *view.View
@@ -157,7 +156,7 @@ func (l *loop) fabricSent(ctx context.Context, s plugin.Sight, swept bool) {
 	}
 }
 
-// answerUsed takes note of what became of an answer.
+// answerUsed records whether an answer was used.
 func (l *loop) answerUsed(e plugin.Outcome) {
 	if e.Result == plugin.Installed {
 		return
@@ -175,7 +174,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 	l.health.Raise(pluginUnused, text+"; the plugin mends the tables that it has instead, and OpenSM is told to sweep again where that is not enough", time.Now())
 }
 
-// tablesLoaded takes note of how a sweep was routed.
+// tablesLoaded records how a sweep was routed.
 func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
 	case e.Own || l.board.OwnRoutes():

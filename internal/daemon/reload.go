@@ -16,12 +16,12 @@ import (
 
 // This file has the daemon work by other settings.
 
-// Configuration says where the configuration was read, so that it can be read anew. It is
+// Configuration sets the file that the configuration was read from, for Reload. It must be
 // called before Run.
 func (d *Daemon) Configuration(f reload.File) { d.settings.File = f }
 
-// Reload reads the configuration anew, and takes up what may change while forsd runs. What
-// is wrong is logged and a warning.
+// Reload reads the configuration again, and applies the settings that may change while
+// forsd runs. Errors are logged and raise a warning.
 func (d *Daemon) Reload(ctx context.Context) {
 	d.notify(systemd.SdNotifyReloading + "\n" + systemd.SdNotifyMonotonicUsec())
 	_, _ = d.backend.Reload(ctx, false)

@@ -61,7 +61,7 @@ type rooms struct {
 	peer     *replica.Peer           // the other forsd, if there is one
 	planning planner.Settings        // how plans are made
 	backend  *backend.Backend        // answers the API
-	access   *api.Access             // by what its callers are known
+	access   *api.Access             // identifies callers
 	workers  worker.Pools            // plan what others ask for
 	drained  atomic.Pointer[[]drains.Drain]
 	work     sync.WaitGroup // work outside the loop
@@ -110,7 +110,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	return r, nil
 }
 
-// storedPlan is the plan of an epoch that is kept on disk.
+// storedPlan returns the plan of an epoch that is kept on disk.
 func (r *rooms) storedPlan(n uint64) (*phasetable.View, error) {
 	e, err := r.store.LoadEpoch(n)
 	if err != nil {
@@ -129,9 +129,9 @@ func (r *rooms) resume() error {
 		lost = nil
 	}
 	current, damaged := r.store.Current()
-	// Where a later epoch was in force, or may have been, this one may use what has died
-	// since: nobody gets it before it is verified and published anew. What a rollback chose
-	// stays.
+	// If a later epoch was or may have been in force, this one may use cables that have
+	// died since: it is not published before it is verified, under a new number. A
+	// rollback's choice stays.
 	if current != nil && damaged == nil && (current.Epoch > r.store.Passed() || current.RollbackOf != 0) {
 		if err := r.board.SetCurrent(current); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 	return s.Serve, nil
 }
 
-// interfaces is what the API serves.
+// interfaces returns what the API serves.
 func (r *rooms) interfaces() api.Config {
 	c := r.backend.Interfaces(r.cfg.API.ReadOverTCP)
 	c.Names, c.Access = r.cfg.API.Names, r.access
@@ -198,8 +198,8 @@ func (r *rooms) MayLead() error {
 	return api.Refused("another subnet manager is the master: ask the forsd beside it, at %s", r.peer.Address)
 }
 
-// newReader is what reads the switches. It lasts as long as the process, so that the local
-// port stays open.
+// newReader returns what reads the switches. It lasts as long as the process, so that the
+// local port stays open.
 func (r *rooms) newReader() *opensm.Switches {
 	c := &r.cfg.OpenSM
 	return &opensm.Switches{Port: string(c.Umad), Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
@@ -214,7 +214,7 @@ func (r *rooms) readsBy(err error) {
 	r.log.Info("tables are read out of the switches by a command", zap.Strings("command", r.cfg.OpenSM.DumpCommand), zap.NamedError("because", err))
 }
 
-// openSM is what the status has of OpenSM, and of what tells of its fabric.
+// openSM returns the status of OpenSM and of the source of its fabric.
 func (r *rooms) openSM() api.OpenSM {
 	s := r.manager.Status()
 	switch {
@@ -246,12 +246,12 @@ func (r *rooms) warned(w health.Warning, on bool) {
 // askPeer puts the machine's questions to the other forsd.
 func (r *rooms) askPeer(ctx context.Context) error {
 	return r.peer.Run(ctx, func(ctx context.Context, serial uint64, said *replica.Replica, err error) {
-		// Where it is not run, there is another question, or the daemon ends.
+		// If it does not run, another question follows or the daemon is shutting down.
 		_ = r.between(ctx, func(ctx context.Context, t turn) { t.peerSays(ctx, serial, said, err) })
 	})
 }
 
-// peerClaims takes note, between two actions, that the other forsd takes over.
+// peerClaims records, between two actions, that the other forsd takes over.
 func (r *rooms) peerClaims(ctx context.Context, claim uint64) error {
 	return r.between(ctx, func(ctx context.Context, t turn) { t.stand(ctx, standby.Asked{Claim: claim}) })
 }

@@ -67,8 +67,8 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.health.Set("fabric", drains.Quiet(v.Tree, l.drains.List(), v.Findings()), time.Now())
 }
 
-// withhold has the plan and the tables follow a decision about cables, which takes the
-// place of the one before for the same cause. The text says what was decided.
+// withhold makes the plan and the tables follow a decision about cables, which replaces the
+// previous one for the same cause. text describes the decision.
 func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []withheld.Cable, text string) {
 	v := l.board.Latest()
 	before := care{l}.inUse(v)
@@ -108,7 +108,7 @@ func (l *loop) heldCables() string {
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }
 
-// fit is the view of a fabric through the baseline in force, or a new one while there
+// fit returns the view of a fabric through the baseline in force, or a new one while there
 // is none.
 func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
 	return l.fitBy(f, &l.settings.Now().Planning)

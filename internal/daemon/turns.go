@@ -15,7 +15,7 @@ import (
 // way. Only in a turn, or as an action, are plans, tables, numbers and the store changed.
 type turn struct{ *loop }
 
-// atRest is the loop's turn, where no action is under way.
+// atRest returns the loop's turn, where no action is under way.
 func (l *loop) atRest() (t turn, rests bool) { return turn{l}, !l.core.Busy() }
 
 // giveTurns does what is to be done between two actions.
@@ -76,7 +76,7 @@ func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, e
 	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
-// state is the state that one forsd hands the other.
+// state returns the state that one forsd hands the other.
 func (t turn) state() *replica.State {
 	return &replica.State{Board: t.board, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// This file is forsd beside an OpenSM that it does not touch. Its controller stands by for
-// ever: it plans what it sees, and nothing more.
+// This file is for a forsd that only watches its OpenSM. Its controller is always a
+// standby: it plans the fabric it sees, and nothing more.
 
 // errWatches refuses what only a forsd that manages can do.
 var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
 
-// watches tells whether forsd only watches.
+// watches reports whether forsd only watches.
 func (r *rooms) watches() bool { return r.cfg.Mode == config.ModeWatch }
 
-// untouched is a configuration by which nothing is sent to OpenSM or its fabric but
+// untouched returns a configuration by which nothing is sent to OpenSM or its fabric but
 // questions to switches.
 func untouched(cfg *config.Config) *config.Config {
 	if cfg.Mode != config.ModeWatch {

@@ -1,15 +1,13 @@
-// Package drains keeps which parts of the fabric an operator has taken out of the plan to
-// work on them: cables and switches. Orders, and what plans and tables still use, go
-// in; what is to be withheld, and when a part is safe to pull, comes out. It is a pure state
-// machine like the controller: it starts no goroutine, and time is what the caller says it
-// is.
+// Package drains manages the parts of the fabric that an operator has taken out of the plan
+// for maintenance: cables and switches. Orders, and the remaining uses by plans and tables,
+// go in; parts to withhold, and when a part is safe to pull, come out. It is a pure state
+// machine like the controller: it starts no goroutine, and the caller supplies the time.
 //
-// A part that is drained leaves the plan first, and then the tables, as a lane that is
-// withheld. It is safe to pull when neither any plan in force nor any table that the
-// switches may hold leads over it. Tables decide about exchanges that go on by the plan
-// before: their packets follow the new tables, too. The hosts of a leaf have no other way,
-// so a leaf is safe when no plan has them, and exchanges that began before have had their
-// time to end.
+// A drained part leaves the plan first, and then the tables, as a withheld lane. It is safe
+// to pull when neither a plan in force nor a table that the switches may hold leads over
+// it. Tables also decide about exchanges that continue by the previous plan: their packets
+// follow the new tables too. The hosts of a leaf have no other path, so a leaf is safe when
+// no plan has them, and earlier exchanges have had their time to end.
 package drains
 
 import (
@@ -32,7 +30,7 @@ const (
 	Top   Kind = "top" // of three levels
 )
 
-// Part is a part of the fabric, by what outlasts its absence and a new baseline.
+// Part is a part of the fabric, by identifiers that survive its absence and a new baseline.
 type Part struct {
 	Kind Kind          `json:"kind"`
 	GUID topology.GUID `json:"guid"`           // of the switch; of a cable, its lower end
@@ -72,7 +70,7 @@ type Drain struct {
 	Uses    []string  `json:"uses,omitempty"` // what still does, while it is draining
 }
 
-// Active tells whether the part is out of the plan, or on its way.
+// Active reports whether the part is out of the plan, or on its way.
 func (d *Drain) Active() bool { return d.State != Scheduled }
 
 // Most is how many drains there may be.
@@ -94,7 +92,7 @@ type Machine struct {
 	out    []Action
 }
 
-// New is a machine without drains.
+// New returns a machine without drains.
 func New(s Settings) *Machine { return &Machine{set: s} }
 
 // List is all drains, in the order in which they were ordered. It does not change any more.
@@ -165,7 +163,7 @@ func (m *Machine) Step(now time.Time, e Event) []Action {
 
 func (m *Machine) do(a Action) { m.out = append(m.out, a) }
 
-// find is the drain of a part, nil for none.
+// find returns the drain of a part, or nil.
 func (m *Machine) find(p Part) *Drain {
 	for i := range m.list {
 		if m.list[i].Part == p {
@@ -175,7 +173,8 @@ func (m *Machine) find(p Part) *Drain {
 	return nil
 }
 
-// order takes in a drain. One of the same part is changed: it does not begin anew.
+// order handles an order to drain. An existing drain of the part is changed and does not
+// restart.
 func (m *Machine) order(now time.Time, d Drain) {
 	d.Ordered, d.State, d.Since, d.Clear, d.Uses = now, Scheduled, now, time.Time{}, nil
 	if old := m.find(d.Part); old != nil {
@@ -246,7 +245,8 @@ func (m *Machine) look(now time.Time) {
 	}
 }
 
-// judge takes in what uses the parts. Nothing is known of a part that was not looked at.
+// judge handles the uses of the parts. The uses of a part that was not examined are
+// unknown.
 func (m *Machine) judge(now time.Time, e Looked) {
 	for i := range m.list {
 		d := &m.list[i]

@@ -8,11 +8,10 @@ import (
 // Event is what happened.
 type Event interface{ event() }
 
-// Tick says that time has passed; see Machine.Wake.
+// Tick reports that time has passed; see Machine.Wake.
 type Tick struct{}
 
-// Load says which drains there are, in place of all that were known: they were stored, or
-// come from the forsd that has led.
+// Load replaces all drains, by those stored or those of the forsd that led before.
 type Load struct{ Drains []Drain }
 
 // Order takes a part out, at its time.
@@ -21,7 +20,7 @@ type Order struct{ Drain }
 // End gives a part back.
 type End struct{ Part }
 
-// Settled says that plans and tables in force fit the fabric and what is withheld.
+// Settled reports that plans and tables in force fit the fabric and the withheld parts.
 type Settled struct{}
 
 // Looked answers Look: for each part that was looked at, what still leads over it.
@@ -37,18 +36,18 @@ func (Looked) event()  {}
 // Action is what is to be done.
 type Action interface{ String() string }
 
-// Follow says that other parts are out from now on: plans and tables are to follow. Why is
-// what was decided, in words. The drains are to be kept.
+// Follow requests that plans and tables follow a changed set of drained parts, and that the
+// drains are stored. Why describes the decision.
 type Follow struct{ Why string }
 
-// Keep says that the drains are to be stored.
+// Keep requests that the drains are stored.
 type Keep struct{}
 
 // Look asks what leads over the parts that are out; Looked answers it, or another Look
 // comes.
 type Look struct{}
 
-// Tell says what happened to a drain.
+// Tell reports a change of a drain.
 type Tell struct {
 	Drain Drain
 	What  string

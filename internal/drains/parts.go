@@ -68,7 +68,7 @@ func switches(t *topology.FatTree) []node {
 	return all
 }
 
-// find is the one switch that a name or a GUID means, nil for none.
+// find returns the switch with a name or a GUID, nil unless exactly one matches.
 func find(t *topology.FatTree, name string) *node {
 	guid, err := topology.ParseGUID(name)
 	var found []node
@@ -83,7 +83,7 @@ func find(t *topology.FatTree, name string) *node {
 	return &found[0]
 }
 
-// unknown says that no switch has this name, or several.
+// unknown returns the error for a name of no or several switches.
 func unknown(t *topology.FatTree, name string) error {
 	var guids []string
 	for _, s := range switches(t) {
@@ -112,9 +112,9 @@ func unknown(t *topology.FatTree, name string) error {
 	}))
 }
 
-// Cables lists the cables of a tree that the drains take out. A cable that was plugged into
-// another port of its lower switch meanwhile is still the same.
-// One whose port has another cable now is not: that one is in its own right.
+// Cables lists the cables of a tree that the drains take out. A cable that was moved to
+// another port of its lower switch is still the same. If its port has another cable now,
+// that cable is not drained.
 func Cables(t *topology.FatTree, all []Drain) (out []withheld.Cable) {
 	links := withheld.Links(t)
 	for _, x := range links {
@@ -128,7 +128,7 @@ func Cables(t *topology.FatTree, all []Drain) (out []withheld.Cable) {
 	return out
 }
 
-// takes tells whether a drain takes out a cable.
+// takes reports whether a drain takes out a cable.
 func (d *Drain) takes(x *withheld.Link) bool {
 	if d.Kind == Cable {
 		return x.Leaf == d.GUID && (x.Port == d.Port || x.Meant == d.Port)
@@ -146,8 +146,8 @@ func Leaves(all []Drain) (out []topology.GUID) {
 	return out
 }
 
-// Quiet is what is found of a fabric but for what drains explain: parts that are drained
-// may be absent.
+// Quiet returns the findings about a fabric without those that drains explain: drained
+// parts may be absent.
 func Quiet(t *topology.FatTree, all []Drain, found []topology.Finding) []topology.Finding {
 	if t == nil || len(all) == 0 {
 		return found

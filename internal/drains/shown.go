@@ -10,10 +10,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Drained is the code of the warning that tells which parts are out.
+// Drained is the code of the warning that lists the drained parts.
 const Drained = "drained"
 
-// Shown is the drain as the API shows it, but for its cables.
+// Shown returns the drain as the API shows it, but for its cables.
 func (d *Drain) Shown() api.Drain {
 	return api.Drain{Kind: string(d.Kind), Name: d.Name, GUID: d.GUID, Port: d.Port, State: string(d.State), Since: d.Since,
 		At: d.At, Until: d.Until, Reason: d.Reason, By: d.By, Uses: append([]string{}, d.Uses...)}
@@ -49,7 +49,7 @@ func Meant(t *topology.FatTree, all []Drain, text string) (out []Part) {
 	return out
 }
 
-// What the name of a cable has between its ends, and an end between switch and port.
+// The separators in the name of a cable: between its ends, and between switch and port.
 const between, portOf = " – ", " port "
 
 // Text says how a part that is out stands.

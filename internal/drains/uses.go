@@ -19,10 +19,10 @@ type Plan struct {
 	Members []topology.GUID
 }
 
-// Uses walks all plans in force, and to every host from every leaf, through all tables
-// that the switches may hold, and tells for each part that is out what leads over it. The
-// cables of a leaf that is out lead to its own hosts, which have no other way: of a leaf it
-// tells which plans have its hosts.
+// Uses walks all plans in force, and to every host from every leaf, through all tables that
+// the switches may hold, and returns the uses of each drained part. The cables of a drained
+// leaf lead to its own hosts, which have no other path: for a leaf it returns the plans
+// that have its hosts.
 func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) map[Part][]string {
 	u := &walker{tree: t, host: map[topology.GUID]int{}, out: make([]int, len(t.Leaves))}
 	uses := map[Part][]string{}
@@ -58,7 +58,7 @@ type walker struct {
 	active []*Drain
 	taken  [][][]int             // [node][port] the drains but those of leaves that take its cable out
 	host   map[topology.GUID]int // in tree.Hosts
-	out    []int                 // [leaf] the drain that takes its hosts out, −1 for none
+	out    []int                 // [leaf] the drain that takes its hosts out, −1 if none
 	met    []int                 // work space
 }
 
@@ -92,7 +92,7 @@ func (u *walker) mark() {
 // verifier's business.
 const mostHops = 16
 
-// tabled is the tables of the fabric's nodes.
+// tabled returns the tables of the fabric's nodes.
 func tabled(f *topology.Fabric, tables *lft.Tables) [][]uint8 {
 	out := make([][]uint8, len(f.Nodes))
 	for i := range f.Nodes {
@@ -159,7 +159,7 @@ func (u *walker) ofPlan(p *Plan, all []*lft.Tables) (transfers, hosts []int) {
 }
 
 // ofTables counts, by drain, the LIDs of hosts to which some tables lead over one of its
-// cables from a leaf. What a leaf that is out sends and receives does not count.
+// cables from a leaf. Traffic from and to a drained leaf does not count.
 func (u *walker) ofTables(all []*lft.Tables) []int {
 	count := make([]int, len(u.active))
 	last := make([]int, len(u.active)) // the LID that was counted last

@@ -69,8 +69,8 @@ func (f *LMC) Register(cmd *cobra.Command) {
 	f.flags.IntVar(&f.Value, "lmc", 0, "the host ports' LMC, where the topology does not tell it")
 }
 
-// IgnoreUnlessGiven has Read do without the LMC where no flag tells it, for what needs base
-// LIDs alone.
+// IgnoreUnlessGiven lets Read do without the LMC if no flag gives it, for commands that
+// only need base LIDs.
 func (f *LMC) IgnoreUnlessGiven() error {
 	if f.flags.Changed("lmc") || f.guid2lid != "" {
 		return nil
@@ -113,7 +113,7 @@ func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source
 	return nil
 }
 
-// Excluded is the expression of --exclude, nil if it is not given.
+// Excluded returns the expression of --exclude, nil if it is not given.
 func (f *Fabric) Excluded() (*regexp.Regexp, error) {
 	if f.Exclude == "" {
 		return nil, nil

@@ -10,9 +10,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ReadTablesOf reads the forwarding tables of a fabric that was read from from. It
-// refuses those that cannot be of that fabric, and remarks on standard error where
-// there is doubt.
+// ReadTablesOf reads the forwarding tables of a fabric that was read from from. It rejects
+// those that cannot be of that fabric, and prints doubts to standard error.
 func ReadTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*lft.Tables, error) {
 	tables, err := ReadTables(path)
 	if err != nil {

@@ -158,8 +158,8 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// plan plans and carries the plan out, and tells how long planning took. Where ctx ends amid
-// planning, it takes the best plan until then.
+// plan makes and carries out the plan, and returns how long planning took. If ctx ends
+// during planning, it uses the best plan so far.
 func (f *gpuScheduleFlags) plan(ctx context.Context, t *gpu.Traffic, site *gpu.Site) (plan *gpu.Plan, elapsed time.Duration, err error) {
 	var planner gpu.Planner
 	start := time.Now()
@@ -311,7 +311,7 @@ popularity falls as rank^−skew.`,
 	return cmd
 }
 
-// trafficCSV is a row of numbers for each GPU.
+// trafficCSV returns a row of numbers for each GPU.
 func trafficCSV(t *gpu.Traffic) []byte {
 	var out []byte
 	for at, v := range t.Bytes {

@@ -136,8 +136,8 @@ func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 	return t, nil
 }
 
-// cut leaves of an array of three dimensions the slice asked for, or the whole where it has
-// one for each GPU.
+// cut extracts the slice asked for from an array of three dimensions, or uses the whole if
+// it has one for each GPU.
 func (f *trafficFlags) cut(m *matrix.Dense, gpus int) error {
 	switch {
 	case f.slice < 0 && (m.Slices == 0 || m.Slices == gpus):

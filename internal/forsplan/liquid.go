@@ -68,7 +68,7 @@ type transfers struct {
 	routes  *liquid.Routes
 }
 
-// linkName is the name of a link for people.
+// linkName returns the name of a link for people.
 func (t *transfers) linkName(l liquid.Link) string {
 	if t.routes != nil {
 		return t.routes.LinkName(l)

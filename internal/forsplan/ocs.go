@@ -101,7 +101,7 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	return o, o.Refine(f.refine)
 }
 
-// keeps tells whether there is a schedule at any time of planning.
+// keeps reports whether there is a schedule at any time of planning.
 func (f *ocsFlags) keeps() bool { return f.options.Method == ocs.Best && len(f.dead) == 0 }
 
 // deadPorts reads all of --dead-port.

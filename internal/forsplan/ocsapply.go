@@ -141,7 +141,7 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool, st
 	return inTime(done, unit, late)
 }
 
-// inTime is an error where circuits stood too late, by more than late.
+// inTime returns an error where circuits stood too late, by more than late.
 func inTime(done []driver.Event, unit, late time.Duration) error {
 	var planned, missed time.Duration
 	var worst driver.Event

@@ -28,7 +28,7 @@ func socketFlag(cmd *cobra.Command) {
 	cmd.PersistentFlags().String("socket", path, "`path` of the socket of forsplan serve (environment FORSPLAN_SOCKET; default forsplan.sock in $XDG_RUNTIME_DIR)")
 }
 
-// socketOf is the path that --socket has.
+// socketOf returns the path that --socket has.
 func socketOf(cmd *cobra.Command) (string, error) {
 	path, _ := cmd.Flags().GetString("socket")
 	if path == "" {
@@ -42,7 +42,7 @@ func registerForsd(cmd *cobra.Command, addr *string) {
 	cmd.Flags().StringVar(addr, "forsd", "", "`address` of a forsd that looks after the fabric between the NICs, to plan around those that are down and to pin stages on its lanes: a socket path, http://host:port or https://host:port (with the environment FORSD_CA, FORSD_CERT, FORSD_KEY and FORSD_TOKEN_FILE)")
 }
 
-// dialForsd is the fabric of a forsd.
+// dialForsd returns the fabric of a forsd.
 func dialForsd(addr string) (nics.Fabric, error) {
 	as, err := credentials.FromEnvironment().Read()
 	if err != nil {

@@ -31,7 +31,7 @@ type sessionKind[S, F any] struct {
 	row     func(*F) (f *sessions.Frame, figures, failed string)
 }
 
-// of is the path of a session, given by its number, or of all.
+// of returns the path of a session, given by its number, or of all.
 func (x *sessionKind[S, F]) of(session, rest string) string {
 	if session == "" {
 		return x.path
@@ -105,7 +105,7 @@ func (x *sessionKind[S, F]) opening(cmd *cobra.Command, name *string, read func(
 }
 
 // failing completes the command that says what has failed: read makes the request of its
-// flags, and tells whether these name anything.
+// flags, and reports whether these name anything.
 func (x *sessionKind[S, F]) failing(cmd *cobra.Command, flags, well string, read func() (q any, some bool, err error)) *cobra.Command {
 	var none bool
 	cmd.Short = "Say what has failed, all of it"

@@ -24,7 +24,7 @@ func (f *svgFlag) register(cmd *cobra.Command, what string) {
 	cmd.Flags().StringVar((*string)(f), "svg", "", "draw the schedule to this file, as SVG: "+what+"; - is standard output")
 }
 
-// output is the drawing among the outputs of a command.
+// output returns the drawing among the outputs of a command.
 func (f svgFlag) output() command.Output {
 	return command.Output{Flag: "svg", Path: string(f), What: "the drawing"}
 }
@@ -174,8 +174,7 @@ func liquidChart(t *liquid.Traffic, r *liquid.Report, s liquid.Schedule, name fu
 	return c
 }
 
-// gpuChart shows when stages are, what moves inside servers beside them, and what each NIC
-// sends.
+// gpuChart shows the stages, the traffic inside servers, and the traffic of each NIC.
 func gpuChart(p *gpu.Plan, m gpu.Model) *svg.Chart {
 	const ms = 1000
 	times := m.Predict(p)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Explanation says what a warning means and what to do about it. Both texts may have
+// Explanation is the meaning of a warning and the advice about it. Both texts may have
 // Markdown's code and links, which are relative to docs/.
 type Explanation struct{ Meaning, Advice string }
 
@@ -31,7 +31,7 @@ func Explain(code string) (Explanation, bool) {
 	return e, ok
 }
 
-// Explained is how many codes are explained.
+// Explained returns how many codes are explained.
 func Explained() int { return len(explanations) }
 
 var linked = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
@@ -45,5 +45,5 @@ func Advice(code string) string {
 // manual is the page that has a heading for every code.
 const manual = "https://github.com/forsd/forsd/blob/main/docs/warnings.md"
 
-// Runbook is the address of the page about a code.
+// Runbook returns the address of the page about a code.
 func Runbook(code string) string { return manual + "#" + code }

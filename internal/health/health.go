@@ -1,6 +1,6 @@
-// Package health keeps the warnings that are in force. A warning is data: a stable code, a
-// severity, a title, and a text that says what was seen. What each code means, and what to do
-// about it, is in advice.txt, of which docs/warnings.md is made.
+// Package health keeps the warnings in force. A warning is data: a stable code, a severity,
+// a title, and a text. The meaning of each code, and the advice, are in advice.txt, from
+// which docs/warnings.md is generated.
 package health
 
 import (
@@ -25,7 +25,7 @@ const (
 // rank orders the severities, the worst first.
 var rank = map[Severity]int{Critical: 0, Degraded: 1, Info: 2}
 
-// AtLeast tells whether a severity is as bad as another, or worse.
+// AtLeast reports whether a severity is at least as bad as another.
 func (s Severity) AtLeast(other Severity) bool { return rank[s] <= rank[other] }
 
 // Warnable is a kind of warning.
@@ -40,8 +40,8 @@ type Warnable struct {
 type Finding struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
-	// Node is the GUID of the switch that it is about, and Port that of its ports; 0 where
-	// none is meant, or more than one.
+	// Node is the GUID of the switch in question, and Port its port; 0 if none or several
+	// are meant.
 	Node uint64 `json:"-"`
 	Port uint8  `json:"-"`
 }
@@ -53,8 +53,8 @@ type Warning struct {
 	Title    string    `json:"title"`
 	Text     string    `json:"text"`
 	Since    time.Time `json:"since"`
-	Advice   string    `json:"advice,omitempty"`      // what to do; only in what List returns
-	Runbook  string    `json:"runbook_url,omitempty"` // the page about the code; only in what List returns
+	Advice   string    `json:"advice,omitempty"`      // set by List only
+	Runbook  string    `json:"runbook_url,omitempty"` // the page about the code; set by List only
 }
 
 // Tracker holds the warnings in force. It is safe for concurrent use.
@@ -106,8 +106,7 @@ func (t *Tracker) clear(k key) {
 	}
 }
 
-// Set replaces all warnings of a source by what was found. Texts of one code are
-// joined.
+// Set replaces all warnings of a source by findings. Texts of one code are joined.
 func (t *Tracker) Set(source string, found []Finding, now time.Time) {
 	texts := map[string][]string{}
 	for _, f := range found {
@@ -175,7 +174,7 @@ func (t *Tracker) raise(source, code, text string, now time.Time) {
 	}
 }
 
-// due tells of a warning whose delay is over, unless it has been taken back.
+// due announces a warning whose delay is over, unless it was cleared.
 func (t *Tracker) due(k key, r *raised) {
 	t.telling.Lock()
 	defer t.telling.Unlock()

@@ -220,7 +220,7 @@ func (db *database) inPlace() bool {
 	return err == nil && os.SameFile(now, db.file)
 }
 
-// size is the size of the database file in bytes, 0 if unknown.
+// size returns the size of the database file in bytes, 0 if unknown.
 func (db *database) size() int64 {
 	now, err := os.Stat(db.path)
 	if err != nil {

@@ -25,11 +25,10 @@ func split(host string) name {
 	return n
 }
 
-// padded tells whether the number begins with a zero that it does not need.
+// padded reports whether the number has leading zeros.
 func (n *name) padded() bool { return len(n.digits) > 1 && n.digits[0] == '0' }
 
-// follows tells whether n can end a range of hosts that ends with last so far and
-// began with first.
+// follows reports whether n can extend a range of hosts from first to last.
 func (n *name) follows(first, last *name) bool {
 	return n.digits != "" && last.digits != "" && n.value == last.value+1 &&
 		(len(n.digits) == len(last.digits) || !first.padded() && !n.padded() && len(n.digits) == len(last.digits)+1)
@@ -82,5 +81,5 @@ func join(names []name) string {
 	return first.head + "[" + strings.Join(ranges, ",") + "]" + first.tail
 }
 
-// Usable tells whether a host can stand in a hostlist expression.
+// Usable reports whether a host can stand in a hostlist expression.
 func Usable(host string) bool { return host != "" && !strings.ContainsAny(host, ",[] \t\r\n#=") }

@@ -16,7 +16,7 @@ import (
 // This file keeps the plans of jobs for programs that send to base LIDs, and the lanes
 // that jobs have alone.
 
-// Planning is what planning must know of the jobs.
+// Planning returns what planning must know of the jobs.
 func (r *Registry) Planning() (jobs []planner.Job) {
 	for _, j := range r.List() {
 		jobs = append(jobs, j.Planning())
@@ -24,7 +24,7 @@ func (r *Registry) Planning() (jobs []planner.Job) {
 	return jobs
 }
 
-// Changed tells whether a job was changed since it was asked last.
+// Changed reports whether a job was changed since the last call.
 func (r *Registry) Changed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *Registry) SetBase(id uint64, table *phasetable.Table, report planner.Re
 	return r.PublishBase(&next)
 }
 
-// PublishBase has everybody who asks get the job's plan for base LIDs.
+// PublishBase publishes the job's plan for base LIDs.
 func (r *Registry) PublishBase(j *Job) error {
 	p, err := api.NewPublished(j.Base, j.BaseReport, time.Now())
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *Registry) byID(id uint64) *Job {
 	return nil
 }
 
-// base is the plan for base LIDs in force, in figures, nil for none.
+// base returns the plan for base LIDs in force, in figures, or nil.
 func (j *Job) base() *api.JobBase {
 	if j.Bases == nil {
 		return nil
@@ -181,8 +181,8 @@ func (r *Registry) Unrouted(unrouted bool) {
 	r.Warnings(r.Troubles())
 }
 
-// sharesBase says what it costs that a job has lanes of its own and its base LIDs have
-// others; "" where there is nothing to say.
+// sharesBase describes the cost if a job has reserved lanes and its base LIDs use others;
+// "" if none.
 func (r *Registry) sharesBase(j *Job) string {
 	r.mu.Lock()
 	unrouted := r.unrouted
@@ -197,8 +197,8 @@ func (r *Registry) sharesBase(j *Job) string {
 	return text + ". With an LMC of one more, base LIDs can be routed over the job's lanes where cables are single"
 }
 
-// shares says with whom a job shares lanes that asked for its own and has none, and what
-// that may cost; "" where there is nothing to say.
+// shares describes with which jobs a job shares lanes although it asked for its own, and
+// the possible cost; "" if none.
 func (r *Registry) shares(j *Job) string {
 	leaves := j.leaves()
 	if !j.OwnLanes || len(j.Lanes) > 0 || len(leaves) < 2 {

@@ -30,7 +30,7 @@ type Job struct {
 	Plans *api.Plans // for those who wait for its next plan
 	Bases *api.Plans // the same for base LIDs; none is in force before tables are read back
 
-	due        time.Time      // when its lease ends, wherever the clock is set meanwhile
+	due        time.Time      // end of its lease, independent of clock changes
 	BaseReport planner.Report // of the plan for base LIDs in force
 }
 
@@ -68,7 +68,7 @@ func (j *Job) Missing() []api.JobHost {
 	return out
 }
 
-// Summary is the job as the API lists it.
+// Summary returns the job as the API lists it.
 func (j *Job) Summary() api.Job {
 	r := &j.Report
 	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
@@ -76,7 +76,7 @@ func (j *Job) Summary() api.Job {
 		OwnLanes: j.OwnLanes, Lanes: j.lanes(), Base: j.base()}
 }
 
-// Detail is the job with its hosts.
+// Detail returns the job with its hosts.
 func (j *Job) Detail() *api.Job {
 	out := j.Summary()
 	for _, m := range j.Members {
@@ -88,7 +88,7 @@ func (j *Job) Detail() *api.Job {
 // Label names the job in texts.
 func (j *Job) Label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
 
-// Planned is the job with another plan, under the number n.
+// Planned returns the job with another plan, under the number n.
 func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
 	next := *j
 	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
@@ -102,8 +102,8 @@ func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
 	return &next, nil
 }
 
-// Registry is the jobs, with their leases. Whatever changes it runs while no action is
-// under way, or is the one that is.
+// Registry is the jobs, with their leases. Changes run while no action is under way, or as
+// that action.
 type Registry struct {
 	Log   *zap.Logger
 	Board *board.Board
@@ -116,14 +116,14 @@ type Registry struct {
 	unrouted bool                      // base LIDs cannot be routed by plans of jobs in this fabric
 }
 
-// List is the jobs, ascending.
+// List returns the jobs, ascending.
 func (r *Registry) List() []*Job {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.list)
 }
 
-// Stored is the jobs as the store keeps them.
+// Stored returns the jobs as the store keeps them.
 func (r *Registry) Stored() []*store.Job {
 	var out []*store.Job
 	for _, j := range r.List() {
@@ -143,7 +143,7 @@ func (r *Registry) Find(name string) (*Job, error) {
 	return nil, api.NoJob(name)
 }
 
-// Set puts a job's plan, or its lease, in force for everybody who asks.
+// Set puts a job's plan, or its lease, in force for all readers.
 func (r *Registry) Set(j *Job) error {
 	p, err := api.NewPublished(j.Plan, j.Report, j.PublishedAt)
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *Registry) End(j *Job, what string) {
 	r.Tell(j, what)
 }
 
-// LeaseDue is when the first lease is to be ended, zero without jobs.
+// LeaseDue returns when the first lease ends, zero without jobs.
 func (r *Registry) LeaseDue() (first time.Time) {
 	if r.Board.StandsBy() {
 		return first // the daemon that leads ends them
@@ -239,8 +239,8 @@ func (r *Registry) EndLeases(now time.Time) {
 	}
 }
 
-// Warnings raises what is wrong with jobs: hosts that plans leave out, plans
-// that are longer than need be or leave pairs out, and what could not be planned.
+// Warnings raises the warnings about jobs: hosts that plans leave out, plans that are
+// longer than necessary or leave pairs out, and failures of planning.
 func (r *Registry) Warnings(trouble map[uint64]health.Finding) {
 	var found []health.Finding
 	for _, j := range r.List() {

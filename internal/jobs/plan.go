@@ -117,7 +117,7 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 	return nil
 }
 
-// Troubles is what the last planning could not do for jobs.
+// Troubles returns what the last planning could not do for jobs.
 func (r *Registry) Troubles() map[uint64]health.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()

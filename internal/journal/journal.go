@@ -11,14 +11,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Connected tells whether the standard error stream leads to the journal, which can be
-// written to by its own protocol then.
+// Connected reports whether the standard error stream leads to the journal, so that its own
+// protocol can be used.
 func Connected() bool {
 	stream, err := journal.StderrIsJournalStream()
 	return err == nil && stream && journal.Enabled()
 }
 
-// New is what writes to the journal. What the journal does not take goes to instead.
+// New returns a core that writes to the journal. Entries that the journal rejects go to
+// instead.
 func New(level zapcore.LevelEnabler, instead zapcore.Core) zapcore.Core {
 	return &core{LevelEnabler: level, instead: instead, send: journal.Send}
 }
@@ -31,7 +32,7 @@ type core struct {
 	send    func(message string, priority journal.Priority, vars map[string]string) error
 }
 
-// With is a core that adds fields to each entry.
+// With returns a core that adds fields to each entry.
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	next := *c
 	next.fields = append(next.fields[:len(next.fields):len(next.fields)], fields...)
@@ -77,7 +78,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 // Sync has nothing to do: every entry has been sent.
 func (c *core) Sync() error { return nil }
 
-// show is a value as text; of a list, its elements with commas between.
+// show returns a value as text; of a list, its elements with commas between.
 func show(v any) string {
 	if list, is := v.([]any); is {
 		words := make([]string, len(list))
@@ -89,7 +90,7 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// name is a field's name in the journal: FORSD_ and capitals, digits and underscores.
+// name returns a field's name in the journal: FORSD_ and capitals, digits and underscores.
 func name(key string) string {
 	return "FORSD_" + strings.Map(func(r rune) rune {
 		switch {
@@ -102,8 +103,8 @@ func name(key string) string {
 	}, key)
 }
 
-// priority is the journal's priority of an entry; a warning's severity counts more than
-// its level.
+// priority returns the journal's priority of an entry; a warning's severity counts more
+// than its level.
 func priority(level zapcore.Level, severity string) journal.Priority {
 	switch severity {
 	case "critical":

@@ -2,14 +2,14 @@ package linkstate
 
 import "time"
 
-// look is the discovery of the fabric by forsd itself. One that is to come answers for
-// all that is asked for meanwhile, as one after a sweep if any of that is.
+// look is the discovery of the fabric by forsd itself. A planned one serves all requests
+// until it starts, as one after a sweep if any of them needs that.
 type look struct {
 	under   bool      // one is under way: an answer is due
 	again   bool      // another one is to follow
 	swept   bool      // and that counts as one after a sweep
 	due     time.Time // the next one of those that come regularly
-	ordered time.Time // the one after the sweep that was ordered last; zero for none
+	ordered time.Time // the one after the sweep that was ordered last; zero if none
 }
 
 // wake is when a discovery is due; zero for never, or while one is under way.
@@ -20,7 +20,7 @@ func (k *look) wake() time.Time {
 	return earlier(k.ordered, k.due)
 }
 
-// earlier is the earlier of two times, zero being never.
+// earlier returns the earlier of two times, zero being never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -41,8 +41,9 @@ func (l *Links) discover(swept bool) {
 	}
 }
 
-// looked takes note that the discovery under way is over, however it went. A fabric that the
-// manager is bringing up is looked at soon again: nobody tells when that is done.
+// looked records that the discovery under way is over, with or without success. A fabric
+// that the manager is bringing up is discovered again soon, because its completion is not
+// announced.
 func (l *Links) looked(now time.Time, unfinished bool) {
 	k := &l.look
 	again, swept := k.again, k.swept

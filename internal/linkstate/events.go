@@ -10,33 +10,33 @@ import (
 // Event is what happened.
 type Event interface{ event() }
 
-// Tick says that time has passed; see Links.Wake.
+// Tick reports that time has passed; see Links.Wake.
 type Tick struct{}
 
-// SweepBegan says that the manager has begun a sweep.
+// SweepBegan reports that the manager has begun a sweep.
 type SweepBegan struct{ At time.Time }
 
-// SweepsUntold says that nobody tells any more when sweeps begin, or that somebody
-// else does: what is known of them is forgotten.
+// SweepsUntold reports that the beginnings of sweeps are no longer announced, or by another
+// source: earlier ones are forgotten.
 type SweepsUntold struct{}
 
-// Shown says what a sweep shows: at its end, or in its middle where Swept is false. Seen
-// is its first sign, zero where that is the trap that was told, or the beginning of
-// the sweep. It is always answered by a Believe.
+// Shown reports the fabric of a sweep: at its end, or during it if Swept is false. Seen is
+// the time of its first sign, zero if that is the reported trap or the beginning of the
+// sweep. The response is always a Believe.
 type Shown struct {
 	Fabric *topology.Fabric
 	Swept  bool
 	Seen   time.Time
 }
 
-// Trap says that a switch has told the manager that a link of it has changed.
+// Trap reports that a switch has sent the manager a trap about one of its links.
 type Trap struct {
 	LID topology.LID
 	At  time.Time
 }
 
-// Overheard says that the manager's log tells of a trap of a switch: that it was received,
-// or that others are told of it.
+// Overheard reports a line of the manager's log about a trap of a switch: that it was
+// received, or that it is forwarded.
 type Overheard struct {
 	LID  topology.LID
 	Told bool
@@ -46,7 +46,7 @@ type Overheard struct {
 // bouncing: their traps may be ignored soon.
 type HeldBack struct{ Switches []topology.GUID }
 
-// Noticed says that something else has changed, or may have been missed.
+// Noticed reports that something else has changed, or may have been missed.
 type Noticed struct{}
 
 // Said answers Reads: what switches said, together as they came.
@@ -67,11 +67,11 @@ type Port struct {
 	Rate   topology.Rate // in use
 }
 
-// SweepOrdered says that a manager on another host has been given tables, and is about
+// SweepOrdered reports that a manager on another host has been given tables, and is about
 // to sweep.
 type SweepOrdered struct{}
 
-// Looked answers Discover: the discovery is over, and what it has found was shown.
+// Looked is the response to Discover: the discovery is over, and its result was shown.
 type Looked struct {
 	Unfinished bool // it has found a fabric that the manager has not brought up yet
 }
@@ -91,7 +91,7 @@ func (Looked) event()       {}
 // Action is what is to be done.
 type Action interface{ String() string }
 
-// Believe says what the fabric is, from the first sign of it on. It has no answer.
+// Believe sets the fabric to act on, with the time of its first sign. It has no response.
 type Believe struct {
 	Fabric *topology.Fabric
 	Seen   time.Time
@@ -105,7 +105,7 @@ type Read struct {
 	Ports  []uint8 // ascending
 }
 
-// Discover has the fabric discovered. Swept tells whether the manager has swept, or
+// Discover requests a discovery of the fabric. Swept means that the manager has swept, or
 // had the time for it, since something changed.
 type Discover struct{ Swept bool }
 

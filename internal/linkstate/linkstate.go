@@ -1,13 +1,12 @@
-// Package linkstate decides which fabric to believe. What sweeps show and what
-// switches say of their ports goes in; the fabric to believe, the switches to read
-// and when to discover the fabric come out. It is a pure state machine like the
-// controller: it reads no port, starts no goroutine, and time is what the caller says
-// it is.
+// Package linkstate decides which fabric to believe. The results of sweeps and the
+// switches' answers about their ports go in; the fabric to believe, the switches to read
+// and when to discover the fabric come out. It is a pure state machine like the controller:
+// it reads no port, starts no goroutine, and the caller supplies the time.
 //
-// A trap is ahead of the sweep that it causes. So what a switch has said stands
-// against what a sweep shows, until a sweep that began later knows better, or until
-// the switch says that the link is active. Only losses of cables between switches are
-// believed: a link that is trained carries nothing before the manager has brought it up.
+// A trap precedes the sweep that it causes. So the answer of a switch overrides a sweep,
+// until a sweep that began later contradicts it, or until the switch reports that the link
+// is active. Only losses of cables between switches are believed: a trained link carries
+// nothing before the manager has brought it up.
 package linkstate
 
 import (
@@ -27,7 +26,7 @@ type Settings struct {
 // the fabric is discovered.
 const SweepDelay = time.Second
 
-// trapsTogether is how long after one trap another one tells of the same change.
+// trapsTogether is how long after a trap another one is taken to be about the same change.
 const trapsTogether = time.Second
 
 // Links is what is known of the fabric's links. Create it with New.
@@ -35,8 +34,8 @@ type Links struct {
 	set     Settings
 	now     time.Time        // of the last step
 	shown   *topology.Fabric // by a sweep, as it was; nil before the first
-	began   time.Time        // when the latest sweep began; zero where nobody tells
-	trapped time.Time        // when the first trap came that no sweep has answered; zero for none
+	began   time.Time        // beginning of the latest sweep; zero if unknown
+	trapped time.Time        // when the first trap came that no sweep has answered; zero if none
 	losses  []loss
 	reads   map[topology.GUID]*read // under way
 
@@ -65,8 +64,8 @@ type end struct {
 	port uint8
 }
 
-// in is the end's place in a fabric. It is false where no live cable joins it to a switch
-// there.
+// in returns the end's place in a fabric. It is false where no live cable joins it to a
+// switch there.
 func (e end) in(f *topology.Fabric) (topology.PortRef, bool) {
 	r := topology.PortRef{Node: f.Find(e.node), Port: e.port}
 	return r, r.Node != topology.None && f.Trunk(r)
@@ -77,7 +76,7 @@ func New(s Settings) *Links {
 	return &Links{set: s, reads: map[topology.GUID]*read{}, rates: map[end]topology.Rate{}, watches: map[topology.GUID]*watched{}}
 }
 
-// Shown is the fabric as a sweep has shown it last, nil before the first.
+// Shown returns the fabric as a sweep has shown it last, nil before the first.
 func (l *Links) Shown() *topology.Fabric { return l.shown }
 
 // Wake is when the link state wants a Tick at the latest; zero for never.
@@ -122,8 +121,8 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 
 func (l *Links) do(a Action) { l.out = append(l.out, a) }
 
-// show takes in what a sweep shows. The first sign of it is the trap that caused the
-// sweep, or the sweep's beginning.
+// show handles the fabric of a sweep. Its first sign is the trap that caused the sweep, or
+// the sweep's beginning.
 func (l *Links) show(now time.Time, e Shown) {
 	if l.shown == nil {
 		l.since = now
@@ -144,10 +143,10 @@ func (l *Links) show(now time.Time, e Shown) {
 	l.do(Believe{Fabric: l.believed(), Seen: seen})
 }
 
-// reconcileLosses forgets the losses that the fabric shown says all about: those that
-// it lacks as well, and those that it knows better of, because its sweep began later.
-// Where it contradicts all the same the switch is asked again: the manager may have looked
-// anew amid its sweep, or nobody knows when that began.
+// reconcileLosses forgets the losses that the fabric shown settles: those that it lacks as
+// well, and those that it overrides, because its sweep began later. If a contradiction
+// remains, the switch is asked again: the manager may have looked again during its sweep,
+// or the sweep's beginning is unknown.
 func (l *Links) reconcileLosses(now time.Time) {
 	l.losses = slices.DeleteFunc(l.losses, func(x loss) bool {
 		_, there := x.end.in(l.shown)
@@ -158,8 +157,8 @@ func (l *Links) reconcileLosses(now time.Time) {
 	}
 }
 
-// believed is the fabric shown without the cables that were lost, and with the rates that
-// switches say where these are in doubt.
+// believed returns the fabric shown without the cables that were lost, and with the rates
+// that switches say where these are in doubt.
 func (l *Links) believed() *topology.Fabric {
 	var lost []topology.PortRef
 	for _, x := range l.losses {

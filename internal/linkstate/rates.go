@@ -7,10 +7,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// A manager may have read a port's width and speed before the link was trained, at one
-// end of a cable or at both. A cable has one rate. Where a sweep shows two, or one that is
-// below that of other cables, the switches at its ends are asked, and what they say takes
-// the place of what is shown while that is so.
+// A manager may have read a port's width and speed before the link was trained, at one end
+// of a cable or at both. A cable has one rate. If a sweep shows two, or one that is below
+// that of other cables, the switches at its ends are asked, and their answers replace the
+// sweep's values for as long.
 
 // Training is how long the switches at a cable are asked that is shown below other cables:
 // by then a link is trained.
@@ -85,11 +85,11 @@ func (l *Links) eachTrunk(look func(r topology.PortRef, rate, back topology.Rate
 	}
 }
 
-// same tells whether both are about the same cable.
+// same reports whether both are about the same cable.
 func (d dispute) same(o dispute) bool { return d.ends == o.ends }
 
-// asksFor tells whether a sweep that shows a cable so has its switches asked: not where
-// they have confirmed that it is below others.
+// asksFor reports whether a sweep that shows such a cable makes forsd ask its switches: not
+// if they have confirmed that it is below others.
 func (l *Links) asksFor(d dispute, now time.Time) bool {
 	if d.since.IsZero() || now.Sub(d.since) < Training {
 		return true
@@ -103,14 +103,14 @@ func (l *Links) asksFor(d dispute, now time.Time) bool {
 	return false
 }
 
-// disputed tells whether an end is one of a cable whose rate is in doubt.
+// disputed reports whether an end belongs to a cable whose rate is in doubt.
 func (l *Links) disputed(e end) bool {
 	return slices.ContainsFunc(l.disputes, func(d dispute) bool { return d.ends[0] == e || d.ends[1] == e })
 }
 
-// resolved tells whether both ends of a cable have said the same rate, and none that is
-// below what is shown of one of them: that end may have been trained since it was asked.
-// One that is shown below others has to be above that, or had its time to be trained.
+// resolved reports whether both ends of a cable have reported the same rate, and none below
+// the one shown for it: that end may have been trained since it was asked. An end shown
+// below others must be above that, or have had its time to be trained.
 func (l *Links) resolved(d dispute, now time.Time) bool {
 	if !d.since.IsZero() && now.Sub(d.since) >= Training {
 		return true
@@ -125,8 +125,8 @@ func (l *Links) resolved(d dispute, now time.Time) bool {
 	return saidA && saidB && a == b
 }
 
-// heardRate takes in the rate that a switch says an end has, and tells whether that is
-// news. FDR10 reads as QDR, so what is shown tells them apart.
+// heardRate handles the rate that a switch reports for an end, and reports whether it is
+// news. FDR10 reads as QDR, so the sweep's value distinguishes them.
 func (l *Links) heardRate(e end, said topology.Rate) (news bool) {
 	if !said.Known() || !l.disputed(e) {
 		return false

@@ -26,7 +26,7 @@ func (l *Links) trap(now time.Time, e Trap) {
 	}
 }
 
-// overheard takes note of a trap that the manager has received, until others are told.
+// overheard records a trap that the manager has received, until it is forwarded.
 func (l *Links) overheard(now time.Time, e Overheard) {
 	g := l.switchAt(e.LID)
 	if g == 0 {
@@ -39,7 +39,7 @@ func (l *Links) overheard(now time.Time, e Overheard) {
 	}
 }
 
-// switchAt is the switch with a LID of its own, 0 for none.
+// switchAt returns the switch with a LID of its own, 0 if none.
 func (l *Links) switchAt(lid topology.LID) topology.GUID {
 	if l.shown == nil || lid == 0 {
 		return 0
@@ -61,8 +61,8 @@ func (l *Links) ask(now time.Time, g topology.GUID, sign time.Time) {
 	l.read(now, g, sign, false)
 }
 
-// read reads a switch: the ports that lead to switches, and the switch's own where it is
-// to say who the manager is.
+// read requests the ports of a switch that lead to switches, and its own port if the
+// manager's location is wanted.
 func (l *Links) read(now time.Time, g topology.GUID, sign time.Time, own bool) {
 	if !l.set.Reads || !l.readable(g) {
 		return
@@ -77,14 +77,14 @@ func (l *Links) read(now time.Time, g topology.GUID, sign time.Time, own bool) {
 	l.do(Read{Switch: g, LID: l.shown.Nodes[node].LID(), Ports: ports})
 }
 
-// said takes in what switches said. A cable that is down there is out of the fabric
-// from now on, and one that they take back is in it again.
+// said handles answers of switches. A cable reported down leaves the fabric now, and one
+// that is taken back returns.
 func (l *Links) said(now time.Time, e Said) {
 	var seen time.Time
 	for _, a := range e.Answers {
 		r := l.reads[a.Switch]
 		if r == nil {
-			continue // nobody has asked
+			continue // not asked
 		}
 		delete(l.reads, a.Switch)
 		w := l.watch(a.Switch)
@@ -110,8 +110,8 @@ func (l *Links) said(now time.Time, e Said) {
 	}
 }
 
-// heard takes in what one switch said, and tells whether the fabric to believe has
-// changed. A cable is lost while either end says so. An end that is trained and not yet
+// heard handles the answer of one switch, and reports whether the fabric to believe has
+// changed. A cable is lost while either end reports so. An end that is trained and not
 // active takes nothing back: it carries nothing before the manager has brought it up.
 func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	for _, p := range a.Ports {
@@ -135,13 +135,13 @@ func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	return news
 }
 
-// otherEnd is the other end of a cable.
+// otherEnd returns the other end of a cable.
 func (l *Links) otherEnd(r topology.PortRef) end {
 	p := l.shown.At(r)
 	return end{l.shown.Nodes[p.Peer].GUID, p.PeerPort}
 }
 
-// lost tells whether a switch has said that the cable at a port is down.
+// lost reports whether a switch has reported that the cable at a port is down.
 func (l *Links) lost(e end) bool {
 	return slices.ContainsFunc(l.losses, func(x loss) bool { return x.end == e })
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// OpenSM goes on to ignore a switch that has sent some ten traps in a row, until it has
-// been quiet for a while; and where the switch is the one that the manager is plugged
-// into, the trap of a cable's other end is lost with the cable. So switches of which
-// nobody may tell any more are read regularly.
+// OpenSM ignores a switch that has sent some ten traps in a row, until it has been quiet
+// for a while; and if the manager is attached to the switch, the trap of a cable's other
+// end is lost with the cable. So switches whose traps may not arrive are read regularly.
 const (
 	ManyTraps  = 8                      // traps in a row, from which on a switch is read often
 	TrapMemory = time.Minute            // how long after a trap or a loss the next one counts as in a row
 	Often      = 20 * time.Millisecond  // between two readings of a switch that may be ignored
 	Spread     = 5 * time.Millisecond   // between any two such readings: many switches are read less often
-	Unheeded   = 300 * time.Millisecond // from a trap that the manager has received until it tells of it, or ignores it
+	Unheeded   = 300 * time.Millisecond // from a trap received by the manager until it is forwarded or ignored
 	Seldom     = time.Second            // between two readings of a switch that is merely looked after
 	mostSilent = 6                      // how often the pause doubles while a switch does not answer
 )
@@ -27,17 +26,17 @@ type watched struct {
 	traps int       // in a row
 	sign  time.Time // the last trap, or loss that was found by reading
 	asked time.Time // when it was read last
-	// unheeded is when a trap was received that nobody was told of so far; zero for none.
+	// unheeded is when a trap was received that was not forwarded so far; zero if none.
 	unheeded time.Time
 	silent   int // readings in a row without an answer
 }
 
-// noisy tells whether the manager may ignore the switch's traps.
+// noisy reports whether the manager may ignore the switch's traps.
 func (w *watched) noisy(now time.Time) bool {
 	return w.traps >= ManyTraps && now.Sub(w.sign) < TrapMemory
 }
 
-// watch is what is known of a switch's own word.
+// watch returns what is known of a switch's own word.
 func (l *Links) watch(g topology.GUID) *watched {
 	w := l.watches[g]
 	if w == nil {
@@ -56,16 +55,15 @@ func (w *watched) trapped(now time.Time) {
 	w.sign, w.unheeded = now, time.Time{}
 }
 
-// ignored takes note that the manager ignores the switch.
+// ignored records that the manager ignores the switch.
 func (w *watched) ignored(now time.Time) {
 	w.traps = max(w.traps, ManyTraps)
 	w.sign, w.unheeded = now, time.Time{}
 }
 
-// due lists when switches are to be read that nobody may tell of: often those at cables
-// that are held back because they bounce, and those whose traps may be ignored; seldom
-// the manager's leaf, one switch where that is not known, and those that contradict a
-// sweep.
+// due returns when to read the switches whose traps may not arrive: often those at cables
+// held because they bounce, and those whose traps may be ignored; rarely the manager's
+// leaf, one switch if that is unknown, and those that contradict a sweep.
 func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 	if !l.set.Reads || l.shown == nil {
 		return nil
@@ -123,7 +121,7 @@ func (l *Links) lookedAfter(now time.Time) []topology.GUID {
 	return after
 }
 
-// readable tells whether a switch has ports that can be read: the fabric shown has a
+// readable reports whether a switch has ports that can be read: the fabric shown has a
 // cable from it to another one.
 func (l *Links) readable(g topology.GUID) bool {
 	node := l.shown.Find(g)

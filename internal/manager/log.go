@@ -53,8 +53,8 @@ func (m *Manager) logPath() string {
 	return opensm.DefaultLog
 }
 
-// Logged turns a line of OpenSM's log into a warning, or ends one, and passes on what it
-// says of traps.
+// Logged raises or clears a warning for a line of OpenSM's log, and passes on lines about
+// traps.
 func (m *Manager) Logged(e opensm.LogEvent) {
 	if e.Kind == opensm.TrapReceived || e.Kind == opensm.TrapTold {
 		m.Overheard(e.LID, e.Kind == opensm.TrapTold)
@@ -77,5 +77,5 @@ func (m *Manager) Logged(e opensm.LogEvent) {
 // watched does.
 var ownWays = []string{opensm.EngineFallback, opensm.FileRejected, opensm.NoTables}
 
-// quiet tells whether a warning means nothing where forsd only watches.
+// quiet reports whether a warning is irrelevant to a forsd that only watches.
 func (m *Manager) quiet(code string) bool { return m.Watched && slices.Contains(ownWays, code) }

@@ -28,14 +28,14 @@ const (
 	PluginDeaf    = "plugin-socket-failed"
 )
 
-// findEvery is how often a process that lives is looked for all the same, because another
-// one may have taken its place in its unit or PID file.
+// findEvery is how often a living process is looked up nevertheless, because another one
+// may have replaced it in its unit or PID file.
 const findEvery = time.Minute
 
 // lookEvery is how often the manager's process is looked at.
 const lookEvery = 2 * time.Second
 
-// logEvery is how often OpenSM's log is looked at: it tells of traps that OpenSM ignores.
+// logEvery is how often OpenSM's log is read: it reports traps that OpenSM ignores.
 const logEvery = 200 * time.Millisecond
 
 // Parts are what a manager is known by.
@@ -46,8 +46,8 @@ type Parts struct {
 	Finder  opensm.Finder
 	Started time.Time // forsd
 	Doubt   func()    // called when the switches may have other tables than they were given
-	// Overheard is called when OpenSM's log says that it has received a trap about a link of
-	// a switch, and when it says that others are told of it.
+	// Overheard is called when OpenSM logs that it has received a trap about a link of a
+	// switch, and when it logs that it forwards it.
 	Overheard func(switchLID uint16, told bool)
 	Watched   bool // forsd only watches: OpenSM is not signalled, and routes by its own means
 }
@@ -76,7 +76,7 @@ type link struct {
 // errWatched stops whatever would touch an OpenSM that is only watched.
 var errWatched = errors.New("forsd only watches: it does not signal OpenSM")
 
-// New is the manager; nothing is known of it yet.
+// New returns the manager; nothing is known of it yet.
 func New(parts Parts) *Manager { return &Manager{Parts: parts} }
 
 // Watch notices that OpenSM is absent, was restarted, or is set up wrongly.
@@ -99,7 +99,7 @@ func (m *Manager) Look(ctx context.Context) {
 	known, running, asked := m.process, m.running, m.asked
 	m.mu.Unlock()
 	if running && time.Since(asked) < findEvery && known.Lives() {
-		m.found(known) // systemd need not be asked
+		m.found(known) // systemd is not asked
 		return
 	}
 	p, err := m.Finder.Find(ctx)
@@ -124,7 +124,7 @@ func (m *Manager) Look(ctx context.Context) {
 	m.found(p)
 }
 
-// found takes note of OpenSM's process, and of its settings when it is a new one.
+// found records OpenSM's process, and reads its settings if it is a new one.
 func (m *Manager) found(p opensm.Process) {
 	m.Board.Health.Clear(Absent)
 	m.mu.Lock()
@@ -163,7 +163,7 @@ func (m *Manager) found(p opensm.Process) {
 	go m.Doubt()
 }
 
-// want is what forsd needs of OpenSM's settings.
+// want returns what forsd needs of OpenSM's settings.
 func (m *Manager) want(lanes int) opensm.Want {
 	c := m.Config
 	socket := c.Plugin.Socket
@@ -186,7 +186,7 @@ func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot))
 	return w.Run(ctx)
 }
 
-// lmc is the LMC of host ports where no guid2lid tells it.
+// lmc returns the LMC of host ports where no guid2lid tells it.
 func (m *Manager) lmc() uint8 {
 	if m.Config.LMC != config.AutoLMC {
 		return uint8(m.Config.LMC)
@@ -196,7 +196,7 @@ func (m *Manager) lmc() uint8 {
 	return m.settings.LMC
 }
 
-// Running tells whether OpenSM was running when it was last looked at.
+// Running reports whether OpenSM was running when it was last looked at.
 func (m *Manager) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,15 +224,15 @@ func (m *Manager) Signal(ctx context.Context) error {
 	return err
 }
 
-// FallsBack tells whether OpenSM, which runs on this host and is not connected, makes tables
-// of its own where there is no table file.
+// FallsBack reports whether OpenSM, which runs on this host without the plugin connected,
+// computes tables itself if the table file is missing.
 func (m *Manager) FallsBack() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running && !m.link.connected && !m.Watched && m.settings.FallsBack()
 }
 
-// Status is what the status has of the manager.
+// Status returns what the status has of the manager.
 func (m *Manager) Status() (s api.OpenSM) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,8 +14,8 @@ const defaultNodeNames = "/etc/opensm/ib-node-name-map"
 // mostNames bounds a node-name map.
 const mostNames = 16 << 20
 
-// NodeNames is the node-name map that OpenSM's settings name, or the one where such maps
-// belong; nil where there is none. It is read anew each time: it is small, and may change.
+// NodeNames returns the node-name map named in OpenSM's settings, or the one at the default
+// path; nil if none. It is read each time: it is small, and may change.
 func (m *Manager) NodeNames() topology.NodeNames {
 	m.mu.Lock()
 	path := cmp.Or(m.settings.NodeNames, defaultNodeNames)

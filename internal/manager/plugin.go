@@ -16,8 +16,8 @@ import (
 // are taken by a subscription.
 const pluginPatience = 3 * time.Second
 
-// Listen binds the plugin's socket and returns what serves it, nil where the plugin is
-// switched off, or need not work. Its events and questions go to the two functions.
+// Listen binds the plugin's socket and returns its server, nil if the plugin is disabled or
+// optional. Its events and questions go to the two functions.
 func (m *Manager) Listen(event func(plugin.Event), tables func(context.Context, plugin.Request) (*lft.Tables, error)) (func(context.Context) error, error) {
 	c := &m.Config.Plugin
 	if c.Enabled == config.EnabledOff || m.Config.Remote() {
@@ -55,7 +55,7 @@ func (m *Manager) setLink(l link) {
 	m.link = l
 }
 
-// SetState notes what the plugin says of the manager's state.
+// SetState records the manager's state as reported by the plugin.
 func (m *Manager) SetState(s plugin.State) {
 	m.mu.Lock()
 	m.link.state = s
@@ -63,7 +63,7 @@ func (m *Manager) SetState(s plugin.State) {
 	m.Log.Info("OpenSM's state", zap.Stringer("state", s))
 }
 
-// PluginConnected tells whether the plugin is connected.
+// PluginConnected reports whether the plugin is connected.
 func (m *Manager) PluginConnected() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *Manager) Deadline() time.Duration {
 	return m.link.peer.Deadline
 }
 
-// BringsTraps tells whether the plugin brings traps, or may be about to.
+// BringsTraps reports whether the plugin delivers traps, or may be about to.
 func (m *Manager) BringsTraps() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,8 +88,8 @@ func (m *Manager) BringsTraps() bool {
 	return m.link.connected || m.server != nil && away <= pluginPatience
 }
 
-// missPlugin warns where the plugin should be connected and is not. loaded tells whether
-// OpenSM runs and is to load it.
+// missPlugin warns if the plugin should be connected and is not. loaded means that OpenSM
+// runs and should load it.
 func (m *Manager) missPlugin(loaded bool) {
 	c := &m.Config.Plugin
 	if m.server == nil || m.PluginConnected() || c.Enabled == config.EnabledAuto && !loaded {

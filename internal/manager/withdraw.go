@@ -33,7 +33,7 @@ func Withdraw(ctx context.Context, o *config.OpenSM, finder opensm.Finder) error
 	return err
 }
 
-// stale tells whether the table file leads to ports that are dead in OpenSM's last dump.
+// stale reports whether the table file leads to ports that are dead in OpenSM's last dump.
 func stale(o *config.OpenSM) bool {
 	text, err := os.ReadFile(o.LFTsFile)
 	if err != nil {

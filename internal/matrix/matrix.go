@@ -1,6 +1,5 @@
-// Package matrix reads the demand and traffic matrices that people hand to the
-// planners, as CSV, NPY or JSON, and says of a bad one what is wrong, where, and
-// what to do.
+// Package matrix parses demand and traffic matrices for the planners, as CSV, NPY or JSON,
+// with errors that name the fault, its place and the remedy.
 package matrix
 
 import (
@@ -56,13 +55,12 @@ func ReadFile(path string, o Options) (*Dense, error) {
 	return Read(f, path, o)
 }
 
-// Read reads a matrix in the format that its first bytes show. NPY is an array of
-// one or two dimensions of integers, reals or booleans in either byte order; of
-// one dimension it is a matrix with one row, or column. JSON is an array of rows,
-// [[0, 1], [2, 0]], or an object whose "matrix" is one. Everything else is CSV:
-// a row a line, fields apart by commas, tabs, semicolons or blanks, lines that begin
-// with # are comments. A first line without numbers is a header; where it is there,
-// rows may begin with a name. name stands in errors.
+// Read parses a matrix in the format that its first bytes show. NPY is an array of one or
+// two dimensions of integers, reals or booleans in either byte order; one dimension means a
+// matrix with one row, or column. JSON is an array of rows, [[0, 1], [2, 0]], or an object
+// whose "matrix" is one. Everything else is CSV: a row a line, fields separated by commas,
+// tabs, semicolons or blanks; lines that begin with # are comments. A first line without
+// numbers is a header; if there is one, rows may begin with a name. name is used in errors.
 func Read(r io.Reader, name string, o Options) (*Dense, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	parse, err := recognise(b)
@@ -79,7 +77,7 @@ func Read(r io.Reader, name string, o Options) (*Dense, error) {
 	return m, nil
 }
 
-// recognise picks the format's parser by the first bytes that are no white space.
+// recognise chooses the format's parser by the first bytes that are not white space.
 func recognise(b *bufio.Reader) (func(*bufio.Reader, Options) (*Dense, error), error) {
 	if head, _ := b.Peek(len(npyMagic)); string(head) == npyMagic {
 		return parseNPY, nil
@@ -159,7 +157,7 @@ func (m *Dense) check(o Options) error {
 	return nil
 }
 
-// objection says what is wrong with an entry, nothing if it is right.
+// objection describes the fault of an entry, "" if it is valid.
 func objection(v float64, o Options) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

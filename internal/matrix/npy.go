@@ -159,8 +159,8 @@ func (a *npyArray) shape(text string, o Options) error {
 	return nil
 }
 
-// whole is the first whole number beyond which entries of 16 bits do not hold each; of other
-// kinds there is none here.
+// whole returns the first whole number beyond which entries of 16 bits do not hold each; of
+// other kinds there is none here.
 func (a *npyArray) whole() float64 {
 	switch {
 	case a.kind == 'V':
@@ -171,7 +171,7 @@ func (a *npyArray) whole() float64 {
 	return math.Inf(1)
 }
 
-// value is an entry, and whether float64 holds it exactly.
+// value returns an entry, and whether float64 holds it exactly.
 func (a *npyArray) value(entry []byte) (float64, bool) {
 	var bits uint64
 	switch a.size {
@@ -203,7 +203,7 @@ func (a *npyArray) value(entry []byte) (float64, bool) {
 	return float64(bits), bits <= maxInteger
 }
 
-// half is a real of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
+// half returns a real of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
 func half(bits uint64) float64 {
 	v, exponent, fraction := 0.0, int(bits>>10&31), float64(bits&1023)
 	switch exponent {

@@ -64,14 +64,14 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 	}
 }
 
-// isNumber tells whether a field is a number, if one out of range.
+// isNumber reports whether a field is a number, possibly out of range.
 func isNumber(field string) bool {
 	_, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
 	return err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// separator is what stands between the fields of the first line that is no comment: the
-// first of these that is there.
+// separator returns the field separator of the first line that is not a comment: the first
+// of these that occurs.
 func separator(b *bufio.Reader) rune {
 	head, _ := b.Peek(b.Size())
 	for line := range bytes.Lines(head) {

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Each takes the steps below n on so many goroutines, one at least, until ctx ends. Each
-// goroutine, of which worker gets the number, takes its steps by what worker returns. The
-// error is that of the lowest step that failed, or was not taken.
+// Each runs the steps below n on the given number of goroutines, at least one, until ctx
+// ends. Each goroutine runs its steps by the function that worker returns for its number.
+// The error is that of the lowest step that failed or was not run.
 func Each(ctx context.Context, n, goroutines int, worker func(number int) func(step int) error) (step int, err error) {
 	errs := make([]error, n)
 	var next atomic.Int32

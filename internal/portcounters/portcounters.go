@@ -67,9 +67,9 @@ type counting interface {
 type Reader struct {
 	Every time.Duration // of rounds
 	Log   *zap.Logger
-	// Want is what is to be read in the next round; nothing while nobody wants any.
+	// Want returns the switches to read in the next round; none while none are needed.
 	Want func() []Switch
-	// Told takes what a round has read.
+	// Told receives the readings of a round.
 	Told func(context.Context, Round)
 
 	open    func() (counting, error)
@@ -113,7 +113,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	}
 }
 
-// round reads a round, which takes as long as rounds do. It tells whether ctx has ended.
+// round reads a round, which takes as long as rounds do. It reports whether ctx has ended.
 func (r *Reader) round(ctx context.Context, want []Switch) (round Round, ended bool) {
 	round = Round{Began: time.Now(), Asked: map[topology.GUID]time.Time{}, Ports: map[End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
 	for i := range want {
@@ -147,7 +147,7 @@ func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
 	got, err := r.port.Read(limited, []umad.Wanted{{LID: s.LID, Ports: s.Ports}})
 	switch {
 	case err != nil && limited.Err() == nil:
-		r.close() // it is opened anew in the next round
+		r.close() // the next round opens it again
 		return err
 	case err == nil && got[0].Err == nil:
 		for i, p := range s.Ports {
@@ -161,7 +161,7 @@ func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
 	return nil
 }
 
-// note logs once what cannot be read, and what can again.
+// note logs once each switch that cannot be read, and once when it can again.
 func (r *Reader) note(want []Switch, round *Round) {
 	text := ""
 	if round.Err != nil {

@@ -56,7 +56,7 @@ func newPlacement(r *routes, perHost int, host []int32) *placement {
 	return p
 }
 
-// way is the links of a transfer.
+// way returns the links of a transfer.
 func (p *placement) way(x ref) []int32 {
 	t := p.steps[x.step][x.transfer]
 	from, to := p.host[t.from/int32(p.perHost)], p.host[t.to/int32(p.perHost)]
@@ -103,7 +103,7 @@ func (p *placement) swap(a, b int) {
 	}
 }
 
-// meets tells whether a transfer of a place meets another.
+// meets reports whether a transfer of a place meets another.
 func (p *placement) meets(place int) bool {
 	for _, x := range p.of[place] {
 		for _, l := range p.way(x) {
@@ -166,7 +166,8 @@ func (p *placement) improve(ctx context.Context, good func(*placement) bool) {
 // become takes an order over.
 func (p *placement) become(host []int32) { *p = *newPlacement(p.routes, p.perHost, host) }
 
-// most is the most transfers on a link of the ring, and of a step of recursive doubling.
+// most returns the most transfers on a link of the ring, and of a step of recursive
+// doubling.
 func (p *placement) most() (ring, doubling int) {
 	for s, load := range p.load {
 		for _, n := range load {

@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Order is an order of hosts, and what it does to the cables between switches.
+// Order is an order of hosts, and its effect on the cables between switches.
 type Order struct {
 	Order []int // hosts in order of ranks, as indices into those that were given
 	// Ring is the most transfers on a cable, in one direction, when every rank sends to the
@@ -132,7 +132,7 @@ func inOrder(f *topology.Fabric, leaves []int32) []int32 {
 	return order
 }
 
-// distances of all switches from one; beyond any where there is no way.
+// distances returns the distances of all switches from one; beyond any if unreachable.
 func distances(f *topology.Fabric, from int32) []int {
 	far := make([]int, len(f.Nodes))
 	for i := range far {
@@ -151,11 +151,11 @@ func distances(f *topology.Fabric, from int32) []int {
 	return far
 }
 
-// byLeaf is the order of hosts leaf by leaf. A ring leaves each leaf once then.
+// byLeaf returns the order of hosts leaf by leaf. A ring leaves each leaf once then.
 func (r *routes) byLeaf() []int32 { return slices.Concat(r.leaves...) }
 
-// inBlocks is an order of blocks of 2^k hosts of one leaf, large ones first, so that the
-// partners of a block are together in every step.
+// inBlocks returns an order of blocks of 2^k hosts of one leaf, large ones first, so that
+// the partners of a block are together in every step.
 func (r *routes) inBlocks() (order []int32) {
 	for size := 1 << 30; size > 0; size /= 2 {
 		for _, on := range r.leaves {

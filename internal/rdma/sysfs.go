@@ -138,7 +138,7 @@ func (r *reader) gid(name string) topology.GUID {
 	return g
 }
 
-// afterNumber is the word of a state such as "4: ACTIVE".
+// afterNumber returns the word of a state such as "4: ACTIVE".
 func afterNumber(s string) string {
 	if _, word, ok := strings.Cut(s, ": "); ok {
 		return word

@@ -1,7 +1,6 @@
-// Package reload takes up a changed forsd.yaml while forsd runs. The file is checked
-// first, and one that cannot be used changes nothing. Of one that can be used those
-// settings are taken that may change while forsd runs; the others that differ are named,
-// and count when forsd is started anew.
+// Package reload applies a changed forsd.yaml while forsd runs. The file is checked first,
+// and an unusable one changes nothing. The settings that may change while forsd runs are
+// applied; the others that differ are named, and need a restart.
 package reload
 
 import (
@@ -67,18 +66,18 @@ func New(cfg *config.Config, at time.Time) *Settings {
 	return s
 }
 
-// Now is the configuration in force. Nobody changes it.
+// Now returns the configuration in force, which must not be changed.
 func (s *Settings) Now() *config.Config { return s.now.Load() }
 
-// Last tells whether the last reload was good, and when the last good one was, or the
-// start.
+// Last reports whether the last reload succeeded, and when the last successful one, or the
+// start, was.
 func (s *Settings) Last() (good bool, at time.Time) {
 	o := s.last.Load()
 	return o.good, o.at
 }
 
-// Reload reads the file and has its settings taken up; with dry it only says what would
-// change. The error says what is wrong, with file and line.
+// Reload reads the file and applies its settings; with dry it only returns the changes. The
+// error has file and line.
 func (s *Settings) Reload(ctx context.Context, dry bool, log *zap.Logger, warnings *health.Tracker) (*api.Reload, error) {
 	s.one.Lock()
 	defer s.one.Unlock()

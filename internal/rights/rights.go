@@ -1,5 +1,5 @@
-// Package rights tells who may do what with a file, by owner, groups and mode, and what
-// gives a right that lacks. Access control lists are not looked at.
+// Package rights determines which users may access a file, by owner, groups and mode, and
+// how to grant a missing permission. Access control lists are ignored.
 package rights
 
 import (
@@ -58,7 +58,7 @@ func Lookup(name string) (*ID, error) {
 	return id, nil
 }
 
-// Self is the identity of this process.
+// Self returns the identity of this process.
 func Self() *ID {
 	id := &ID{Name: userName(uint32(os.Geteuid())), UID: uint32(os.Geteuid()), Groups: []uint32{uint32(os.Getegid())}}
 	groups, _ := os.Getgroups() // without them access is judged more strictly
@@ -83,15 +83,15 @@ func (l *Lack) Error() string {
 	return fmt.Sprintf("user %s lacks %s permission on %s (%s, owner %s, group %s)", l.User, permissions(l.Want), l.Path, l.mode, userName(l.uid), groupName(l.gid))
 }
 
-// Group is the name of the file's group.
+// Group returns the name of the file's group.
 func (l *Lack) Group() string { return groupName(l.gid) }
 
-// ByGroup tells whether members of the file's group have the permission, and that is not
-// root's.
+// ByGroup reports whether members of the file's group, other than root's, have the
+// permission.
 func (l *Lack) ByGroup() bool { return l.gid != 0 && l.mode.Perm()>>3&l.Want == l.Want }
 
-// Advice is a command that gives the user the permission: by the group of the file where
-// that has it, and is not root's.
+// Advice returns a command that gives the user the permission: by the group of the file
+// where that has it, and is not root's.
 func (l *Lack) Advice() string {
 	switch {
 	case l.ByGroup():
@@ -103,9 +103,8 @@ func (l *Lack) Advice() string {
 	return fmt.Sprintf("run chmod o+%s %s, or setfacl -m u:%s:%s %s", letters, l.Path, l.User, letters, l.Path)
 }
 
-// May tells whether the user has the permissions on a path and may get there: nil, or an
-// error that says what is in the way: a *Lack, or one that wraps fs.ErrNotExist where the
-// path does not exist.
+// May returns nil if the user has the permissions on a path and can reach it, otherwise a
+// *Lack, or an error that wraps fs.ErrNotExist if the path does not exist.
 func (id *ID) May(want fs.FileMode, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -125,7 +124,7 @@ func (id *ID) May(want fs.FileMode, path string) error {
 	return id.has(want, target)
 }
 
-// mayReach tells whether the user may search a directory and all those above it.
+// mayReach returns nil if the user may search a directory and all those above it.
 func (id *ID) mayReach(dir string) error {
 	if up := filepath.Dir(dir); up != dir {
 		if err := id.mayReach(up); err != nil {
@@ -162,8 +161,8 @@ func (id *ID) has(want fs.FileMode, path string) error {
 	return &Lack{User: id.Name, Want: want &^ mode & (Read | Write | Search), Path: path, mode: info.Mode(), uid: stat.Uid, gid: stat.Gid}
 }
 
-// Lacks is the permission for want of which an operation on a file has failed, nil where
-// the error is another one, or modes do not tell.
+// Lacks returns the permission for want of which an operation on a file has failed, nil
+// where the error is another one, or modes do not tell.
 func (id *ID) Lacks(err error) *Lack {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -186,8 +185,8 @@ func (id *ID) Lacks(err error) *Lack {
 	return nil
 }
 
-// Explain adds to an error for want of a permission of this process who lacks what, and
-// what gives it. Other errors stay as they are.
+// Explain adds to a permission error of this process the missing permission and how to
+// grant it. Other errors are returned unchanged.
 func Explain(err error) error {
 	if l := Self().Lacks(err); l != nil {
 		return fmt.Errorf("%w: %w: %s", err, l, l.Advice())
@@ -213,7 +212,7 @@ func permissions(mode fs.FileMode) string {
 	return text
 }
 
-// userName is the name of a user, or its number.
+// userName returns the name of a user, or its number.
 func userName(uid uint32) string {
 	text := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(text); err == nil {
@@ -222,7 +221,7 @@ func userName(uid uint32) string {
 	return text
 }
 
-// groupName is the name of a group, or its number.
+// groupName returns the name of a group, or its number.
 func groupName(gid uint32) string {
 	text := strconv.FormatUint(uint64(gid), 10)
 	if g, err := user.LookupGroupId(text); err == nil {

@@ -16,11 +16,11 @@ const Removed = "[removed]"
 // words, too.
 const shortest = 6
 
-// Cleaner removes known secrets, and what looks like one.
+// Cleaner removes known secrets, and text that looks like a secret.
 type Cleaner struct{ known *strings.Replacer }
 
-// New is a cleaner that knows secrets: texts of one line or more, or addresses, whose host
-// may be told. Each line is a secret by itself, since logs break texts.
+// New returns a cleaner that knows secrets: texts of one line or more, or addresses, whose
+// host may be told. Each line is a secret by itself, since logs break texts.
 func New(secrets ...string) *Cleaner {
 	var pairs []string
 	add := func(secret, instead string) {
@@ -53,7 +53,7 @@ func New(secrets ...string) *Cleaner {
 	return &Cleaner{strings.NewReplacer(pairs...)}
 }
 
-// The forms of secrets, and what stands for each.
+// The forms of secrets, and their replacements.
 var forms = []struct {
 	form    *regexp.Regexp
 	instead string
@@ -74,7 +74,7 @@ var forms = []struct {
 // token is one of forsd's. Names of metrics begin alike, and have no capital letters.
 var token = regexp.MustCompile(`forsd_[A-Za-z0-9_-]{40,}`)
 
-// Text is a text without its secrets.
+// Text returns a text without its secrets.
 func (c *Cleaner) Text(text []byte) []byte {
 	out := []byte(c.known.Replace(string(text)))
 	for _, f := range forms {

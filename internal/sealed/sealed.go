@@ -20,7 +20,7 @@ const (
 	digits = 2 * sha256.Size
 )
 
-// ErrDamaged says that a text is not the one that was sealed.
+// ErrDamaged means that a text differs from the one that was sealed.
 var ErrDamaged = errors.New("the checksum does not fit: the file is damaged, or was edited (then remove its line \"checksum\" and the comma before it)")
 
 // Seal returns the text of a JSON object, which is not empty and ends with a brace, with a
@@ -43,7 +43,8 @@ func Open(text []byte) ([]byte, error) {
 	return append(bytes.Clone(text[:at]), "\n}\n"...), nil
 }
 
-// ReadFile decodes a file. The error names it, and is fs.ErrNotExist where there is none.
+// ReadFile decodes a file. The error contains its path, and is fs.ErrNotExist if it does
+// not exist.
 func ReadFile(path string, into any) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +74,7 @@ func Decode(text []byte, into any) error {
 	return nil
 }
 
-// sum is the checksum of an object without its last brace.
+// sum returns the checksum of an object without its last brace.
 func sum(object []byte) string {
 	s := sha256.Sum256(object)
 	return hex.EncodeToString(s[:])

@@ -146,7 +146,7 @@ func (s *Server) cluster(ctx context.Context, q *GPURequest, servers int) (*nics
 	return c, unreached(err)
 }
 
-// site is what the servers of a cluster have, if they are not all alike.
+// site returns what the servers of a cluster have, if they are not all alike.
 func (q *GPURequest) site(c gpu.Cluster, down []string) (*gpu.Site, error) {
 	if q.Site != nil && q.Rails {
 		return nil, errors.New("site says what each server has: rails does not go with it")

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// fault is an error that must not happen.
+// fault returns an error that must not happen.
 func fault(format string, args ...any) error {
 	return api.Errorf(http.StatusInternalServerError, api.CodeInternal, "this is a fault of forsplan: "+format, args...)
 }
@@ -42,7 +42,7 @@ func decode(body []byte, v any) error {
 	return nil
 }
 
-// answer is the handler of a function of a request.
+// answer returns the handler of a function of a request.
 func answer(f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r)

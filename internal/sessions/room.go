@@ -100,7 +100,7 @@ func (r *room[S, F, X, A]) lock() (unlock func()) {
 	}
 }
 
-// find is the session of a request, which counts as asked for.
+// find returns the session of a request, which counts as asked for.
 func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	text := req.PathValue("session")
 	id, err := strconv.ParseUint(text, 10, 64)
@@ -112,13 +112,13 @@ func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	return r.sessions[i], nil
 }
 
-// head is what a session has of all.
+// head returns what a session has of all.
 func (r *room[S, F, X, A]) head(s *S) *Session {
 	h, _, _ := r.session(s)
 	return h
 }
 
-// summary is a session without its frames.
+// summary returns a session without its frames.
 func (r *room[S, F, X, A]) summary(s *session[S]) S {
 	out := s.Shown
 	_, _, list := r.session(&out)

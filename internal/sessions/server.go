@@ -21,15 +21,15 @@ type Server struct {
 	mux    *http.ServeMux
 	turns  chan struct{} // of requests that plan
 
-	path   string // of the file that keeps the sessions; "" for none
+	path   string // of the file that keeps the sessions; "" if none
 	saving sync.Mutex
 
 	gpus     *room[GPUSession, GPUFrame, GPUFailures, gpuPlan]
 	switches *room[OCSSession, OCSPeriod, ocs.Damage, PeriodReport]
 }
 
-// New is a server without sessions. NICs of GPU clusters may be hosts of a fabric. log is told
-// what becomes of sessions.
+// New returns a server without sessions. NICs of GPU clusters may be hosts of a fabric. log
+// is told what becomes of sessions.
 func New(fabric nics.Fabric, log func(text string)) *Server {
 	s := &Server{fabric: fabric, log: log, mux: http.NewServeMux(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	s.gpus = &room[GPUSession, GPUFrame, GPUFailures, gpuPlan]{kind: ofGPUs(inTurn(s, s.planGPU)), server: s}

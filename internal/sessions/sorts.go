@@ -102,7 +102,7 @@ func openOCS(_ map[string]json.RawMessage, text []byte) (s OCSSession, about str
 	return s, fmt.Sprintf("of %d switches and %d racks", s.Switches, s.Racks), nil
 }
 
-// words are some parts in words, "" for none.
+// words are some parts in words, "" if none.
 func words[T any](what string, parts []T) string {
 	switch {
 	case len(parts) == 0:

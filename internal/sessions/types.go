@@ -27,7 +27,7 @@ type Frame struct {
 type GPUSession struct {
 	Session
 	GPUs          int `json:"gpus"`            // in all
-	GPUsPerServer int `json:"gpus_per_server"` // 0 where a site says what each server has
+	GPUsPerServer int `json:"gpus_per_server"` // 0 if the sites give the number of each server
 	GPUFailures
 	Frames []GPUFrame `json:"frames,omitempty"` // the latest, where a session is asked for by itself
 }
@@ -47,7 +47,7 @@ type GPUSessions struct {
 	Sessions []GPUSession `json:"sessions"`
 }
 
-// GPUFailures is what has failed of a cluster: all of it, in place of what was named before.
+// GPUFailures is the complete list of a cluster's failures; it replaces the previous one.
 type GPUFailures struct {
 	BadNICs  []string `json:"bad_nics"` // as --bad-nic of forsplan gpu schedule
 	DeadGPUs []string `json:"dead_gpus"`

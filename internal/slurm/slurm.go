@@ -46,10 +46,10 @@ const queueWithin = 2 * time.Second
 // Grace is how long a lease outlasts the time limit: the epilog ends the job.
 const Grace = time.Hour
 
-// Name is what the job of a Slurm job is called.
+// Name returns what the job of a Slurm job is called.
 func Name(id string) string { return "slurm-" + id }
 
-// nodes lists the nodes of the Slurm job; none where it is not for forsd.
+// nodes lists the nodes of the Slurm job; none if it is not for forsd.
 func (s *Script) nodes() []string {
 	id, list := s.Getenv("SLURM_JOB_ID"), s.Getenv("SLURM_JOB_NODELIST")
 	if id == "" || list == "" {
@@ -90,7 +90,7 @@ func (s *Script) Epilog(ctx context.Context) {
 	}
 }
 
-// again reports an error, and has what failed tried again where that may help.
+// again reports an error, and lets the operation be tried again if that may help.
 func (s *Script) again(text string, err error) {
 	if !passing(err) {
 		s.Report(text)
@@ -103,7 +103,7 @@ func (s *Script) again(text string, err error) {
 	s.Report(fmt.Sprintf("%s; trying again for %s", text, RetryFor))
 }
 
-// passing tells whether an error may go away by itself: forsd is not there, or busy.
+// passing reports whether an error may be temporary: forsd is unreachable, or busy.
 func passing(err error) bool {
 	var e *api.Error
 	return !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound
@@ -144,7 +144,7 @@ func (s *Script) remove(ctx context.Context, name string) error {
 	})
 }
 
-// unknown tells whether forsd answered that there is no such job.
+// unknown reports whether forsd answered that it does not know the job.
 func unknown(err error) bool {
 	var e *api.Error
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
@@ -223,11 +223,11 @@ func (s *Script) Retry(ctx context.Context, epilog bool) {
 		}
 	}
 	if runs, err := s.runs(ctx, id); err == nil && !epilog && !runs {
-		_ = s.remove(ctx, name) // it ended meanwhile; its lease ends it otherwise
+		_ = s.remove(ctx, name) // it ended in the meantime; its lease ends it otherwise
 	}
 }
 
-// runs tells whether Slurm runs the job on the nodes that this script was told of.
+// runs reports whether Slurm runs the job on the nodes given to this script.
 func (s *Script) runs(ctx context.Context, id string) (bool, error) {
 	q, err := s.queue(ctx, id)
 	return q != nil && q.Nodes == s.Getenv("SLURM_JOB_NODELIST"), err
@@ -259,7 +259,7 @@ func (s *Script) TaskProlog(ctx context.Context, server string) string {
 	return ""
 }
 
-// part is the Slurm job that this node belongs to, and the nodes of that.
+// part returns the Slurm job that this node belongs to, and the nodes of that.
 func (s *Script) part() (id string, nodes []string) {
 	for n := 0; ; n++ {
 		group := fmt.Sprintf("_HET_GROUP_%d", n)

@@ -1,5 +1,5 @@
-// Package socket listens on Unix sockets: under their permissions from the start, in
-// place of what a crash has left, and never in place of another process.
+// Package socket listens on Unix sockets: with their permissions from the start, replacing
+// the remains of a crash, but never another process's socket.
 package socket
 
 import (
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Listener listens on a socket. It removes the file when it is closed, unless another
-// process has taken the path meanwhile.
+// Listener listens on a socket. Closing it removes the file, unless another process has
+// taken the path since.
 type Listener struct {
 	*net.UnixListener
 	path string
@@ -36,10 +36,9 @@ func (l *Listener) Close() error {
 	return l.err
 }
 
-// Listen binds a Unix socket with the given permissions; its directory must exist. A
-// file that nobody listens on is replaced; one that answers is an error, since another
-// forsd is running then. Two that start at once are kept apart by a lock on the
-// directory.
+// Listen binds a Unix socket with the given permissions; its directory must exist. A file
+// without a listener is replaced; one that answers is an error, because another forsd is
+// running then. A lock on the directory serializes two that start at once.
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -52,8 +51,8 @@ func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	// The socket has its permissions before it has a name, so that nobody slips
-	// in; chmod afterwards gives it those that the umask took away.
+	// The socket has its permissions before it has a name, so that it is never open to
+	// others; chmod afterwards restores those that the umask removed.
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
 		err := c.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), uint32(mode.Perm())) })
@@ -74,7 +73,7 @@ func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	return l, nil
 }
 
-// removeStale removes a socket file that nobody listens on.
+// removeStale removes a socket file without a listener.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,9 +1,9 @@
-// Package steady keeps how long something lasts over restarts of a process, where the clock
-// of the host may be set meanwhile.
+// Package steady keeps durations across restarts of a process, independent of changes to
+// the host's clock.
 //
-// Within a process Go's times take care of that. What is stored has the time of day alone. A
-// Mark beside it says when that was, also by the clock that counts from the machine's start
-// and is never set.
+// Within a process Go's monotonic times suffice. Stored times only have the time of day. A
+// Mark stored with them records when that was, also by the clock that counts from boot and
+// is never set.
 package steady
 
 import (
@@ -45,12 +45,12 @@ func Now(now time.Time) Mark {
 	return Mark{Day: now.Round(0), Up: since, Boot: boot}
 }
 
-// Stored is a time as it is to be stored beside the mark, whose moment is now: the clock may
-// have been set since the time was taken.
+// Stored returns a time for storing with the mark, which is of now: the clock may have been
+// set since the time was taken.
 func Stored(now, t time.Time) time.Time { return now.Add(t.Sub(now)).Round(0) }
 
-// Time is a time that was stored beside the mark, by the clock as it is now. Where the
-// machine has been started anew, or the mark is of another one, the time of day stands.
+// Time returns a time that was stored with the mark, by the present clock. If the machine
+// was rebooted, or the mark is of another machine, the time of day is used.
 func (m Mark) Time(now, t time.Time) time.Time {
 	if since, boot := up(); boot != "" && boot == m.Boot {
 		return now.Add(t.Sub(m.Day) - (since - m.Up))

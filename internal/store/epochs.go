@@ -69,7 +69,8 @@ func (dir epochs) kept() []uint64 {
 
 func (dir epochs) path(n uint64) string { return filepath.Join(string(dir), fmt.Sprintf("%010d", n)) }
 
-// temp is the path at which an epoch is written before it is renamed to its final path.
+// temp returns the path at which an epoch is written before it is renamed to its final
+// path.
 func (dir epochs) temp(n uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, n))
 }

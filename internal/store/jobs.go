@@ -184,7 +184,7 @@ func (s *Store) writeJob(j *Job) error {
 	return nil
 }
 
-// hidden is the path at which a job's plan is written before it is renamed.
+// hidden returns the path at which a job's plan is written before it is renamed.
 func (dir jobs) hidden(id uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, id))
 }

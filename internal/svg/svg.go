@@ -32,7 +32,7 @@ type Bar struct {
 	From, To float64
 	Kind     int     // number of Chart.Kinds
 	Shade    float64 // how full the colour is, up to 1; 0: full, with an edge and a label
-	Label    string  // in the bar, where there is room
+	Label    string  // in the bar, if it fits
 	Tip      string  // told where the pointer rests
 }
 
@@ -90,10 +90,10 @@ func (d *drawing) length(v float64) float64 {
 	return v * (width - margin - d.left)
 }
 
-// bottom is the lower edge of the rows.
+// bottom returns the lower edge of the rows.
 func (d *drawing) bottom() float64 { return d.top + d.row*float64(len(d.Rows)) }
 
-// head writes the text alternative, the style, the title, and what the colours mean.
+// head writes the text alternative, the style, the title, and the legend.
 func (d *drawing) head() {
 	height := d.bottom() + 2*line + 2*margin
 	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img" aria-labelledby="title desc">`+"\n",
@@ -173,7 +173,7 @@ func (d *drawing) axis() {
 	d.label((d.left+width-margin)/2, y+2*line+6, "mid", cut(d.X, mostTitle))
 }
 
-// nice is the least of 1, 2 and 5 times a power of ten that is x at least, 0 for 0.
+// nice returns the least of 1, 2 and 5 times a power of ten that is x at least, 0 for 0.
 func nice(x float64) float64 {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return 0

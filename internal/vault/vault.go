@@ -1,5 +1,5 @@
-// Package vault is the store, and what it is owed while its disk takes nothing: plans and
-// tables do not wait for it.
+// Package vault is the store together with the writes that its disk has not accepted yet,
+// so that plans and tables do not wait for it.
 package vault
 
 import (
@@ -33,8 +33,8 @@ const (
 // restoreEvery is how often it is tried to store what could not be stored.
 const restoreEvery = 2 * time.Second
 
-// Vault is the store, and what it is owed. It is used by one action at a time, and by the
-// loop between actions; requests read old plans.
+// Vault is the store with its pending writes. One action at a time uses it, or the loop
+// between actions; requests read old plans.
 type Vault struct {
 	*store.Store
 	log    *zap.Logger
@@ -45,11 +45,12 @@ type Vault struct {
 
 	restoreAt time.Time // when it is tried again to store what could not be
 	decisions store.Decisions
-	tables    *os.File // the lock of the table file; nil where it is not held
+	tables    *os.File // the lock of the table file; nil if not held
 }
 
-// Open takes the state directory. Which numbers were given is told beside it too: where
-// the API's socket is, which is no disk, and where the table file is, which may be another.
+// Open opens the state directory. Note files record the numbers given in two other places:
+// next to the API's socket, which is not on a disk, and next to the table file, which may
+// be on another one.
 func Open(cfg *config.Config, log *zap.Logger, b *board.Board, jobs func() []*store.Job) (*Vault, error) {
 	var tables *os.File
 	if cfg.Mode != config.ModeWatch { // then it writes none
@@ -78,7 +79,7 @@ func (v *Vault) release() error {
 	return f.Close()
 }
 
-// ResumeDecisions takes up what was decided before. The error says what is damaged.
+// ResumeDecisions loads the stored decisions. An error means that they are damaged.
 func (v *Vault) ResumeDecisions() error {
 	d, err := v.Store.Decisions()
 	if len(d) > 0 {
@@ -87,11 +88,11 @@ func (v *Vault) ResumeDecisions() error {
 	return err
 }
 
-// Decisions are what was decided about parts of the fabric, by the name of who decides.
+// Decisions returns what was decided about parts of the fabric, by the name of who decides.
 func (v *Vault) Decisions() store.Decisions { return v.decisions }
 
-// Decision reads what one of them has decided, and leaves out as it is where that is
-// nothing.
+// Decision decodes the decisions of one package into out, and leaves it unchanged if there
+// are none.
 func (v *Vault) Decision(name string, out any) error {
 	text, there := v.decisions[name]
 	if !there {
@@ -103,8 +104,8 @@ func (v *Vault) Decision(name string, out any) error {
 	return nil
 }
 
-// Decide stores what one of them has decided, nil for nothing any more. It is in force from
-// memory where the disk takes nothing.
+// Decide stores the decisions of one package; nil removes them. If the disk fails, they are
+// in force from memory.
 func (v *Vault) Decide(name string, what any) error {
 	all := maps.Clone(v.decisions)
 	delete(all, name)
@@ -130,7 +131,7 @@ func (v *Vault) TakeDecisions(all store.Decisions) {
 	v.NotStored(v.OnDisk(func() error { return v.SaveDecisions(v.decisions) }))
 }
 
-// state is all that is in force, and is to be stored.
+// state returns the state in force, for storing.
 func (v *Vault) state() store.State {
 	s := store.State{Epoch: v.board.Current(), Base: v.board.LastBase()}
 	s.Baseline, _ = v.board.ToStore()
@@ -216,8 +217,8 @@ func (v *Vault) PutBase(t phasetable.Table, last *phasetable.View, n uint64, sav
 	return plan, err
 }
 
-// FromMemory has something be in force under the number n whether it could be stored or
-// not. The error says that the number is not safe then: the store's next one is.
+// FromMemory puts something in force under the number n whether it could be stored or not.
+// The error means that the number is not safe: the store's next one is.
 func (v *Vault) FromMemory(n uint64, err error) error {
 	if err == nil {
 		return nil
@@ -226,7 +227,7 @@ func (v *Vault) FromMemory(n uint64, err error) error {
 	return v.Give(n)
 }
 
-// NotStored takes note of what could not be stored.
+// NotStored records a failed write.
 func (v *Vault) NotStored(err error) {
 	if err != nil {
 		v.log.Error("not stored, and in force from memory", zap.Error(err))

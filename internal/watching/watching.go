@@ -1,6 +1,5 @@
-// Package watching is what forsd does beside a subnet manager that it does not touch: it
-// plans for the fabric that it sees, and compares the plan with what the manager's own
-// tables make of an exchange.
+// Package watching is for a forsd that only watches its subnet manager: it plans for the
+// fabric that it sees, and compares the plan with an exchange on the manager's own tables.
 package watching
 
 import (
@@ -45,7 +44,7 @@ func Look(ctx context.Context, v *view.View, settings planner.Settings, read fun
 	return w
 }
 
-// outlook is what a plan for the fabric would be.
+// outlook returns what a plan for the fabric would be.
 func outlook(ctx context.Context, v *view.View, settings planner.Settings) (r planner.Report, err error) {
 	if v.Pods != nil {
 		routes, err := v.Route(ctx, nil, settings)

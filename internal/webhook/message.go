@@ -15,15 +15,15 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// What a message tells of: a warning that begins or has another text, one that is over, and
-// the start of forsd.
+// The occasions of messages: a warning is raised or has a new text, a warning is cleared,
+// and forsd has started.
 const (
 	Raised  = "raised"
 	Over    = "over"
 	Started = "started"
 )
 
-// Message is what a template is filled in with, and what the template json sends.
+// Message is the data of a template, and the content of the template json.
 type Message struct {
 	ID       string          `json:"id"` // the same in each attempt
 	At       time.Time       `json:"at"`
@@ -38,7 +38,7 @@ type Message struct {
 	Runbook  string          `json:"runbook_url,omitempty"` // the page about the code
 }
 
-// newID is an ID that no other message has.
+// newID returns an ID that no other message has.
 func newID() string { return "msg_" + rand.Text() }
 
 // Templates are the forms that chat systems want. Slack's is Mattermost's and
@@ -55,7 +55,7 @@ var Templates = map[string]string{
 // mostText is how many characters of a text chat systems take.
 const mostText = 1500
 
-// Line is the message in one line.
+// Line returns the message in one line.
 func (m Message) Line() string {
 	line := m.Title
 	switch m.State {

@@ -1,6 +1,6 @@
-// Package webhook tells a web service of warnings, for sites that have no other alarms:
-// when each begins, has another text, and is over. Nobody waits for it: messages are
-// queued, and a goroutine of its own sends them one after the other.
+// Package webhook sends warnings to a web service, for sites without other alarms: when
+// each is raised, has a new text, and is cleared. Messages are queued and sent one after
+// the other by a separate goroutine, so that no caller waits.
 package webhook
 
 import (
@@ -36,8 +36,8 @@ func Kinds() []health.Warnable {
 
 // Settings say where messages go, and which.
 type Settings struct {
-	URL      string          // or the path of a file that holds it; "" for none
-	Secret   string          // path of a file with the key of the signatures; "" for none
+	URL      string          // or the path of a file that holds it; "" if none
+	Secret   string          // path of a file with the key of the signatures; "" if none
 	Template string          // a name of Templates, or the path of a file
 	Severity health.Severity // the least that is sent
 	Version  string          // of forsd
@@ -50,7 +50,7 @@ type limits struct {
 	age        time.Duration // of a message that is still tried
 }
 
-// queueLength is how many messages wait. Where there are more, the oldest is lost.
+// queueLength limits the queue. If it is full, the oldest message is dropped.
 const queueLength = 256
 
 // Hook sends messages.
@@ -66,7 +66,7 @@ type Hook struct {
 	sent, lost atomic.Uint64
 }
 
-// New is a webhook that Run serves.
+// New returns a webhook that Run serves.
 func New(s Settings, log *zap.Logger, h *health.Tracker) *Hook {
 	host, err := os.Hostname()
 	if err != nil {
@@ -90,7 +90,7 @@ func (h *Hook) Note(w health.Warning, on bool) {
 	h.put(m)
 }
 
-// put queues a message in the place of the oldest where there are too many.
+// put queues a message, dropping the oldest one if the queue is full.
 func (h *Hook) put(m Message) {
 	m.ID, m.Host, m.At = newID(), h.host, time.Now()
 	for {
@@ -161,7 +161,7 @@ func (h *Hook) deliver(ctx context.Context, m Message) {
 	}
 }
 
-// warn says that messages are not accepted.
+// warn raises the warning that messages are not accepted.
 func (h *Hook) warn(err error) {
 	text := err.Error()
 	if n := h.Lost(); n > 0 {
@@ -177,7 +177,7 @@ type refusal struct {
 	after time.Duration // that the service wants to be left alone for
 }
 
-// Error says what was answered.
+// Error describes the response.
 func (r *refusal) Error() string { return r.text }
 
 // send makes one attempt. Its errors do not have the address in them, but for the host: the
@@ -218,7 +218,7 @@ func (h *Hook) send(ctx context.Context, m Message) error {
 	return judge(address.Host, answer)
 }
 
-// judge tells whether an answer is a success.
+// judge returns nil if a response is a success.
 func judge(host string, answer *http.Response) error {
 	code := answer.StatusCode
 	switch {
@@ -231,7 +231,7 @@ func judge(host string, answer *http.Response) error {
 		}
 		return &refusal{text: fmt.Sprintf("%s answers %s, and redirects %s: redirects are not followed, set webhook.url to where the service is", host, answer.Status, elsewhere), final: true}
 	case code == http.StatusRequestTimeout || code == http.StatusTooEarly || code == http.StatusTooManyRequests || code/100 == 5:
-		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // 0 where it is missing or a date
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After")) // 0 if missing or a date
 		return &refusal{text: fmt.Sprintf("%s answers %s", host, answer.Status), after: time.Duration(max(0, min(seconds, 3600))) * time.Second}
 	}
 	return &refusal{text: fmt.Sprintf("%s answers %s: check webhook.url, webhook.secret_file and webhook.template", host, answer.Status), final: true}

@@ -12,7 +12,7 @@ import (
 
 // Cable is a cable between switches by its lower end, on two levels a leaf's: the port that
 // it is plugged into or, where it is missing, the port that the baseline has for it. Unlike
-// the numbers of lanes it lasts when the baseline is accepted anew.
+// the numbers of lanes it lasts when the baseline is accepted again.
 type Cable struct {
 	Leaf topology.GUID `json:"leaf"`
 	Port uint8         `json:"port"`
@@ -108,7 +108,7 @@ func (b *Book) Set(why Cause, cables []Cable) {
 	b.by[why] = set
 }
 
-// Has tells whether a cable is withheld for a cause.
+// Has reports whether a cable is withheld for a cause.
 func (b *Book) Has(why Cause, c Cable) bool { return b.by[why][c] }
 
 // Lanes lists the lanes of a tree whose cables are withheld for one of the causes, none

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Of is the task of a function from a value to a value, for Call.
+// Of returns the task of a function from a value to a value, for Call.
 func Of[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
 	return func(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 		var q Q

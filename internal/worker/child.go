@@ -75,8 +75,8 @@ func work(task Task) error {
 	return err
 }
 
-// confine gives the process its limits. All its threads are in its process group, and
-// threads to come inherit the priority; what cannot have one is no reason to fail.
+// confine limits the process. All its threads are in its process group, and new threads
+// inherit the priority. Limits that cannot be set are skipped.
 func confine(memory uint64, nice int) error {
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, nice)
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644)

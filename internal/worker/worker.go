@@ -1,7 +1,6 @@
-// Package worker makes what others ask for in processes of their own: the program
-// starts itself again, hands a request over, and takes the answer. Such a process
-// has little time and memory, comes after the program's own threads, and ends with
-// the client.
+// Package worker runs requests in separate processes: the program starts itself again,
+// passes a request, and reads the answer. Such a process is limited in time and memory, has
+// lower priority than the program's own threads, and ends with the client.
 package worker
 
 import (
@@ -44,7 +43,7 @@ func Defaults() Limits {
 	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Brief: time.Second, Time: time.Minute, Memory: 2 << 30, Nice: niceOrders}
 }
 
-// The errors of Run that are no fault of the task.
+// The errors of Run that the task does not cause.
 var (
 	ErrBusy   = errors.New("too many requests wait for their turn: ask again later")
 	ErrTime   = errors.New("its time is up")
@@ -94,7 +93,7 @@ func NewPools() Pools {
 	return Pools{NewPool(l), NewPool(questions), NewPool(questions)}
 }
 
-// Questions is the pool for the question of a request.
+// Questions returns the pool for the question of a request.
 func (p *Pools) Questions(ctx context.Context) *Pool {
 	if c := api.CallerOf(ctx); c != nil && c.Role < access.Operator {
 		return p.Others
@@ -127,7 +126,7 @@ type Answer struct {
 	io.Reader
 }
 
-// error is what the task returned.
+// error returns what the task returned.
 func (o *outcome) error() error {
 	switch {
 	case o.Refusal != nil:
@@ -140,9 +139,9 @@ func (o *outcome) error() error {
 	return nil
 }
 
-// Run has a process run a task: send gives it the request, receive takes the answer.
-// The errors are those of the task, where they are the API's as such, and those above.
-// It returns when the process has ended, which is at once when ctx ends.
+// Run makes a process run a task: send passes it the request, receive reads the answer. The
+// errors are those of the task, unchanged if they are the API's, and those above. It
+// returns when the process has ended, which is at once when ctx ends.
 func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.Time, ErrTime)
 	defer cancel()
@@ -157,12 +156,12 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 	return p.process(ctx, task, send, receive)
 }
 
-// errAgain says that a request has got a turn, and is to be done from the beginning.
+// errAgain means that a request has got a turn, and must be run from the beginning.
 var errAgain = errors.New("it takes longer than others should wait")
 
-// wait waits for a turn, of which errAgain tells. Where long requests have them all, short
-// ones need not wait for these: each is tried for a short time in a process more, and waits
-// on if that is not enough.
+// wait waits for a turn, reported by errAgain. If long requests have all turns, short ones
+// do not wait for them: each is tried briefly in an additional process, and continues to
+// wait if that is not enough.
 func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
 	defer p.waiting.Add(-1)
 	if p.waiting.Add(1) > int64(p.limits.Waiting) {
@@ -260,11 +259,11 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	return fmt.Errorf("task %s: %w: %s", task, errors.Join(err, notSent, ended), last.String())
 }
 
-// forTask is how much of the time that is left a task may take: the rest is for its
+// forTask returns how much of the time that is left a task may take: the rest is for its
 // process to start, to check its answer and to hand it over.
 func forTask(left time.Duration) time.Duration { return max(left/10*9, time.Millisecond) }
 
-// lastWords keeps the beginning of what a process says of its end.
+// lastWords keeps the beginning of a process's last output.
 type lastWords struct{ bytes.Buffer }
 
 // Write keeps the first bytes.

@@ -28,7 +28,7 @@ const (
 
 var stateNames = [...]string{"not active", "discovering", "standby", "master"}
 
-// String is the state in words.
+// String returns the state in words.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -80,7 +80,7 @@ type (
 		At    time.Time
 		State State
 	}
-	// Trap is a notice that OpenSM received. What is not known is 0.
+	// Trap is a notice that OpenSM received. Unknown fields are 0.
 	Trap struct {
 		At     time.Time
 		Number uint16
@@ -88,9 +88,9 @@ type (
 		LID    topology.LID
 		Port   uint8
 	}
-	// SweepStart tells that a heavy sweep starts.
+	// SweepStart means that a heavy sweep starts.
 	SweepStart struct{ At time.Time }
-	// Discovered tells that discovery is complete.
+	// Discovered means that discovery is complete.
 	Discovered struct {
 		At time.Time
 		Sight
@@ -102,7 +102,7 @@ type (
 		Result  Result
 		Text    string // what was wrong
 	}
-	// RoutingDone tells that the switches have confirmed their tables.
+	// RoutingDone means that the switches have confirmed their tables.
 	RoutingDone struct {
 		At      time.Time
 		Reroute bool   // without discovery
@@ -141,7 +141,7 @@ const (
 
 var resultNames = [...]string{"installed", "late", "declined", "wrong"}
 
-// String is the result in a word.
+// String returns the result in a word.
 func (r Result) String() string {
 	if int(r) < len(resultNames) {
 		return resultNames[r]
@@ -149,8 +149,8 @@ func (r Result) String() string {
 	return fmt.Sprintf("result %d", uint8(r))
 }
 
-// Request asks for tables that fit a fabric, in the middle of a sweep. The lock
-// of OpenSM's memory is held meanwhile: its fabric cannot change.
+// Request asks for tables for a fabric during a sweep. OpenSM holds its lock until the
+// answer, so the fabric cannot change.
 type Request struct {
 	At     time.Time
 	Number uint64
@@ -167,9 +167,8 @@ const (
 	Reroute                       // ask for tables again, without discovery
 )
 
-// AfterSweep is f as the sweep under way will leave it: links that are Init or
-// Armed at both ends are Active. f is not changed, and is returned itself where
-// there are none.
+// AfterSweep returns f as the current sweep will leave it: links that are Init or Armed at
+// both ends are Active. f is not changed, and is returned itself if it has no such links.
 func AfterSweep(f *topology.Fabric) *topology.Fabric {
 	var c *topology.Fabric
 	for i := range f.Nodes {

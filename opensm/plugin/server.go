@@ -16,20 +16,19 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// Config says where a Server listens, whom it serves, and what it calls.
+// Config is where a Server listens, whom it serves, and its callbacks.
 type Config struct {
 	Path string      // of the socket; its directory must exist; empty means DefaultPath
 	Mode fs.FileMode // of the socket; 0 means 0600
-	// Tables answers a request. It gets a context that ends at the deadline, when
-	// the plugin has gone on, at the next request and with the connection; an error
-	// declines. The tables must not be changed afterwards: the next ones are sent as
-	// changes of them. It runs beside Event, which has returned for all that came
-	// before.
+	// Tables answers a request. Its context ends at the deadline, when the plugin stops
+	// waiting, at the next request and with the connection; an error declines. The tables
+	// must not be changed afterwards: the next ones are sent as changes of them. It runs
+	// concurrently with Event, which has returned for all earlier messages.
 	Tables func(context.Context, Request) (*lft.Tables, error)
 	// Event is told of everything, in order, and must return soon: what the
 	// plugin sends next waits for it.
 	Event func(Event)
-	// Complain is told of connections that were turned away; nil means nobody is.
+	// Complain receives the errors of rejected connections; may be nil.
 	Complain func(error)
 }
 
@@ -38,7 +37,7 @@ const (
 	writeWithin = time.Second // for a message to be taken
 )
 
-// ErrNotConnected says that no plugin is there.
+// ErrNotConnected means that no plugin is connected.
 var ErrNotConnected = errors.New("no OpenSM plugin is connected")
 
 // Server serves the plugin in one OpenSM at a time.
@@ -173,7 +172,7 @@ func (s *Server) dismiss() {
 	s.session = nil
 }
 
-// userOf is the user of the process at the other end, if it is served.
+// userOf returns the user of the process at the other end, if it is served.
 func (s *Server) userOf(conn *net.UnixConn) (uint32, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -193,8 +192,8 @@ func (s *Server) userOf(conn *net.UnixConn) (uint32, error) {
 	return cred.Uid, nil
 }
 
-// Resweep has the connected OpenSM sweep. It does nothing in a manager that is
-// not master. The error wraps ErrNotConnected where none is connected.
+// Resweep makes the connected OpenSM sweep. A manager that is not the master does nothing.
+// The error wraps ErrNotConnected if none is connected.
 func (s *Server) Resweep(how Resweep) error {
 	s.mu.Lock()
 	e := s.session

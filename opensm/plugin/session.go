@@ -34,7 +34,7 @@ var (
 	errConcluded  = errors.New("OpenSM has gone on")
 )
 
-// run tells of what the plugin says until the connection ends.
+// run passes on the plugin's messages until the connection ends.
 func (e *session) run(ctx context.Context, state State) {
 	ctx, cancel := context.WithCancel(ctx)
 	tell := e.server.config.Event
@@ -64,10 +64,10 @@ func (e *session) run(ctx context.Context, state State) {
 // stepped.
 const stale = time.Second
 
-// happened is when something happened by forsd's own monotonic clock, which can be compared
-// with times that forsd took itself, wherever the clock of the day is set meanwhile. Said is
-// when it happened by the clock of the day, and now is when forsd was told. Where the clock has
-// been stepped between, or stands, it happened now.
+// happened returns when something happened by forsd's monotonic clock, so that it can be
+// compared with times that forsd took itself even if the system clock was set. said is the
+// time of the event by the system clock, and now is when forsd received it. If the clock
+// was stepped in between, or stands still, it happened now.
 func happened(said, now time.Time) time.Time {
 	age := now.Round(0).Sub(said)
 	if age < 0 || age > stale {
@@ -130,7 +130,7 @@ func (e *session) event(f frame) (Event, error) {
 	return nil, errors.New("there is no such message")
 }
 
-// seen is the fabric that a message names by its generation.
+// seen returns the fabric that a message names by its generation.
 func (e *session) seen(f frame) (Sight, error) {
 	g, err := readGeneration(f)
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *session) named(generation uint64) error {
 	return nil
 }
 
-// request has the tables made, beside what else the plugin says.
+// request has the tables made, concurrently with other messages of the plugin.
 func (e *session) request(ctx context.Context, f frame) error {
 	r, err := readRequest(f)
 	if err != nil {
@@ -175,9 +175,8 @@ func (e *session) request(ctx context.Context, f frame) error {
 	return nil
 }
 
-// answer makes the tables and sends them, or says why there are none. Tables that
-// come late are sent all the same, as long as OpenSM has not asked anew: what
-// comes next will be a change of them.
+// answer makes the tables and sends them, or declines. Late tables are sent too, unless
+// OpenSM has asked again: the next ones will be a change of them.
 func (e *session) answer(ctx context.Context, q Request) {
 	if q.Err != nil {
 		e.decline(q.Number, q.Err)
@@ -202,7 +201,7 @@ func (e *session) answer(ctx context.Context, q Request) {
 	_ = e.send(appendNone(q.Number, err))
 }
 
-// decline says that there are no tables.
+// decline sends the reason why there are no tables.
 func (e *session) decline(number uint64, why error) {
 	e.writing.Lock()
 	defer e.writing.Unlock()

@@ -36,7 +36,7 @@ func block(out []uint8, b int, spare *[lft.Block]byte) []byte {
 	return spare[:]
 }
 
-// sumOf is the sum of a whole set of tables, as the protocol defines it.
+// sumOf returns the sum of a whole set of tables, as the protocol defines it.
 func sumOf(t *lft.Tables) uint64 {
 	sum := uint64(fnvOffset)
 	word := func(w uint64) { sum = (sum ^ w) * fnvPrime }
@@ -81,7 +81,7 @@ func checkTables(t *lft.Tables) error {
 	return nil
 }
 
-// sameSwitches tells whether two sets have tables of the same switches.
+// sameSwitches reports whether two sets have tables of the same switches.
 func sameSwitches(a, b *lft.Tables) bool {
 	if len(a.Switches) != len(b.Switches) {
 		return false
@@ -94,9 +94,9 @@ func sameSwitches(a, b *lft.Tables) bool {
 	return true
 }
 
-// encodeTables encodes the message tables: t as a change of what the plugin
-// holds where that has the same switches, and whole otherwise. It returns what
-// the plugin holds after that.
+// encodeTables encodes the message tables: t as a change of the plugin's tables if they
+// have the same switches, and complete otherwise. It returns the plugin's tables after
+// that.
 func encodeTables(number uint64, t *lft.Tables, holds sent) ([]byte, sent, error) {
 	if err := checkTables(t); err != nil {
 		return nil, sent{}, err

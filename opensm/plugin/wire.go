@@ -45,8 +45,7 @@ type frame struct {
 	body []byte
 }
 
-// errLength is what a reader says of a message that does not have the length of
-// its fields.
+// errLength means that the length of a message does not match its fields.
 var errLength = errors.New("its length is not that of its fields")
 
 // readFrame reads one message. Memory is taken as bytes come, not as the header
@@ -92,7 +91,7 @@ func finish(buf []byte) []byte {
 	return buf
 }
 
-// appendText appends a text, cut to what its length can say.
+// appendText appends a text, truncated to the range of its length field.
 func appendText(buf []byte, text string) []byte {
 	text = text[:min(len(text), 1<<16-1)]
 	return append(binary.LittleEndian.AppendUint16(buf, uint16(len(text))), text...)
@@ -121,7 +120,7 @@ func (c *cursor) u64() uint64         { return binary.LittleEndian.Uint64(c.byte
 func (c *cursor) guid() topology.GUID { return topology.GUID(c.u64()) }
 func (c *cursor) text() string        { return string(c.bytes(int(c.u16()))) }
 
-// end tells whether the body held all that was taken from it, and nothing more.
+// end returns an error unless the body was read completely and not beyond.
 func (c *cursor) end() error {
 	if c.short || len(c.rest) > 0 {
 		return errLength
@@ -168,7 +167,7 @@ func readTrap(f frame) (Trap, error) {
 	return t, c.end()
 }
 
-// readOutcome reads what became of an answer.
+// readOutcome parses the message about the use of an answer.
 func readOutcome(f frame) (Outcome, error) {
 	c := cursor{rest: f.body}
 	o := Outcome{At: f.at, Request: c.u64(), Result: Result(c.u8()), Text: c.text()}

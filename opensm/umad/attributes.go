@@ -10,7 +10,7 @@ import (
 // The parsers take an attribute as it is in a datagram, at least as long as
 // section 14.2.5 lays it out, and refuse values that no node can mean.
 
-// nodeInfo is what a node says of itself (section 14.2.5.3).
+// nodeInfo is a node's description of itself (section 14.2.5.3).
 type nodeInfo struct {
 	kind  topology.Kind
 	ports int
@@ -88,8 +88,7 @@ func parsePortInfo(b []byte) (PortInfo, error) {
 	return p, nil
 }
 
-// speedOf is the speed by LinkSpeedExtActive or, where that is 0, by
-// LinkSpeedActive.
+// speedOf returns the speed by LinkSpeedExtActive or, where that is 0, by LinkSpeedActive.
 func speedOf(extended, plain uint8) topology.Speed {
 	switch extended {
 	case 1:

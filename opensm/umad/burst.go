@@ -15,14 +15,14 @@ import (
 type wire interface {
 	// send hands a datagram to the port; dlid is where it goes.
 	send(m *mad, dlid uint16) error
-	// receive waits at most so long for a datagram and returns false where none
-	// came. Where one comes back undelivered, lost is true, and m is what was
-	// sent as far as its transaction ID.
+	// receive waits at most the given time for a datagram and returns false if none came.
+	// If one is returned undelivered, lost is true, and m is the sent datagram up to its
+	// transaction ID.
 	receive(m *mad, wait time.Duration) (ok, lost bool, err error)
 	close() error
 }
 
-// Limits on what is under way, and how long.
+// Limits on concurrent questions, and on their time.
 type limits struct {
 	window  int           // datagrams at once
 	perNode int           // of them to one node
@@ -62,7 +62,7 @@ type peer struct {
 	err     error
 }
 
-// busy tells whether anything is still to be asked of the node or answered.
+// busy reports whether the node has unsent or unanswered questions.
 func (p *peer) busy() bool { return p.waiting > 0 || len(p.queue) > 0 }
 
 // burst is a set of questions to nodes that are asked in parallel. Its functions
@@ -72,7 +72,7 @@ type burst struct {
 	ctx    context.Context
 	urgent bool // its questions go before those of others
 	peers  []peer
-	known  func(node int) error                     // the node has said who it is; nil where it is not asked
+	known  func(node int) error                     // the node has identified itself; nil if it is not asked
 	answer func(q question, attribute []byte) error // it has answered a question
 
 	next int // the peer whose turn it is
@@ -142,8 +142,8 @@ func (x *loop) run() {
 	x.finish(errClosed)
 }
 
-// admit takes new bursts, and waits for one where none is under way. It returns
-// false at the loop's end.
+// admit takes new bursts, and waits for one if none is under way. It returns false at the
+// loop's end.
 func (x *loop) admit() bool {
 	for len(x.under) == 0 {
 		select {
@@ -209,8 +209,8 @@ func (x *loop) send(q question) error {
 	return nil
 }
 
-// receiveOne receives one datagram, if one comes in time, and has it answer its
-// question. What answers none is too late, or meant for somebody else.
+// receiveOne receives one datagram, if one comes in time, and lets it answer its question.
+// Datagrams that answer no question are late or meant for another program.
 func (x *loop) receiveOne() error {
 	wait := max(time.Millisecond, min(patience, time.Until(x.sent[0].deadline)))
 	ok, lost, err := x.wire.receive(&x.buf, wait)
@@ -264,7 +264,7 @@ func (x *loop) identify(q question) {
 	}
 }
 
-// answers tells whether the datagram received is of the kind that answers q.
+// answers reports whether the datagram received is of the kind that answers q.
 func (x *loop) answers(q *question) bool {
 	w := q.of.peers[q.node].ways[0]
 	if x.buf.method() != methodGetResp || x.buf.class() != w.class() || x.buf.attribute() != q.attr {

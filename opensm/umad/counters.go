@@ -21,7 +21,7 @@ type PortCounters struct {
 	Sent                                     uint64 // packets
 	DataSent                                 uint64
 	Wait                                     uint64 // ticks in which data waited to be sent
-	// Full says that an error counter is at its greatest value.
+	// Full means that an error counter is at its maximum.
 	Full bool
 }
 
@@ -37,7 +37,7 @@ func parsePortCounters(b []byte) PortCounters {
 	return c
 }
 
-// extend reads PortCountersExtended; errors tells whether it has error counters.
+// extend parses PortCountersExtended; errors is whether it has error counters.
 func (c *PortCounters) extend(b []byte, errors bool) {
 	u64 := func(at int) uint64 { return binary.BigEndian.Uint64(b[at:]) }
 	c.DataSent, c.Sent = u64(8), u64(24)
@@ -67,7 +67,7 @@ type Counting struct {
 	port LocalPort
 }
 
-// OpenCounting opens a local port to read counters, beside whatever else uses it. The
+// OpenCounting opens a local port to read counters, independent of its other users. The
 // options should be small: counters are never urgent.
 func OpenCounting(p LocalPort, o Options) (*Counting, error) {
 	l := o.withDefaults()

@@ -8,7 +8,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// BuiltIn tells whether this program can use libibumad.
+// BuiltIn reports whether this program can use libibumad.
 const BuiltIn = false
 
 // LocalPorts lists the InfiniBand ports of this machine, device by device. This

@@ -62,7 +62,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// BuiltIn tells whether this program can use libibumad.
+// BuiltIn reports whether this program can use libibumad.
 const BuiltIn = true
 
 // initialise prepares the library; it may be called again.
@@ -185,10 +185,10 @@ func (d *device) receive(m *mad, wait time.Duration) (ok, lost bool, err error) 
 	return true, C.umad_status(d.in) != 0, nil
 }
 
-// from is the LID that the datagram received last came from.
+// from returns the LID that the datagram received last came from.
 func (d *device) from() topology.LID { return topology.LID(C.fors_lid(d.in)) }
 
-// level sets the service level of what is sent.
+// level sets the service level of sent datagrams.
 func (d *device) level(sl uint8) { d.sl = C.int(sl) }
 
 func (d *device) close() error {

@@ -30,7 +30,7 @@ const (
 	methodGet        = 0x01
 	methodSet        = 0x02
 	methodReport     = 0x06
-	methodResponse   = 0x80 // the bit that tells an answer from what it answers
+	methodResponse   = 0x80 // the bit that marks a response
 	methodGetResp    = methodResponse | methodGet
 	methodReportResp = methodResponse | methodReport
 )
@@ -72,7 +72,7 @@ var attributeNames = map[uint16]string{attrNotice: "Notice", attrInformInfo: "In
 var counterNames = map[uint16]string{attrClassPortInfo: "ClassPortInfo", attrPortCounters: "PortCounters",
 	attrPortCountersExtended: "PortCountersExtended"}
 
-// attributeName is the name of an attribute of a class, or its number.
+// attributeName returns the name of an attribute of a class, or its number.
 func attributeName(class uint8, attr uint16) string {
 	names := attributeNames
 	if class == classPerf {
@@ -93,12 +93,12 @@ func (m *mad) status() uint16    { return binary.BigEndian.Uint16(m[4:]) & statu
 func (m *mad) attribute() uint16 { return binary.BigEndian.Uint16(m[16:]) }
 func (m *mad) modifier() uint32  { return binary.BigEndian.Uint32(m[20:]) }
 
-// tid is the half of the transaction ID that is ours. The kernel and the
-// simulator put their own marks into the other one.
+// tid returns the half of the transaction ID that is ours. The kernel and the simulator put
+// their own marks into the other one.
 func (m *mad) tid() uint32 { return binary.BigEndian.Uint32(m[12:]) }
 
-// data is the attribute of an SMP, or of a datagram of performance management, which is
-// longer.
+// data returns the attribute of an SMP, or of a datagram of performance management, which
+// is longer.
 func (m *mad) data() []byte {
 	if m.class() == classPerf {
 		return m[smpData:]
@@ -140,7 +140,7 @@ func (w way) String() string {
 	return text
 }
 
-// class is the management class of SMPs that go this way.
+// class returns the management class of SMPs that go this way.
 func (w way) class() uint8 {
 	switch {
 	case w.counters:
@@ -151,7 +151,7 @@ func (w way) class() uint8 {
 	return classSubnDirected
 }
 
-// dlid is the LID that the datagram is addressed to.
+// dlid returns the LID that the datagram is addressed to.
 func (w way) dlid() uint16 {
 	if w.lid != 0 {
 		return uint16(w.lid)

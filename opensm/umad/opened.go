@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// notOpened explains why a port could not be opened: libibumad answers EIO whatever befell
-// it at the node of the device, which the cause tells.
+// notOpened explains why a port could not be opened: libibumad returns EIO for any failure
+// at the device node; cause has the reason.
 func notOpened(answer, cause error) error {
 	if errors.Is(answer, syscall.EIO) && cause != nil {
 		answer = cause

@@ -17,16 +17,15 @@ type Event struct {
 	// Manager is the LID of the manager that has accepted the subscription: from
 	// here on its traps come. Traps may have been missed before.
 	Manager topology.LID
-	Err     string // why there is no subscription now; it is being tried again
+	Err     string // why there is no subscription now; it is retried
 }
 
-// Subscription says what to subscribe to.
+// Subscription is the parameters of a subscription.
 type Subscription struct {
 	Traps []uint16 // nil means all four of the constants
-	// Check is how often the local port is asked who the manager is, Renew how
-	// often the subscription is made anew, for a manager that forgot it at a
-	// restart, and Retry after what time where it failed; 0 means 1 s, 1 min and
-	// 2 s.
+	// Check is how often the local port is asked who the manager is, Renew how often the
+	// subscription is renewed, for a manager that forgot it at a restart, and Retry the
+	// pause after a failure; 0 means 1 s, 1 min and 2 s.
 	Check, Renew, Retry time.Duration
 }
 
@@ -42,14 +41,14 @@ const (
 type administration interface {
 	wire
 	from() topology.LID // who sent what was received last
-	level(sl uint8)     // of what is sent
+	level(sl uint8)     // of sent datagrams
 }
 
-// Subscribe subscribes to traps at the subnet administrator (InformInfo, section
-// 13.4.8.3), wherever the master subnet manager runs, and keeps the subscription
-// up over handovers. Each Report is answered before its event is sent. A Report
-// whose answer is lost comes again. The channel is closed when ctx ends. The port
-// that r has is opened a second time; a process can have one subscription.
+// Subscribe subscribes to traps at the subnet administrator (InformInfo, section 13.4.8.3),
+// on any host that runs the master subnet manager, and keeps the subscription up over
+// handovers. Each Report is answered before its event is sent. A Report whose answer is
+// lost comes again. The channel is closed when ctx ends. The port that r has is opened a
+// second time; a process can have one subscription.
 func (r *Reader) Subscribe(ctx context.Context, s Subscription) (<-chan Event, error) {
 	d, err := open(r.port, gsiQP, subscribeTimeout, agent{class: classSubnAdm, version: 2, reports: true})
 	if err != nil {
@@ -90,7 +89,7 @@ type subscriber struct {
 	open  []wish // wishes that were sent and not answered
 	tid   uint32
 	buf   mad
-	fresh bool // the wishes were sent anew to this manager
+	fresh bool // the wishes were sent again to this manager
 }
 
 // wish is a subscription to one trap that was asked for.
@@ -189,7 +188,7 @@ func (x *subscriber) send(i informInfo, tid uint32) error {
 	return x.sa.send(&x.buf, uint16(x.manager))
 }
 
-// expire asks again for what was not answered in time.
+// expire repeats questions that were not answered in time.
 func (x *subscriber) expire(now time.Time) {
 	for i := range x.open {
 		w := &x.open[i]

@@ -9,12 +9,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Tables reads the forwarding tables of all switches of a fabric, each as far as
-// its SwitchInfo says that it reaches, the last block included. Switches are
-// asked by LID, and by a directed route over the fabric's cables where the LID
-// leads nowhere. Tables are in the order of the fabric's nodes. Where a switch
-// does not answer, or another one does in its place, the error names it, and the
-// tables of the others come with it; every other error comes alone.
+// Tables reads the forwarding tables of all switches of a fabric, each up to the top of its
+// SwitchInfo, including the last block. Switches are asked by LID, and by a directed route
+// over the fabric's cables if the LID leads nowhere. Tables are in the order of the
+// fabric's nodes. If a switch does not answer, or another one does in its place, the error
+// names it, and the tables of the others are returned with it; every other error is
+// returned alone.
 func (r *Reader) Tables(ctx context.Context, f *topology.Fabric) (*lft.Tables, error) {
 	node, number, _, err := r.Self(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *tableBurst) receive(q question, data []byte) error {
 	return nil
 }
 
-// result is what was read, and the error that names what was not.
+// result returns what was read, and the error that names what was not.
 func (t *tableBurst) result() (*lft.Tables, error) {
 	got := &lft.Tables{}
 	var errs []error
@@ -93,7 +93,7 @@ func (t *tableBurst) result() (*lft.Tables, error) {
 			errs = append(errs, fmt.Errorf("read the table of switch %s: %w", t.switches[i], err))
 			continue
 		}
-		t.tables[i].Out[0] = lft.NoPath // LID 0 is nobody's
+		t.tables[i].Out[0] = lft.NoPath // LID 0 is reserved
 		got.Switches = append(got.Switches, t.tables[i])
 	}
 	return got, errors.Join(errs...)

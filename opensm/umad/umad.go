@@ -87,7 +87,7 @@ func Open(p LocalPort, o Options) (*Reader, error) {
 	return &Reader{loop: newLoop(d, l), port: p}, nil
 }
 
-// Port is the local port.
+// Port returns the local port.
 func (r *Reader) Port() LocalPort { return r.port }
 
 // Close ends what is under way and closes the port.
@@ -174,10 +174,9 @@ func (r *Reader) Ports(ctx context.Context, n Node, numbers ...uint8) ([]PortInf
 	return ports, nil
 }
 
-// Routes gives every node of a fabric its shortest directed route from a node's
-// port: [node]. It is nil where there is none. Active cables are used alone, and
-// packets enter no adapter but to end there. The local node itself has an empty
-// route.
+// Routes returns the shortest directed route to every node of a fabric from a node's port:
+// [node], nil if there is none. Only active cables are used, and adapters are not passed
+// through. The local node itself has an empty route.
 func Routes(f *topology.Fabric, from int32, port int) [][]uint8 {
 	routes := make([][]uint8, len(f.Nodes))
 	if from < 0 || int(from) >= len(f.Nodes) {

@@ -257,8 +257,8 @@ func (d *Desk) Routed() { d.tell(delivery.Routed{}) }
 // Missed reports that the sweep could not use the tables it was given.
 func (d *Desk) Missed() { d.tell(delivery.Missed{}) }
 
-// SweepEnded handles the end of a sweep, and reports whether it counts as the one that
-// loads the tables ordered.
+// SweepEnded handles the end of a sweep, and reports whether it counts as having
+// loaded the tables ordered.
 func (d *Desk) SweepEnded() bool {
 	return slices.Contains(d.tell(delivery.SweepEnded{}), delivery.Action(delivery.Loaded{}))
 }

@@ -37,23 +37,23 @@ type Parts struct {
 	Reader  func() *opensm.Switches
 }
 
-// Probe finds out what the link state wants to know. It works beside the loop, which
-// takes what comes of it from the channels.
+// Probe carries out the questions of package linkstate. It works concurrently with the
+// loop, which receives the results from the channels.
 type Probe struct {
 	Parts
 	Answers    chan linkstate.Answer // what switches say
-	Events     chan linkstate.Event  // traps, and what was looked at
+	Events     chan linkstate.Event  // traps and answers
 	Discovered chan opensm.Snapshot
 
 	subscribed atomic.Bool // traps are taken from the subnet administrator
 }
 
-// New is a probe.
+// New returns a probe.
 func New(parts Parts) *Probe {
 	return &Probe{Parts: parts, Answers: make(chan linkstate.Answer), Events: make(chan linkstate.Event), Discovered: make(chan opensm.Snapshot)}
 }
 
-// Settings are those of the link state.
+// Settings returns those of the link state.
 func Settings(c *config.OpenSM) linkstate.Settings {
 	s := linkstate.Settings{Reads: c.Traps != config.TrapsOff && c.Umad != config.UmadOff}
 	if c.Remote() {
@@ -90,8 +90,8 @@ func (p *Probe) Read(ctx context.Context, f *topology.Fabric, a linkstate.Read) 
 	}
 }
 
-// Said is an answer with all that have come by now: with a dead spine, all leaves answer
-// at once.
+// Said returns an answer with all that have come by now: with a dead spine, all leaves
+// answer at once.
 func (p *Probe) Said(first linkstate.Answer) linkstate.Said {
 	said := linkstate.Said{Answers: []linkstate.Answer{first}}
 	for {
@@ -125,8 +125,8 @@ func (p *Probe) Discover(ctx context.Context, a linkstate.Discover) {
 	p.tell(ctx, looked)
 }
 
-// Install brings the table file to the host of the manager. Without a command for that,
-// forsd gives advice: somebody else may bring it there.
+// Install copies the table file to the manager's host. Without a command for that, forsd
+// gives advice: an operator may copy it.
 func (p *Probe) Install(ctx context.Context) error {
 	if c := p.Config; len(c.InstallCommand) > 0 {
 		if err := opensm.Install(ctx, c.InstallCommand, c.LFTsFile, c.SweepTimeout); err != nil {
@@ -137,8 +137,8 @@ func (p *Probe) Install(ctx context.Context) error {
 	return nil
 }
 
-// Overheard passes on what the manager's log says of a trap. Where the loop is busy for
-// long, the trap is dropped: nothing waits for a line of a log.
+// Overheard passes on a line of the manager's log about a trap. If the loop is busy for
+// long, it is dropped: nothing depends on the log.
 func (p *Probe) Overheard(lid topology.LID, told bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()

@@ -39,20 +39,20 @@ func (p *Probe) WatchTraps(ctx context.Context) error {
 	}
 }
 
-// Subscribed tells whether traps are taken from the subnet administrator.
+// Subscribed reports whether traps are received from the subnet administrator.
 func (p *Probe) Subscribed() bool { return p.subscribed.Load() }
 
-// wantsTraps tells whether a subscription is needed, and can be made: which local port
-// is in the fabric is known when that has been seen.
+// wantsTraps reports whether a subscription is needed and possible: the local port in the
+// fabric is known only after the fabric was seen.
 func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.Board.Latest() != nil }
 
 func (p *Probe) missTraps(why string) {
 	p.Board.Health.Raise(TrapsMissing, why+"; a dead cable is noticed when OpenSM has swept", time.Now())
 }
 
-// subscribe takes traps for good. While the plugin brings them nobody hears of what the
-// subscription tells. It is kept all the same: the plugin may go again, and umad2sim of
-// ibsim crashes where a port is closed that a datagram is on its way to.
+// subscribe keeps a subscription to traps. While the plugin delivers traps, its events are
+// ignored. It is kept nevertheless: the plugin may disconnect, and umad2sim of ibsim
+// crashes if a port is closed while a datagram is on its way to it.
 func (p *Probe) subscribe(ctx context.Context) error {
 	reader, err := p.Reader().Reader(p.Board.Latest().Fabric)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *Probe) subscribe(ctx context.Context) error {
 	}
 }
 
-// notified passes on what the subscription has to tell.
+// notified handles an event of the subscription.
 func (p *Probe) notified(ctx context.Context, e umad.Event) {
 	switch {
 	case e.Manager != 0:

@@ -44,8 +44,9 @@ func (s *State) Now(leads bool, claim uint64) *Snapshot {
 	return n
 }
 
-// beginning is the snapshot of a daemon that begins to lead or to take over while an action is
-// under way. One that ceases to lead says so after that action, which may still give a number.
+// beginning returns the snapshot of a daemon that begins to lead or to take over while an
+// action is under way. One that ceases to lead says so after that action, which may still
+// give a number.
 func (n *Snapshot) beginning(leads bool, claim uint64) *Snapshot {
 	next := *n
 	next.leads, next.claim = n.leads || leads, claim
