@@ -35,6 +35,6 @@ a command prints one JSON object on standard output; messages go to standard err
 		Version: Version,
 	})
 	root.AddCommand(scenariosCommand(), packetsCommand(), gpuFramesCommand(), liquidClassesCommand(), liquidTopologiesCommand(), ocsCompareCommand(), ocsReferenceCommand(),
-		photonicSumsCommand(), photonicSequencesCommand(), drawCommand())
+		photonicSumsCommand(), photonicSequencesCommand(), setsCommand(), drawCommand())
 	return root
 }

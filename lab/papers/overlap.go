@@ -204,7 +204,7 @@ func Sequences(ctx context.Context, in *photonic.Instance) (*SequenceRow, error)
 }
 
 func byDigits(ctx context.Context, in *photonic.Instance, base int) (float64, error) {
-	p, err := photonic.Digits(in, base)
+	p, err := Digits(in, base)
 	if err == nil {
 		_, err = photonic.Replay(ctx, in, p)
 	}

@@ -1,9 +1,11 @@
-package photonic
+package papers
 
 import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/forsd/forsd/optical/photonic"
 )
 
 // Digits is an exchange by the digits of what a message has to go: phase i takes it over
@@ -13,7 +15,7 @@ import (
 // that pays; until then a phase goes on over what stands, by several hops a digit, as ReTri
 // does and as Bridge (2026) does for base 2. Messages are of one size. Modelled from the
 // papers' descriptions.
-func Digits(in *Instance, base int) (*Plan, error) {
+func Digits(in *photonic.Instance, base int) (*photonic.Plan, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
@@ -24,17 +26,17 @@ func Digits(in *Instance, base int) (*Plan, error) {
 	for w := 1; w < in.GPUs; w *= base {
 		weights = append(weights, w)
 	}
-	rounds := make([][][]Path, len(weights)) // [phase][round], of one hop
+	rounds := make([][][]photonic.Path, len(weights)) // [phase][round], of one hop
 	for i, w := range weights {
 		rounds[i] = digitRounds(in.GPUs, in.Degree, base, w)
 	}
 	// cost[b] is the least of the phases before b, the last topology set at phase from[b].
-	cost, from := make([]Time, len(weights)+1), make([]int, len(weights)+1)
+	cost, from := make([]photonic.Time, len(weights)+1), make([]int, len(weights)+1)
 	for b := 1; b <= len(weights); b++ {
 		for a := range b {
 			c := cost[a] + in.Reconfig
 			for i := a; i < b; i++ {
-				c += Time(len(rounds[i])*weights[i]/weights[a]) * in.T()
+				c += photonic.Time(len(rounds[i])*weights[i]/weights[a]) * in.T()
 			}
 			if a == 0 || c < cost[b] {
 				cost[b], from[b] = c, a
@@ -46,9 +48,9 @@ func Digits(in *Instance, base int) (*Plan, error) {
 		starts = append(starts, from[b])
 	}
 	slices.Reverse(starts)
-	p := &Plan{GPUs: in.GPUs, Degree: in.Degree, Method: Carry, Family: "circulant"}
+	p := &photonic.Plan{GPUs: in.GPUs, Degree: in.Degree, Method: photonic.Carry, Family: "circulant"}
 	for t, a := range starts {
-		p.Topologies = append(p.Topologies, Topology{Offsets: digitOffsets(in.GPUs, in.Degree, base, weights[a])})
+		p.Topologies = append(p.Topologies, photonic.Topology{Offsets: digitOffsets(in.GPUs, in.Degree, base, weights[a])})
 		end := len(weights)
 		if t+1 < len(starts) {
 			end = starts[t+1]
@@ -56,20 +58,22 @@ func Digits(in *Instance, base int) (*Plan, error) {
 		for i := a; i < end; i++ {
 			hops := weights[i] / weights[a]
 			for _, paths := range rounds[i] {
-				r := Round{Topology: t, Hops: hops, Paths: make([]Path, len(paths))}
+				r := photonic.Round{Topology: t, Hops: hops, Paths: make([]photonic.Path, len(paths))}
 				for j, path := range paths {
-					r.Paths[j] = Path{path.Class, slices.Repeat(path.Switches, hops)}
+					r.Paths[j] = photonic.Path{Class: path.Class, Switches: slices.Repeat(path.Switches, hops)}
 				}
 				p.Rounds = append(p.Rounds, r)
+				p.Sum += photonic.Time(hops) * in.T()
 			}
 		}
 	}
-	return p.finish(in), nil
+	p.Cost, p.HopSum = p.Sum+photonic.Time(len(p.Topologies))*in.Reconfig, float64(p.Sum)/float64(in.T())
+	return p, nil
 }
 
 // digitRounds are the messages whose digit of a weight is not 0, as many at a time as
 // there are switches that go their way.
-func digitRounds(n, k, base, w int) (rounds [][]Path) {
+func digitRounds(n, k, base, w int) (rounds [][]photonic.Path) {
 	var ways [2][]int // classes, by the sign of the digit
 	for x := 1; x < n; x++ {
 		digit := x / w % 2
@@ -88,14 +92,14 @@ func digitRounds(n, k, base, w int) (rounds [][]Path) {
 		}
 	}
 	for len(ways[0])+len(ways[1]) > 0 {
-		var round []Path
+		var round []photonic.Path
 		for s := range k {
 			way := &ways[0]
 			if base == 3 {
 				way = &ways[s%2]
 			}
 			if len(*way) > 0 {
-				round = append(round, Path{(*way)[0], []int8{int8(s)}})
+				round = append(round, photonic.Path{Class: (*way)[0], Switches: []int8{int8(s)}})
 				*way = (*way)[1:]
 			}
 		}

@@ -1,6 +1,15 @@
-package photonic
+package papers
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/forsd/forsd/optical/photonic"
+)
+
+// one is an exchange of messages that take a microsecond a hop.
+func one(n, k int, r float64) *photonic.Instance {
+	return &photonic.Instance{GPUs: n, Degree: k, Reconfig: photonic.Micros(r), Link: photonic.Link{Gbps: 8, Chunk: 1000}, Message: 1000}
+}
 
 // TestDigits replays exchanges by digits of all small sizes: they carry all in as many phases as
 // there are digits where a reconfiguration costs nothing, and none where it costs most.
@@ -21,7 +30,7 @@ func TestDigits(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if _, err := Replay(bg, in, p); err != nil {
+					if _, err := photonic.Replay(t.Context(), in, p); err != nil {
 						t.Fatalf("%d GPUs, %d switches, base %d: %v", n, k, base, err)
 					}
 					if d := len(p.Topologies); r == 0 && d != phases && n > 4 || r == 1e6 && d != 1 || d > phases {
@@ -43,35 +52,5 @@ func TestDigits(t *testing.T) {
 	}
 	if _, err := Digits(one(9, 1, 0), 3); err == nil {
 		t.Error("ReTri on one switch: no error")
-	}
-}
-
-// TestLeftover replays direct links whose last ones share all switches, for messages of any
-// number of chunks: they cost less than whole messages, and no less than the bound.
-func TestLeftover(t *testing.T) {
-	for n := 3; n <= 24; n++ {
-		for k := 2; k <= 7; k++ {
-			for _, bytes := range []int64{1000, 1500, 2000, 7001, 8000} {
-				in := one(n, k, 0.25)
-				in.Message = bytes
-				p := planLeftover(in, nil)
-				if (p == nil) != ((n-1)%k == 0) {
-					t.Fatalf("%d GPUs, %d switches: plan %v", n, k, p)
-				}
-				if p == nil {
-					continue
-				}
-				if _, err := Replay(bg, in, p); err != nil {
-					t.Fatalf("%d GPUs, %d switches, %d bytes: %v", n, k, bytes, err)
-				}
-				whole := Time(in.direct()) * (in.Reconfig + in.T())
-				if bound := in.Bound(0, true); p.Cost > whole || p.Cost < bound {
-					t.Errorf("%d GPUs, %d switches, %d bytes: %v, by whole messages %v, bound %v", n, k, bytes, p.Cost, whole, bound)
-				}
-				if again := planLeftover(in, p); again != nil && again.Cost >= p.Cost {
-					t.Errorf("%d GPUs, %d switches: a plan of no use", n, k)
-				}
-			}
-		}
 	}
 }
