@@ -8,8 +8,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
+
+	"github.com/Mellanox/rdmamap"
+	"github.com/vishvananda/netlink"
 
 	"github.com/forsd/forsd/topology"
 )
@@ -18,8 +20,12 @@ import (
 type Device struct {
 	Name     string        `json:"name"` // such as mlx5_0
 	NodeGUID topology.GUID `json:"node_guid"`
-	Firmware string        `json:"firmware"` // "" where the kernel does not tell
+	Firmware string        `json:"firmware"` // "" where neither netlink nor sysfs tells
 	Ports    []Port        `json:"ports"`    // by number
+
+	// NetlinkErr is why the kernel's RDMA netlink did not describe the device,
+	// nil if it did. The rest comes from sysfs and stands all the same.
+	NetlinkErr error `json:"-"`
 }
 
 // Port is a port of a local RDMA device.
@@ -40,31 +46,51 @@ type Port struct {
 // Devices lists the devices by name; a machine without any, or without RDMA in
 // its kernel, has none and that is no error. Where a device tells less than it
 // should, the error says what, and the list holds the rest.
-func Devices() ([]Device, error) { return scan(os.DirFS("/sys")) }
+func Devices() ([]Device, error) {
+	s := scanner{
+		devices: rdmamap.GetRdmaDeviceList,
+		ports:   rdmamap.GetPorts,
+		link:    netlink.RdmaLinkByName,
+		sys:     os.DirFS("/sys"),
+	}
+	return s.scan()
+}
 
-// scan lists the devices that a /sys shows.
-func scan(sys fs.FS) ([]Device, error) {
-	nodes, err := findNodes(sys)
+// scanner holds the sources of Devices. rdmamap knows only the true /sys.
+type scanner struct {
+	devices func() []string
+	ports   func(device string) []string
+	link    func(device string) (*netlink.RdmaLink, error)
+	sys     fs.FS
+}
+
+func (s *scanner) scan() ([]Device, error) {
+	nodes, err := s.madNodes()
 	errs := []error{err}
-	var devices []Device
-	for _, name := range entries(sys, classDir) {
-		r := reader{sys: sys, dir: path.Join(classDir, name)}
-		d := Device{Name: name, NodeGUID: r.guid("node_guid"), Firmware: r.optional("fw_ver")}
-		for _, number := range entries(sys, path.Join(r.dir, "ports")) {
-			d.Ports = append(d.Ports, r.port(number, nodes[madKey{name, number}]))
-		}
-		slices.SortFunc(d.Ports, func(a, b Port) int { return cmp.Compare(a.Number, b.Number) })
+	names := s.devices()
+	slices.Sort(names)
+	devices := make([]Device, 0, len(names))
+	for _, name := range names {
+		d, err := s.device(name, nodes)
 		devices = append(devices, d)
-		errs = append(errs, r.errs...)
+		errs = append(errs, err)
 	}
 	return devices, errors.Join(errs...)
 }
 
-// entries lists a directory by name; one that is missing has none.
-func entries(sys fs.FS, dir string) (names []string) {
-	list, _ := fs.ReadDir(sys, dir)
-	for _, e := range list {
-		names = append(names, e.Name())
+func (s *scanner) device(name string, nodes map[madKey]madNodes) (Device, error) {
+	d := Device{Name: name}
+	r := reader{sys: s.sys, dir: classDir + "/" + name}
+	d.NodeGUID = r.guid("node_guid")
+	if link, err := s.link(name); err != nil {
+		d.NetlinkErr = err
+		d.Firmware = r.optional("fw_ver")
+	} else {
+		d.Firmware = link.Attrs.FirmwareVersion
 	}
-	return names
+	for _, number := range s.ports(name) {
+		d.Ports = append(d.Ports, r.port(number, nodes[madKey{name, number}]))
+	}
+	slices.SortFunc(d.Ports, func(a, b Port) int { return cmp.Compare(a.Number, b.Number) })
+	return d, errors.Join(r.errs...)
 }

@@ -26,23 +26,30 @@ type madKey struct{ device, port string }
 // madNodes are the management nodes of a port.
 type madNodes struct{ umad, issm string }
 
-// findNodes finds the management nodes of all ports.
-func findNodes(sys fs.FS) (map[madKey]madNodes, error) {
+// madNodes finds the management nodes of all ports. (rdmamap names one of each
+// for a device, which is not enough where a device has several ports.)
+func (s *scanner) madNodes() (map[madKey]madNodes, error) {
+	entries, err := fs.ReadDir(s.sys, madDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("list the management devices: %w", err)
+	}
 	nodes := map[madKey]madNodes{}
 	var errs []error
-	for _, name := range entries(sys, madDir) {
-		umad, issm := strings.HasPrefix(name, "umad"), strings.HasPrefix(name, "issm")
+	for _, e := range entries {
+		umad, issm := strings.HasPrefix(e.Name(), "umad"), strings.HasPrefix(e.Name(), "issm")
 		if !umad && !issm {
 			continue
 		}
-		r := reader{sys: sys, dir: path.Join(madDir, name)}
+		r := reader{sys: s.sys, dir: path.Join(madDir, e.Name())}
 		key := madKey{r.text("ibdev"), r.text("port")}
 		errs = append(errs, r.errs...)
 		n := nodes[key]
 		if umad {
-			n.umad = path.Join(nodeDir, name)
+			n.umad = path.Join(nodeDir, e.Name())
 		} else {
-			n.issm = path.Join(nodeDir, name)
+			n.issm = path.Join(nodeDir, e.Name())
 		}
 		nodes[key] = n
 	}
@@ -138,7 +145,7 @@ func (r *reader) gid(name string) topology.GUID {
 	return g
 }
 
-// afterNumber returns the word of a state such as "4: ACTIVE".
+// afterNumber is the word of a state such as "4: ACTIVE".
 func afterNumber(s string) string {
 	if _, word, ok := strings.Cut(s, ": "); ok {
 		return word
