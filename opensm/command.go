@@ -29,7 +29,7 @@ func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error)
 		return err
 	}
 	defer os.RemoveAll(dir)
-	path, err := program(argv[0])
+	path, err := Program(argv[0])
 	if err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func hint(err error) error {
 	return err
 }
 
-// program finds an executable in PATH or where Debian keeps administrators'
-// programs; the command runs in another directory, so the path is absolute.
-func program(name string) (string, error) {
+// Program finds an executable in PATH or where Debian keeps administrators'
+// programs, which a user's PATH may lack. The path is absolute.
+func Program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return filepath.Abs(path)

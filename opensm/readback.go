@@ -1,6 +1,7 @@
 package opensm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,10 +32,7 @@ func (r ReadBack) Tables(ctx context.Context) (*lft.Tables, error) {
 	if len(argv) == 0 {
 		argv = DefaultReadBack
 	}
-	timeout := r.Timeout
-	if timeout <= 0 {
-		timeout = defaultReadBackTimeout
-	}
+	timeout := cmp.Or(r.Timeout, defaultReadBackTimeout)
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()
 	var t *lft.Tables

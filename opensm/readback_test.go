@@ -114,11 +114,11 @@ func TestProgram(t *testing.T) {
 	if err := os.WriteFile("tool", []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path, err := program("./tool")
+	path, err := Program("./tool")
 	if err != nil || !filepath.IsAbs(path) {
 		t.Errorf("%q, %v", path, err)
 	}
-	if _, err := program("./none"); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) {
+	if _, err := Program("./none"); !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

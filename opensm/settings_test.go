@@ -19,7 +19,7 @@ var plainSettings = cmpopts.IgnoreUnexported(Settings{})
 
 // TestDefaults compares the defaults with what OpenSM itself writes.
 func TestDefaults(t *testing.T) {
-	path, err := program("opensm")
+	path, err := Program("opensm")
 	if err != nil {
 		t.Skip("OpenSM is not installed")
 	}

@@ -1,6 +1,7 @@
 package opensm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,10 +63,7 @@ func (s *Switches) own(ctx context.Context, f *topology.Fabric) (*lft.Tables, er
 	if err != nil {
 		return nil, err
 	}
-	timeout := s.Command.Timeout
-	if timeout <= 0 {
-		timeout = defaultReadBackTimeout
-	}
+	timeout := cmp.Or(s.Command.Timeout, defaultReadBackTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 	defer cancel()
 	t, err := r.Tables(ctx, f)

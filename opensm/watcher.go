@@ -1,6 +1,7 @@
 package opensm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -115,15 +116,9 @@ type watch struct {
 // start fills in the defaults.
 func (w *Watcher) start() *watch {
 	s := &watch{Watcher: *w, dump: filepath.Join(w.Dir, SubnetFile), problem: newReporter(w.Report)}
-	if s.Poll <= 0 {
-		s.Poll = defaultPoll
-	}
-	if s.Patience <= 0 {
-		s.Patience = defaultPatience
-	}
-	if s.MaxSize <= 0 {
-		s.MaxSize = defaultMaxSize
-	}
+	s.Poll = cmp.Or(s.Poll, defaultPoll)
+	s.Patience = cmp.Or(s.Patience, defaultPatience)
+	s.MaxSize = cmp.Or(s.MaxSize, defaultMaxSize)
 	if s.Parse == nil {
 		s.Parse = topology.ReadSubnetLst
 	}

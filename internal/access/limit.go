@@ -3,6 +3,8 @@ package access
 import (
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Limiter bounds how often each client asks, how many of its requests are under way, and how
@@ -16,46 +18,26 @@ type Limiter struct {
 
 // client is what one client has left.
 type client struct {
-	requests, refusals bucket
+	requests, refusals *rate.Limiter
 	underWay           int
 }
 
 // The limits of a client. All ranks of a host are one client, and ask at the same moment.
 const (
-	requestsAtOnce   = 8192 // and as many connections as there may be
-	requestsASecond  = 500
-	refusalsAtOnce   = 50
-	refusalsASecond  = 1
-	mostUnderWay     = 4096
-	mostClients      = 8192
-	refusedForgotten = time.Minute
+	requestsAtOnce  = 8192 // and as many connections as there may be
+	requestsASecond = 500
+	refusalsAtOnce  = 50
+	refusalsASecond = 1
+	mostUnderWay    = 4096
+	mostClients     = 8192
 )
-
-// bucket has so many left, and fills with time.
-type bucket struct {
-	spent float64
-	at    time.Time
-}
-
-// take takes one, and reports whether there was one.
-func (b *bucket) take(now time.Time, most, aSecond float64) bool {
-	if !b.at.IsZero() {
-		b.spent = max(0, b.spent-now.Sub(b.at).Seconds()*aSecond)
-	}
-	b.at = now
-	if b.spent+1 > most {
-		return false
-	}
-	b.spent++
-	return true
-}
 
 // Begin reports whether a client may ask now; its request ends with end.
 func (l *Limiter) Begin(key string, now time.Time) (end func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.client(key, now)
-	if c.underWay >= mostUnderWay || !c.requests.take(now, requestsAtOnce, requestsASecond) {
+	if c.underWay >= mostUnderWay || !c.requests.AllowN(now, 1) {
 		return nil, false
 	}
 	c.underWay++
@@ -71,11 +53,11 @@ func (l *Limiter) Begin(key string, now time.Time) (end func(), ok bool) {
 func (l *Limiter) Refused(key string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.client(key, now).refusals.take(now, refusalsAtOnce, refusalsASecond)
+	return l.client(key, now).refusals.AllowN(now, 1)
 }
 
 // client returns the state of a client's limit. If there are too many clients, idle ones
-// are dropped, the least recently seen first.
+// are dropped, first those that have all of their requests left.
 func (l *Limiter) client(key string, now time.Time) *client {
 	if l.clients == nil {
 		l.clients = map[string]*client{}
@@ -87,19 +69,20 @@ func (l *Limiter) client(key string, now time.Time) *client {
 	if len(l.clients) >= mostClients {
 		l.forget(now)
 	}
-	c = &client{}
+	c = &client{requests: rate.NewLimiter(requestsASecond, requestsAtOnce), refusals: rate.NewLimiter(refusalsASecond, refusalsAtOnce)}
 	l.clients[key] = c
 	return c
 }
 
 // forget makes room.
 func (l *Limiter) forget(now time.Time) {
-	for _, rested := range []time.Duration{refusedForgotten, time.Second, 0} {
+	for _, some := range []bool{false, true} {
 		for key, c := range l.clients {
-			if c.underWay == 0 && now.Sub(c.requests.at) >= rested && (rested == 0 || now.Sub(c.refusals.at) >= rested) {
+			rested := c.requests.TokensAt(now) >= requestsAtOnce && c.refusals.TokensAt(now) >= refusalsAtOnce
+			if c.underWay == 0 && (rested || some) {
 				delete(l.clients, key)
 			}
-			if len(l.clients) < mostClients*3/4 && rested < refusedForgotten {
+			if some && len(l.clients) < mostClients*3/4 {
 				return
 			}
 		}

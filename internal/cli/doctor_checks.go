@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -26,12 +25,8 @@ func (d *doctor) checkManager() {
 		d.checkFromAfar()
 		return
 	}
-	var finder opensm.Finder = opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
-	if c.PIDFile != "" {
-		finder = opensm.PIDFile{Path: c.PIDFile}
-	}
 	var process *opensm.Process
-	if p, err := finder.Find(d.ctx); err == nil {
+	if p, err := c.Finder().Find(d.ctx); err == nil {
 		process = &p
 		d.note("opensm", good, "OpenSM runs as %s", p)
 	} else if errors.Is(err, opensm.ErrNotRunning) {
@@ -44,14 +39,11 @@ func (d *doctor) checkManager() {
 		d.note("opensm-conf", warn, "%v", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	d.checkPlugin(&settings)
-	want := opensm.Want{LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
+	lanes := 0
 	if d.status != nil {
-		want.Lanes = d.status.Lanes
+		lanes = d.status.Lanes
 	}
-	if c.Plugin.Enabled != config.EnabledOff {
-		want.Socket = c.Plugin.Socket
-	}
-	findings := settings.Check(want)
+	findings := settings.Check(c.Want(lanes))
 	for _, f := range findings {
 		g := warn
 		if f.Severity == health.Critical {
@@ -141,7 +133,7 @@ func (d *doctor) checkReading() {
 		d.note("reader", warn, "forsd cannot read the switches itself, and a command does, which takes several times as long: %v", own)
 	}
 	name := d.config.OpenSM.DumpCommand[0]
-	path, err := findProgram(name)
+	path, err := opensm.Program(name)
 	if err != nil {
 		d.note("readback", fail, "there is no command %s, which reads tables out of the switches: install infiniband-diags, or set opensm.dump_command in forsd.yaml", name)
 		return
@@ -151,16 +143,6 @@ func (d *doctor) checkReading() {
 		return
 	}
 	d.note("readback", good, "tables are read back by %s", path)
-}
-
-// findProgram finds a program in PATH, or in /usr/sbin, where Debian has its diagnostics and
-// which a user's PATH may lack.
-func findProgram(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err != nil && !strings.Contains(name, "/") {
-		return exec.LookPath("/usr/sbin/" + name)
-	}
-	return path, err
 }
 
 // fabric is the fabric that OpenSM dumped last, nil if it cannot be read.

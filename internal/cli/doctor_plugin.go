@@ -44,14 +44,11 @@ func (d *doctor) checkPlugin(s *opensm.Settings) {
 
 // findPlugin is where the dynamic linker finds the plugin, "" where it does not.
 func findPlugin() string {
-	ldconfig, err := exec.LookPath("ldconfig")
-	if err != nil {
-		ldconfig = "/sbin/ldconfig" // a user's PATH may lack it
-	}
-	out, err := exec.Command(ldconfig, "-p").Output()
+	ldconfig, err := opensm.Program("ldconfig")
 	if err != nil {
 		return ""
 	}
+	out, _ := exec.Command(ldconfig, "-p").Output() // nothing is found in what it does not print
 	// "	libforsosm.so (libc6,x86-64) => /usr/local/lib/libforsosm.so"
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		name, path, found := strings.Cut(lines.Text(), " => ")
@@ -73,7 +70,7 @@ func (d *doctor) checkFromAfar() {
 		if len(command) == 0 {
 			continue
 		}
-		path, err := findProgram(command[0])
+		path, err := opensm.Program(command[0])
 		if err != nil {
 			d.note("command", fail, "there is no command %s", command[0])
 			continue

@@ -107,7 +107,9 @@ func (s *setup) find(ctx context.Context, path string, given bool, conf string) 
 		return fmt.Errorf("%s has a discover_command, so OpenSM is on another host: run forsctl setup there", path)
 	}
 	if s.Conf = conf; conf == "" {
-		s.process = findManager(ctx, c)
+		if p, err := c.Finder().Find(ctx); err == nil {
+			s.process = &p
+		}
 		settings, _ := opensm.LoadSettings(s.process, c.Conf) // what is wrong in it is proposed anew
 		s.Conf = settings.Conf
 	}
@@ -115,26 +117,12 @@ func (s *setup) find(ctx context.Context, path string, given bool, conf string) 
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	s.want = opensm.Want{LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, LMC: int(c.LMC)}
-	if c.Plugin.Enabled != config.EnabledOff {
-		s.want.Socket, s.Plugin = c.Plugin.Socket, findPlugin()
-		if s.Plugin == "" {
+	if s.want = c.Want(0); s.want.Socket != "" {
+		if s.Plugin = findPlugin(); s.Plugin == "" {
 			s.Notes = append(s.Notes, opensm.PluginFile+" is not where the dynamic linker looks, so that OpenSM is to work by the table file alone, which takes a second sweep: install it, run ldconfig, and run setup again")
 		}
 	}
 	return err
-}
-
-// findManager finds a running OpenSM, nil if there is none.
-func findManager(ctx context.Context, c *config.OpenSM) *opensm.Process {
-	var finder opensm.Finder = opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
-	if c.PIDFile != "" {
-		finder = opensm.PIDFile{Path: c.PIDFile}
-	}
-	if p, err := finder.Find(ctx); err == nil {
-		return &p
-	}
-	return nil
 }
 
 // do proposes, and writes if it is to.
@@ -181,12 +169,11 @@ func (s *setup) fabric(ctx context.Context, file string) (*topology.Fabric, erro
 	data, err := command.ReadPath(s.Source, command.MaxFile)
 	if err != nil && file == "" {
 		s.Source = "ibnetdiscover"
-		tool, bad := exec.LookPath("ibnetdiscover")
-		if bad != nil {
-			tool = "/usr/sbin/ibnetdiscover" // a user's PATH may lack it
+		tool, bad := opensm.Program("ibnetdiscover")
+		if bad == nil {
+			data, bad = exec.CommandContext(ctx, tool).Output()
 		}
-		var failed *exec.ExitError
-		if data, bad = exec.CommandContext(ctx, tool).Output(); errors.As(bad, &failed) {
+		if failed := (*exec.ExitError)(nil); errors.As(bad, &failed) {
 			bad = fmt.Errorf("%w: %s", bad, strings.TrimSpace(string(failed.Stderr)))
 		}
 		if bad != nil {

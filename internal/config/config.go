@@ -13,6 +13,7 @@ import (
 
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 )
 
@@ -73,6 +74,24 @@ type OpenSM struct {
 
 // Remote tells whether OpenSM runs on another host.
 func (c *OpenSM) Remote() bool { return len(c.DiscoverCommand) > 0 }
+
+// Finder finds the OpenSM next door.
+func (c *OpenSM) Finder() opensm.Finder {
+	if c.PIDFile != "" {
+		return opensm.PIDFile{Path: c.PIDFile}
+	}
+	return opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
+}
+
+// Want is what forsd needs of OpenSM's settings on a fabric of so many lanes, 0 where their
+// number is not known yet.
+func (c *OpenSM) Want(lanes int) opensm.Want {
+	w := opensm.Want{LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
+	if c.Plugin.Enabled != EnabledOff {
+		w.Socket = c.Plugin.Socket
+	}
+	return w
+}
 
 // Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
 // connected, it tells what happens and asks for the tables; else files do.

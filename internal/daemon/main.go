@@ -76,7 +76,7 @@ func Main(args []string, version string) int {
 		if cfg.OpenSM.Remote() || cfg.Mode == config.ModeWatch {
 			return exitOK
 		}
-		if err := manager.Withdraw(context.Background(), &cfg.OpenSM, finder(&cfg.OpenSM)); err != nil {
+		if err := manager.Withdraw(context.Background(), &cfg.OpenSM, cfg.OpenSM.Finder()); err != nil {
 			fmt.Fprintf(os.Stderr, "forsd: %v\n", rights.Explain(err))
 			return exitFailed
 		}

@@ -83,7 +83,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
 	r.board = board.New(log, r.health, events)
-	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: finder(&cfg.OpenSM), Started: r.started, Watched: r.watches(),
+	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: cfg.OpenSM.Finder(), Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }, Overheard: func(lid uint16, told bool) { r.probe.Overheard(topology.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
 	r.access = &api.Access{Limiter: &access.Limiter{}}
@@ -159,13 +159,6 @@ func (r *rooms) resume() error {
 func planning(c *config.Config) planner.Settings {
 	p := &c.Planning
 	return planner.Settings{Engine: string(p.Engine), LIDs: p.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &p.MaxUnreachable, KeepPrice: &p.KeepPrice, JobLIDs: c.Jobs.BaseLIDs}
-}
-
-func finder(c *config.OpenSM) opensm.Finder {
-	if c.PIDFile != "" {
-		return opensm.PIDFile{Path: c.PIDFile}
-	}
-	return opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
 }
 
 // listen binds the API and returns what serves it.

@@ -149,7 +149,7 @@ func (m *Manager) found(p opensm.Process) {
 	m.settings = settings
 	m.mu.Unlock()
 	var warnings []health.Finding
-	for _, w := range settings.Check(m.want(lanes)) {
+	for _, w := range settings.Check(m.Config.Want(lanes)) {
 		if w.Code == opensm.SettingsUnseen {
 			continue // another user's environment, on every installation; a dump that is elsewhere is dump-missing
 		}
@@ -161,16 +161,6 @@ func (m *Manager) found(p opensm.Process) {
 	m.Board.Health.Set("opensm", warnings, time.Now())
 	m.missPlugin(settings.PluginLoaded())
 	go m.Doubt()
-}
-
-// want returns what forsd needs of OpenSM's settings.
-func (m *Manager) want(lanes int) opensm.Want {
-	c := m.Config
-	socket := c.Plugin.Socket
-	if c.Plugin.Enabled == config.EnabledOff {
-		socket = ""
-	}
-	return opensm.Want{Socket: socket, LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
 }
 
 // WatchDumps delivers every dump of the manager.

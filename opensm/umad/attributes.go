@@ -117,8 +117,7 @@ func speedOf(extended, plain uint8) topology.Speed {
 // Notice is a trap as the subnet administrator passes it on (section 13.4.8.2).
 // Fields that a trap does not carry are zero.
 type Notice struct {
-	Trap   uint16       // number of a generic trap; see Trap64 and so on
-	Issuer topology.LID // who noticed
+	Trap uint16 // number of a generic trap
 	// Subject is the LID of the switch whose link state changed (trap 128) or of
 	// the port whose capabilities did (trap 144).
 	Subject topology.LID
@@ -139,7 +138,7 @@ func parseNotice(b []byte) (Notice, error) {
 	if b[0]&0x80 == 0 {
 		return Notice{}, fmt.Errorf("the notice is a vendor's own, of type %d", b[0]&0x7f)
 	}
-	n := Notice{Trap: binary.BigEndian.Uint16(b[4:]), Issuer: topology.LID(binary.BigEndian.Uint16(b[6:]))}
+	n := Notice{Trap: binary.BigEndian.Uint16(b[4:])}
 	switch details := b[10:]; n.Trap {
 	case TrapInService, TrapOutOfService:
 		n.GUID = guidOf(details[14:]) // the second half of a GID

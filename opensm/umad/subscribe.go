@@ -1,6 +1,7 @@
 package umad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,12 +23,14 @@ type Event struct {
 
 // Subscription is the parameters of a subscription.
 type Subscription struct {
-	Traps []uint16 // nil means all four of the constants
 	// Check is how often the local port is asked who the manager is, Renew how often the
 	// subscription is renewed, for a manager that forgot it at a restart, and Retry the
 	// pause after a failure; 0 means 1 s, 1 min and 2 s.
 	Check, Renew, Retry time.Duration
 }
+
+// traps are those subscribed to.
+var traps = []uint16{TrapInService, TrapOutOfService, TrapLinkState, TrapCapabilities}
 
 const (
 	subscribeTimeout = time.Second
@@ -101,17 +104,9 @@ type wish struct {
 }
 
 func newSubscriber(sa administration, s Subscription, tell func(Event)) *subscriber {
-	if s.Traps == nil {
-		s.Traps = []uint16{TrapInService, TrapOutOfService, TrapLinkState, TrapCapabilities}
-	}
-	for _, t := range []struct {
-		d    *time.Duration
-		unit time.Duration
-	}{{&s.Check, time.Second}, {&s.Renew, time.Minute}, {&s.Retry, 2 * time.Second}} {
-		if *t.d <= 0 {
-			*t.d = t.unit
-		}
-	}
+	s.Check = cmp.Or(s.Check, time.Second)
+	s.Renew = cmp.Or(s.Renew, time.Minute)
+	s.Retry = cmp.Or(s.Retry, 2*time.Second)
 	return &subscriber{Subscription: s, sa: sa, tell: tell}
 }
 
@@ -130,7 +125,7 @@ func (x *subscriber) run(ctx context.Context) {
 		x.receiveOne()
 	}
 	if x.manager != 0 {
-		for _, trap := range x.Traps {
+		for _, trap := range traps {
 			x.tid++
 			_ = x.send(informInfo{trap: trap}, x.tid) // the manager forgets those that do not answer, too
 		}
@@ -161,7 +156,7 @@ func (x *subscriber) look(now time.Time) {
 func (x *subscriber) subscribe(now time.Time) {
 	x.renew = now.Add(x.Renew)
 	x.open = x.open[:0]
-	for _, trap := range x.Traps {
+	for _, trap := range traps {
 		x.open = append(x.open, wish{trap: trap})
 	}
 	for i := range x.open {

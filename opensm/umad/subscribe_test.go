@@ -165,8 +165,8 @@ func TestSubscription(t *testing.T) {
 			a.report(501, 128, 0x12, 0x34)
 			a.report(502, 144, 0, 0, 0x56, 0x78)
 			a.report(503, 65, append(make([]byte, 21), 0x99)...)
-		}, time.Second, Event{Notice: &Notice{Trap: 128, Issuer: 0x17, Subject: 0x1234}},
-			Event{Notice: &Notice{Trap: 144, Issuer: 0x17, Subject: 0x5678}}, Event{Notice: &Notice{Trap: 65, Issuer: 0x17, GUID: 0x99}})
+		}, time.Second, Event{Notice: &Notice{Trap: 128, Subject: 0x1234}},
+			Event{Notice: &Notice{Trap: 144, Subject: 0x5678}}, Event{Notice: &Notice{Trap: 65, GUID: 0x99}})
 		step(func() {
 			if !slices.Equal(a.acks, []uint32{501, 502, 503}) {
 				t.Errorf("answered Reports %v", a.acks)

@@ -9,6 +9,7 @@
 package umad
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -52,20 +53,8 @@ type Options struct {
 
 // withDefaults replaces what is 0.
 func (o Options) withDefaults() limits {
-	l := limits{window: o.Window, perNode: o.PerNode, timeout: o.Timeout, tries: o.Tries}
-	if l.window <= 0 {
-		l.window = 16
-	}
-	if l.perNode <= 0 {
-		l.perNode = 4
-	}
-	if l.timeout <= 0 {
-		l.timeout = 200 * time.Millisecond
-	}
-	if l.tries <= 0 {
-		l.tries = 3
-	}
-	return l
+	return limits{window: cmp.Or(o.Window, 16), perNode: cmp.Or(o.PerNode, 4),
+		timeout: cmp.Or(o.Timeout, 200*time.Millisecond), tries: cmp.Or(o.Tries, 3)}
 }
 
 // Reader asks nodes of the fabric by one local port. Its methods may be called
