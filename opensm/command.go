@@ -67,7 +67,7 @@ func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error)
 	return describe(runErr, cause, <-parsed, &stderr)
 }
 
-// endOf is what the parser sees at the end of the output.
+// endOf returns what the parser sees at the end of the output.
 func endOf(runErr error) error {
 	if runErr != nil {
 		return errCommand

@@ -36,16 +36,16 @@ import (
 type Loop interface {
 	// MayLead refuses what only the leading daemon may do, where this one does not lead.
 	MayLead() error
-	// Reroute has everything done anew; the channel is closed when all of it is done.
+	// Reroute has everything done again; the channel is closed when all of it is done.
 	Reroute(ctx context.Context) (done <-chan struct{}, err error)
-	// Rollback publishes an old plan anew, if it holds on the fabric as it is.
+	// Rollback publishes an old plan again, if it holds on the fabric as it is.
 	Rollback(ctx context.Context, epoch uint64) error
 	// Accept makes the fabric as it is the baseline.
 	Accept(ctx context.Context) error
 	// ReleaseCable puts an isolated cable on probation, at an operator's word.
 	ReleaseCable(ctx context.Context, name string) error
-	// Between runs f while no action of the controller's is under way, so that neither
-	// the tables nor the store change meanwhile, and waits for it.
+	// Between runs f while no action of the controller's is under way, so that neither the
+	// tables nor the store change in the meantime, and waits for it.
 	Between(ctx context.Context, f func(Ground)) error
 	// Drain takes parts of the fabric out of the plan, or gives them back.
 	Drain(ctx context.Context, all ...drains.Event) error
@@ -95,14 +95,14 @@ type Backend struct {
 	seen    seen
 }
 
-// New is a backend.
+// New returns a backend.
 func New(parts Parts) *Backend {
 	b := &Backend{Parts: parts}
 	b.Metrics = newMetrics(b)
 	return b
 }
 
-// Status is the daemon's state now.
+// Status returns the daemon's state now.
 func (b *Backend) Status() api.Status {
 	warnings := b.Board.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
@@ -119,8 +119,8 @@ func (b *Backend) Status() api.Status {
 	return s
 }
 
-// TablesMatch tells whether the tables read back last are those planned, or those
-// planned on, and when they were read.
+// TablesMatch reports whether the tables read back last are those planned, or those planned
+// on, and when they were read.
 func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	match, readAt = b.Desk.Match()
 	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
@@ -134,7 +134,8 @@ type seen struct {
 	t    *api.Topology
 }
 
-// Topology is the fabric as last seen: the same for all who ask until something changes.
+// Topology returns the fabric as last seen: the same for all who ask until something
+// changes.
 func (b *Backend) Topology() *api.Topology {
 	v, held := b.Board.Latest(), b.Board.HeldBack()
 	if v == nil {
@@ -168,7 +169,7 @@ func (b *Backend) Epochs() ([]api.Epoch, error) {
 // errNoDump answers what needs a fabric.
 var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 
-// Reroute has everything done anew and waits until it is.
+// Reroute has everything done again and waits until it is.
 func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, "reroute", out.Text, err) }()
 	if err := b.Loop.MayLead(); err != nil {
@@ -269,7 +270,7 @@ func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
 	return nil
 }
 
-// running is the plan of an exchange under way, by its epoch; 0 is the one in force.
+// running returns the plan of an exchange under way, by its epoch; 0 is the one in force.
 func (b *Backend) running(n uint64) (*phasetable.View, error) {
 	e := b.Board.Current()
 	if n != 0 && (e == nil || e.Epoch != n) {
@@ -285,7 +286,7 @@ func (b *Backend) running(n uint64) (*phasetable.View, error) {
 	return e.Plan, nil
 }
 
-// runningJob is the same for a job, with its servers.
+// runningJob returns the same for a job, with its servers.
 func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
 	j, err := b.Jobs.Find(q.Job)
 	if err != nil {
@@ -301,7 +302,7 @@ func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, e
 	return j.Guids(), old.Plan, nil
 }
 
-// Rollback publishes an old plan anew, if it holds on the fabric as it is.
+// Rollback publishes an old plan again, if it holds on the fabric as it is.
 func (b *Backend) Rollback(ctx context.Context, n uint64) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
 	before := b.Board.EpochNumber()

@@ -43,7 +43,7 @@ func (b *Backend) drains(parts []drains.Part) []api.Drain {
 	return out
 }
 
-// drainable is the fabric seen last, where parts of it can be drained.
+// drainable returns the fabric seen last, where parts of it can be drained.
 func (b *Backend) drainable() (*view.View, error) {
 	v := b.Board.Latest()
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Interfaces is what the API serves.
+// Interfaces returns what the API serves.
 func (b *Backend) Interfaces(readOverTCP bool) api.Config {
 	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
@@ -116,7 +116,7 @@ type tablesText struct {
 	text *api.Text
 }
 
-// Tables is the tables that were read back last, as one text for all who ask.
+// Tables returns the tables that were read back last, as one text for all who ask.
 func (b *Backend) Tables() (*api.Text, error) {
 	kept := &b.tables
 	kept.mu.Lock()

@@ -75,7 +75,7 @@ func (g *basis) equal(h *basis) bool {
 	return g.view.ID == h.view.ID && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.last == h.last
 }
 
-// basis is what a job can be planned for now. It runs while no action is under way.
+// basis returns what a job can be planned for now. It runs while no action is under way.
 func (b Jobs) basis(now Ground) (*basis, error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
@@ -90,10 +90,10 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 	return g, nil
 }
 
-// CreateJob plans a job and puts its plan in force. Planning is done beside the
-// loop, and again if something happened meanwhile that it depends on. What cannot
-// be planned on tables that are being replaced, such as a host that has just come,
-// waits for the new ones.
+// CreateJob plans a job and puts its plan in force. Planning is done beside the loop, and
+// again if something happened in the meantime that it depends on. What cannot be planned on
+// tables that are being replaced, such as a host that has just come, waits for the new
+// ones.
 func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job, err error) {
 	defer func() {
 		if q.DryRun {
@@ -200,10 +200,10 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	return j, unknown, err
 }
 
-// mostJobs is how many jobs there may be: all of them are planned anew after a failure.
+// mostJobs is how many jobs there may be: all of them are planned again after a failure.
 const mostJobs = 1024
 
-// room tells whether there may be one more job, with this name.
+// room reports whether there may be one more job, with this name.
 func (b Jobs) room(name string) error {
 	if name != "" {
 		if other, err := b.Backend.Jobs.Find(name); err == nil {

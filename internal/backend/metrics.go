@@ -253,7 +253,7 @@ type answer struct {
 	body   []byte
 }
 
-// Header is the header.
+// Header returns the header.
 func (a *answer) Header() http.Header { return a.header }
 
 // WriteHeader keeps the status.

@@ -50,7 +50,7 @@ func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 	return api.Change{Epoch: b.Board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow" + kept}, nil
 }
 
-// Reload has the configuration read anew and taken up, as far as that can be done while
+// Reload has the configuration read again and taken up, as far as that can be done while
 // forsd runs; with dry it only tells what would change.
 func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err error) {
 	if !dry {

@@ -51,7 +51,7 @@ type Settings struct {
 	InAll   int `yaml:"in_all"`
 }
 
-// Defaults are the published thresholds, and ours where nothing is published.
+// Defaults returns the published thresholds, and ours where nothing is published.
 func Defaults() Settings {
 	return Settings{Mode: Report, Short: 12 * time.Minute, Long: 125 * time.Minute, ShortBER: 1e-14, LongBER: 1e-15,
 		Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute, PerLeaf: 2}
@@ -149,8 +149,8 @@ type Record struct {
 	Why     []string    `json:"why,omitempty"`     // the reasons for which it was isolated
 }
 
-// Moved is the record with its times as by gives them, to be stored and read back where the
-// clock may be set meanwhile.
+// Moved returns the record with its times as by gives them, to be stored and read back
+// where the clock may be set in the meantime.
 func (r Record) Moved(by func(time.Time) time.Time) Record {
 	for _, t := range []*time.Time{&r.Since, &r.Clean} {
 		if !t.IsZero() {
@@ -185,8 +185,8 @@ func (m *Monitor) add(c Cable) *watched {
 	return w
 }
 
-// Records are those of the cables that are isolated, on probation, or have been isolated
-// within a week.
+// Records returns those of the cables that are isolated, on probation, or have been
+// isolated within a week.
 func (m *Monitor) Records() map[Cable]Record {
 	out := map[Cable]Record{}
 	for c, w := range m.cables {

@@ -40,7 +40,7 @@ type planned struct {
 // deadCable is what the loss of one cable costs.
 type deadCable struct {
 	Cable    string `json:"cable"`
-	Cut      int    `json:"cut_pairs"` // whose packets are lost until the subnet manager has routed anew
+	Cut      int    `json:"cut_pairs"` // whose packets are lost until the subnet manager has routed again
 	*planned        // nil if there is no plan
 	Error    string `json:"error,omitempty"` // why
 }
@@ -145,7 +145,7 @@ func assess(cmd *cobra.Command, flags *fabricflags.Fabric, lfts string) (*assess
 	return a, err
 }
 
-// far is the other end of a port's cable.
+// far returns the other end of a port's cable.
 func far(f *topology.Fabric, at topology.PortRef) topology.PortRef {
 	p := f.At(at)
 	return topology.PortRef{Node: p.Peer, Port: p.PeerPort}
@@ -223,7 +223,7 @@ func (a *assessment) print(w io.Writer, rows int) {
 	}
 }
 
-// String is the plan in a line.
+// String returns the plan in a line.
 func (p *planned) String() string {
 	return fmt.Sprintf("%d phases without a collision (bound %d), %s unreachable", p.Phases, p.LowerBound, command.Plural(p.Unreachable, "pair", "pairs"))
 }

@@ -199,7 +199,7 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 	return cmd
 }
 
-// restoredConfig is the configuration after the restoring.
+// restoredConfig returns the configuration after the restoring.
 func restoredConfig(cmd *cobra.Command, path string, data []byte) (*config.Config, error) {
 	if data == nil {
 		return stateConfig(cmd, path)

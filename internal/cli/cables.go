@@ -102,7 +102,7 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 	}
 }
 
-// chosen are the cables that are asked for, by the names and ports of their leaves.
+// chosen returns the cables that are asked for, by the names and ports of their leaves.
 func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 	out := []api.Cable{}
 	for _, c := range all {
@@ -120,7 +120,7 @@ func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 	return out
 }
 
-// isEnd tells whether an end is named, as NODE or NODE/PORT.
+// isEnd reports whether an end is named, as NODE or NODE/PORT.
 func isEnd(name string, e *api.CableEnd) bool {
 	for _, node := range []string{e.Name, e.GUID.String()} {
 		if name == node || topology.NodePort(name) == fmt.Sprintf("%s/%d", node, e.Port) {

@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/rights"
 )
 
-// online is a command that asks a running forsd: its arguments are not files.
+// online returns a command that asks a running forsd: its arguments are not files.
 func online(c *cobra.Command) *cobra.Command {
 	if c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = cobra.NoFileCompletions

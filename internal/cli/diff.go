@@ -126,8 +126,8 @@ func readCompared(path string) (c compared, err error) {
 	return c, nil
 }
 
-// looksLikeTables tells whether one of the first lines heads a table, or counts
-// tables as ours do.
+// looksLikeTables reports whether one of the first lines heads a table, or counts tables as
+// ours do.
 func looksLikeTables(data []byte) bool {
 	for range 32 {
 		line, rest, more := bytes.Cut(data, []byte{'\n'})

@@ -12,7 +12,7 @@ type boot struct {
 	manager bool   // opensm.service is wanted by multi-user.target
 	forsd   bool   // so is forsd.service
 	state   string // of forsd.service, such as active
-	restart string // Restart= of OpenSM's instances, "" where there are none
+	restart string // Restart= of OpenSM's instances, "" if there is none
 }
 
 // bootState asks systemd; found is false where it does not run, or knows neither unit.
@@ -32,7 +32,7 @@ func bootState(ctx context.Context) (b boot, found bool) {
 	return b, found
 }
 
-// properties are those of a unit, of the first one where a pattern matches several.
+// properties returns those of a unit, of the first one where a pattern matches several.
 func properties(ctx context.Context, unit string, names ...string) map[string]string {
 	out, err := exec.CommandContext(ctx, "systemctl", "show", "-p", strings.Join(names, ","), unit).Output()
 	p := make(map[string]string)

@@ -12,8 +12,7 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// checkPlugin looks whether OpenSM's plugin is installed, is to be loaded, and is
-// connected.
+// checkPlugin looks whether OpenSM's plugin is installed, must be loaded, and is connected.
 func (d *doctor) checkPlugin(s *opensm.Settings) {
 	enabled := d.config.OpenSM.Plugin.Enabled
 	if enabled == config.EnabledOff {

@@ -139,7 +139,7 @@ func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
 	return nil
 }
 
-// seconds is a lease as the interface has it.
+// seconds returns a lease as the interface has it.
 func seconds(lease time.Duration) (int64, error) {
 	if lease < time.Second || lease > api.MaxLease || lease%time.Second != 0 {
 		return 0, fmt.Errorf("--lease %s: want whole seconds, 1s to %s", lease, api.MaxLease)
@@ -224,7 +224,7 @@ func jobListCommand() *cobra.Command {
 	}
 }
 
-// basePhases is how many phases a job's plan for base LIDs has.
+// basePhases returns how many phases a job's plan for base LIDs has.
 func basePhases(j *api.Job) string {
 	if j.Base == nil {
 		return "-"

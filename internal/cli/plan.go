@@ -194,7 +194,7 @@ func (f *planFlags) readFrom() (*phasetable.View, error) {
 	return c.plan, nil
 }
 
-// loadText is what an exchange in no order meets.
+// loadText returns what an exchange in no order meets.
 func loadText(l phasetable.Load) string {
 	return fmt.Sprintf("%d transfers by base LIDs over the busiest cable, at least %d with any tables", l.BusiestCable, l.FairShare)
 }

@@ -123,7 +123,7 @@ func (f *ranksFlags) read(cmd *cobra.Command) (*topology.Fabric, *lft.Tables, er
 	return fabric, tables, err
 }
 
-// members are the hosts of the job, and what they are called.
+// members returns the hosts of the job, and what they are called.
 func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts []topology.EndPort, names []string, perHost int, err error) {
 	all, err := f.fabric.Without(fabric, fabric.ConnectedHosts())
 	if err != nil {
@@ -155,7 +155,7 @@ func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts
 	return hosts, names, perHost, nil
 }
 
-// hostCalled is the host port that has a name, a port GUID or a LID.
+// hostCalled returns the host port that has a name, a port GUID or a LID.
 func hostCalled(fabric *topology.Fabric, hosts []topology.EndPort, name string) (topology.EndPort, error) {
 	var found []topology.EndPort
 	lid, noLID := strconv.ParseUint(name, 10, 16)

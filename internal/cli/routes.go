@@ -72,7 +72,7 @@ input cannot be used.`,
 	return cmd
 }
 
-// wrongRoutes is the error of tables that lose packets or can deadlock.
+// wrongRoutes returns the error of tables that lose packets or can deadlock.
 func wrongRoutes(s *sim.Survey) error {
 	var wrong []string
 	if s.Lost > 0 {

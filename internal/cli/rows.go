@@ -92,7 +92,7 @@ func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 // the number of transfers, for no plan has more empty phases than others.
 const maxPhases = 1 << 18
 
-// table is the plan bound to a tree, in the form that ranks read.
+// table returns the plan bound to a tree, in the form that ranks read.
 func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 	rows, err := p.bind(t)
 	if err != nil {

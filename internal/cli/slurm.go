@@ -67,7 +67,8 @@ func (s *slurmFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// askBaseline is what forsd's fabric is meant to be, and which of its hosts stand aside.
+// askBaseline returns what forsd's fabric is meant to be, and which of its hosts stand
+// aside.
 func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, aside map[topology.GUID]bool, err error) {
 	seen, err := c.Topology(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func bystanders(t *topology.FatTree) map[topology.GUID]bool {
 	return aside
 }
 
-// standsAside tells whether a host takes no part by what it is. One that waits for its
+// standsAside reports whether a host takes no part by what it is. One that waits for its
 // LID does not: it is down for now.
 func standsAside(server bool, lid topology.LID) bool { return !server && lid != 0 }
 
@@ -204,8 +205,8 @@ func slurmConf(leaves []slurmSwitch) []byte {
 	return out.Bytes()
 }
 
-// blockSize is the planning base block size of topology/block: each block must have that
-// many nodes at least.
+// blockSize returns the planning base block size of topology/block: each block must have
+// that many nodes at least.
 func blockSize(leaves []slurmSwitch) int {
 	size := len(leaves[0].nodes)
 	for i := range leaves {

@@ -79,7 +79,7 @@ Slurm where forsd has a job for the tasks. Each part of a heterogeneous job has 
 	return cmd
 }
 
-// newScript is a script that asks the forsd of --server.
+// newScript returns a script that asks the forsd of --server.
 func newScript(cmd *cobra.Command) (*slurm.Script, error) {
 	client, err := dial(cmd)
 	if err != nil {

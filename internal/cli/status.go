@@ -125,7 +125,7 @@ func some(lines []string, all bool) string {
 	return fmt.Sprintf("%s, and %d more", short(lines[0]), len(lines)-1)
 }
 
-// short is the first line of a text, cut where it is long.
+// short returns the first line of a text, cut where it is long.
 func short(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	if r := []rune(line); len(r) > mostText {

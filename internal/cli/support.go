@@ -92,7 +92,7 @@ Run it as root to have everything.`,
 // reads settings with mistakes in them, too.
 var named = regexp.MustCompile(`\b(?:url|secret_file|key):\s*["']?((?:/|https?://)[^\s"',}]+)`)
 
-// secrets are the texts that are known to be secret.
+// secrets returns the texts that are known to be secret.
 func secrets(settings, token string) (all []string) {
 	raw, _ := os.ReadFile(settings) // what cannot be read is named in missing.txt
 	files := []string{token}

@@ -96,7 +96,8 @@ func eventTime(e api.Event) time.Time {
 	return time.Now()
 }
 
-// eventText is an event in words, without its time; of a kind that is not known, its data.
+// eventText returns an event in words, without its time; of a kind that is not known, its
+// data.
 func eventText(e api.Event) string {
 	if say := eventTexts[e.Kind]; say != nil {
 		if text := say(e.Data); text != "" {

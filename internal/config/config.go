@@ -72,7 +72,7 @@ type OpenSM struct {
 	InstallCommand  []string      `yaml:"install_command"`
 }
 
-// Remote tells whether OpenSM runs on another host.
+// Remote reports whether OpenSM runs on another host.
 func (c *OpenSM) Remote() bool { return len(c.DiscoverCommand) > 0 }
 
 // Finder finds the OpenSM next door.
@@ -104,7 +104,7 @@ type Plugin struct {
 type API struct {
 	Socket      string      `yaml:"socket"`
 	SocketMode  os.FileMode `yaml:"socket_mode"`
-	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" for none: without TLS, for reading
+	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" if none: without TLS, for reading
 	Names       []string    `yaml:"names"`         // by which it may be asked there, besides addresses and the machine's name
 	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether GET is answered there
 	TLS         TLS         `yaml:"tls"`
@@ -117,17 +117,17 @@ type API struct {
 
 // TLS is where the HTTP interface listens with TLS, and by which files.
 type TLS struct {
-	Listen      string `yaml:"listen"` // host:port, "" for none
+	Listen      string `yaml:"listen"` // host:port, "" if none
 	Certificate string `yaml:"certificate"`
 	Key         string `yaml:"key"`
-	ClientCA    string `yaml:"client_ca"` // whose certificates clients may show; "" for none
-	Revoked     string `yaml:"revoked"`   // a list of revoked certificates, "" for none
+	ClientCA    string `yaml:"client_ca"` // whose certificates clients may show; "" if none
+	Revoked     string `yaml:"revoked"`   // a list of revoked certificates, "" if none
 }
 
 // Peer is the forsd beside another subnet manager of the same fabric. The one
 // whose manager is the master leads; the other one follows it.
 type Peer struct {
-	Address string        `yaml:"address"` // https://host:port, or the path of its socket; "" for none
+	Address string        `yaml:"address"` // https://host:port, or the path of its socket; "" if none
 	Timeout time.Duration `yaml:"timeout"` // what a takeover waits for its state
 }
 
@@ -211,8 +211,8 @@ type History struct {
 
 // Webhook is the web service that is told of warnings.
 type Webhook struct {
-	URL        string          `yaml:"url"`                                   // or the path of a file that holds it; "" for none
-	SecretFile string          `yaml:"secret_file"`                           // the key of the signatures; "" for none
+	URL        string          `yaml:"url"`                                   // or the path of a file that holds it; "" if none
+	SecretFile string          `yaml:"secret_file"`                           // the key of the signatures; "" if none
 	Template   string          `yaml:"template"`                              // a name of webhook.Templates, or the path of a file
 	Severity   health.Severity `yaml:"severity" one:"info degraded critical"` // the least that is sent
 }
@@ -223,7 +223,7 @@ type Log struct {
 	Format LogFormat `yaml:"format" one:"auto json console journal"`
 }
 
-// Default is the configuration of an empty file, new at each call.
+// Default returns the configuration of an empty file, new at each call.
 func Default() *Config {
 	return &Config{
 		Version:    Version,

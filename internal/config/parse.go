@@ -70,7 +70,7 @@ func Parse(data []byte, name string) (*Config, error) {
 	return c, nil
 }
 
-// syntaxProblem is what the YAML parser found wrong.
+// syntaxProblem returns what the YAML parser found wrong.
 func syntaxProblem(err error) Problem {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
@@ -108,7 +108,7 @@ func (d *decoder) file(file *ast.File, c *Config) {
 	}
 }
 
-// lineOf is the line of a node, 0 where the parser does not know it.
+// lineOf returns the line of a node, 0 where the parser does not know it.
 func lineOf(n ast.Node) int {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
 		return 0
@@ -177,7 +177,7 @@ func fields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
-// isGroup tells whether a field is a group of keys and not a value.
+// isGroup reports whether a field is a group of keys and not a value.
 func isGroup(t reflect.Type) bool { return t.Kind() == reflect.Struct }
 
 // setValue reads a value, one of some words if there are any. It leaves the field alone if
@@ -216,8 +216,8 @@ func setValue(field reflect.Value, words string, n ast.Node) error {
 	return nil
 }
 
-// scalar is the text of a value that is neither list nor group. Numbers and
-// words come as they were written: 0660 stays 0660.
+// scalar returns the text of a value that is neither list nor group. Numbers and words come
+// as they were written: 0660 stays 0660.
 func scalar(n ast.Node) (string, error) {
 	switch n := n.(type) {
 	case *ast.StringNode:

@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// With is the configuration with those values of another one that may change while forsd
-// runs. live names the keys that differ and are among these, rest the other keys that
-// differ: they count when forsd is started anew.
+// With returns the configuration with those values of another one that may change while
+// forsd runs. live names the keys that differ and are among these, rest the other keys that
+// differ: they count when forsd is restarted.
 func (c *Config) With(next *Config) (merged *Config, live, rest []string) {
 	out := *c
 	merge(reflect.ValueOf(&out).Elem(), reflect.ValueOf(next).Elem(), "", false, func(key string, isLive bool) {
@@ -38,7 +38,7 @@ func merge(dst, src reflect.Value, prefix string, all bool, differs func(key str
 	}
 }
 
-// same tells whether two values say the same in a file.
+// same reports whether two values say the same in a file.
 func same(a, b reflect.Value) bool {
 	if x, is := a.Interface().(*regexp.Regexp); is {
 		y, _ := b.Interface().(*regexp.Regexp)

@@ -40,7 +40,7 @@ type log struct {
 	starts []time.Time // of forsd, which sees nothing while it is stopped
 }
 
-// pair is a cable's ends in an order of their own.
+// pair returns a cable's ends in an order of their own.
 func pair(a, b place) [2]place {
 	if cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.port, b.port)) > 0 {
 		a, b = b, a
@@ -72,7 +72,7 @@ func readLog(entries []api.HistoryEntry) *log {
 	return l
 }
 
-// spans are the times when a track was down in a period, at whose end it is up or not.
+// spans returns the times when a track was down in a period, at whose end it is up or not.
 // Where what happened does not lead to that, it changed while forsd was stopped: it counts
 // from forsd's last start.
 func (l *log) spans(t track, p Span, upNow bool) (down []Span) {

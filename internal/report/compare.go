@@ -97,16 +97,16 @@ func ofDevice(description string) *device {
 	return &device{m[1], m[2] + "/U" + m[3]}
 }
 
-// nameKey is a name as it is compared: in small letters, boards without leading zeros.
+// nameKey returns a name as it is compared: in small letters, boards without leading zeros.
 func nameKey(name string) string { return padded.ReplaceAllString(strings.ToLower(name), "/$1$2") }
 
-// inside tells whether a link is within a director, where nobody plugs cables.
+// inside reports whether a link is within a director, where nobody plugs cables.
 func (w *wiring) inside(i int) bool {
 	a, b := ofDevice(w.links[i].A.Name), ofDevice(w.links[i].B.Name)
 	return a != nil && b != nil && a.board != "" && b.board != "" && strings.EqualFold(a.name, b.name)
 }
 
-// find is the port that an end means.
+// find returns the port that an end means.
 func (w *wiring) find(e End) (place, error) {
 	if p, is := w.byPort[e.Host]; is && e.Host != 0 {
 		return p, nil
@@ -128,7 +128,7 @@ func (w *wiring) find(e End) (place, error) {
 	}
 }
 
-// text is a link in words.
+// text returns a link in words.
 func (w *wiring) text(i int) string {
 	end := func(e *api.LinkEnd) End { return End{GUID: e.GUID, Name: e.Name, Port: e.Port} }
 	return (&Wanted{A: end(&w.links[i].A), B: end(&w.links[i].B)}).String()

@@ -24,7 +24,7 @@ type End struct {
 	Port       uint8 // 0 where Host alone is known
 }
 
-// String is the end as people know it.
+// String returns the end as people know it.
 func (e End) String() string {
 	name := e.Name
 	if name == "" {
@@ -40,8 +40,8 @@ func (e End) String() string {
 type Wanted struct {
 	A, B End
 	Gbps float64 // 0 for any
-	Line int     // of the file that it is in, 0 for none
-	// Rival is the line of an earlier cable that wants one of the ports, too, 0 for none.
+	Line int     // of the file that it is in, 0 if none
+	// Rival is the line of an earlier cable that wants one of the ports, too, 0 if none.
 	Rival int
 }
 
@@ -90,7 +90,7 @@ var columns = []string{"startdevice", "startport", "enddevice", "endport", "link
 // table reads rows, whose columns may be in any order.
 type table struct {
 	*csv.Reader
-	at   []int // [column] its place, -1 for none
+	at   []int // [column] its place, -1 if none
 	row  []string
 	used map[End]int // the line of the cable at an end
 }
@@ -152,7 +152,7 @@ func (t *table) names() error {
 	return nil
 }
 
-// cell is the text of a column, "" where it is missing.
+// cell returns the text of a column, "" where it is missing.
 func (t *table) cell(column int) string {
 	if at := t.at[column]; at >= 0 && at < len(t.row) {
 		return strings.TrimSpace(t.row[at])
@@ -160,7 +160,7 @@ func (t *table) cell(column int) string {
 	return ""
 }
 
-// wrong is an error at a column.
+// wrong returns an error at a column.
 func (t *table) wrong(column int, format string, args ...any) error {
 	line, at := t.FieldPos(min(max(t.at[column], 0), len(t.row)-1))
 	return fmt.Errorf("line %d, column %d: %s", line, at, fmt.Sprintf(format, args...))

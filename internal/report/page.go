@@ -31,7 +31,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 // WriteHTML writes the report as one page, which asks for nothing else.
 func (r *Report) WriteHTML(out io.Writer) error { return page.Execute(out, r) }
 
-// outages are the cables that were down.
+// outages returns the cables that were down.
 func outages(all []Available) (out []Available) {
 	for i := range all {
 		if all[i].Faults > 0 && len(out) < mostRows {

@@ -20,7 +20,7 @@ type Report struct {
 	Version  string      `json:"version"` // of forsd
 	Period   Span        `json:"period"`  // what the history has of the one asked for
 	Status   *api.Status `json:"status"`
-	Baseline *Comparison `json:"baseline"`           // nil where there is none
+	Baseline *Comparison `json:"baseline"`           // nil if there is none
 	Intended *Comparison `json:"intended,omitempty"` // nil where none is given
 	Cables   []Available `json:"cables"`             // between switches, of the baseline, the worst first
 	Plans    []Plan      `json:"plans"`              // published in the period
@@ -64,8 +64,8 @@ type Facts struct {
 	Status   *api.Status
 	Topology *api.Topology
 	Cabling  *api.Cabling
-	Baseline *topology.Baseline // nil for none
-	Intended []Wanted           // nil for none
+	Baseline *topology.Baseline // nil if none
+	Intended []Wanted           // nil if none
 	Entries  []api.HistoryEntry // from the period's begin to now, the oldest first
 }
 
@@ -147,7 +147,7 @@ func Make(f *Facts) (*Report, error) {
 // of something else, such as a cable that was held back.
 const within = 10 * time.Second
 
-// plans are those of a period, each with the time since what led to it.
+// plans returns those of a period, each with the time since what led to it.
 func plans(entries []api.HistoryEntry, p Span) []Plan {
 	out := []Plan{}
 	var since time.Time // of the first change since the last plan

@@ -12,10 +12,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Fit is the view of a fabric through a baseline, or through a new one where base is nil.
-// What is not a fat tree is a view of another kind, or is refused, as the settings say.
-// So is the first tree, while no plan is in force, if its plan would leave out too many
-// pairs. With one in force the tables follow the fabric all the same, and the plan
+// Fit returns the view of a fabric through a baseline, or through a new one where base is
+// nil. What is not a fat tree is a view of another kind, or is refused, as the settings
+// say. So is the first tree, while no plan is in force, if its plan would leave out too
+// many pairs. With one in force the tables follow the fabric all the same, and the plan
 // stays: see controller.PlanFailed.
 func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first bool) (*View, error) {
 	if by := topology.Roles(c.Roles); by != (topology.Roles{}) {
@@ -35,7 +35,7 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 	return v, nil
 }
 
-// through is the view through a baseline, a new one for nil.
+// through returns the view through a baseline, a new one for nil.
 func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v *View, err error) {
 	if base == nil {
 		if base, err = topology.Recognise(f); err != nil {

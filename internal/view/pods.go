@@ -60,8 +60,8 @@ func podIdentity(t *topology.PodTree) string {
 	return digest(withHosts(facts, t.Hosts))
 }
 
-// Stage is a view of three levels with plan and tables for at once, or for good: those may
-// differ, so the ID does.
+// Stage returns a view of three levels with plan and tables for at once, or for good: those
+// may differ, so the ID does.
 func (v *View) Stage(atOnce bool) *View {
 	out := *v
 	if out.ID, out.AtOnce = v.Bare(), atOnce; atOnce {
@@ -73,9 +73,10 @@ func (v *View) Stage(atOnce bool) *View {
 	return &out
 }
 
-// After is the view as it is planned for first, while a plan is in force for the one before:
-// on three levels, if other cables may be used than before, the part of the plan that lives
-// comes at once, and a new one later. Withheld lists the lanes that are kept out of plans.
+// After returns the view as it is planned for first, while a plan is in force for the one
+// before: on three levels, if other cables may be used than before, the part of the plan
+// that lives comes at once, and a new one later. Withheld lists the lanes that are kept out
+// of plans.
 func (v *View) After(last *View, withheld func(*topology.FatTree) []controller.Lane) *View {
 	if v.Pods == nil || last == nil || last.Pods == nil {
 		return v
@@ -107,8 +108,8 @@ func (v *View) podsWithout(leaves []topology.GUID) *View {
 	return out.Stage(v.AtOnce)
 }
 
-// LIDs is how many LIDs of a server serve plans of the view: one for each lane, and on three
-// levels up to podplan.EnoughLIDs. It is 0 where there is no tree.
+// LIDs returns how many LIDs of a server serve plans of the view: one for each lane, and on
+// three levels up to podplan.EnoughLIDs. It is 0 where there is no tree.
 func (v *View) LIDs() int {
 	switch {
 	case v.Tree == nil:
@@ -119,7 +120,7 @@ func (v *View) LIDs() int {
 	return v.Tree.Lanes
 }
 
-// heldPods is the tree with some cables taken out of plans.
+// heldPods returns the tree with some cables taken out of plans.
 func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
 	if len(lanes) == 0 {
 		return v.Pods
@@ -162,7 +163,7 @@ func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner
 // PodPlan is a plan on a fat tree of three levels.
 type PodPlan struct{ *podplan.Result }
 
-// Cautions are the warnings of the plan.
+// Cautions returns the warnings of the plan.
 func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
 
 // Report describes the plan as that of a fat tree of two levels is described; its spines
@@ -183,7 +184,7 @@ func (p PodPlan) Check(tables ...*lft.Tables) error {
 	return nil
 }
 
-// Is tells whether a plan is this very one, byte by byte.
+// Is reports whether a plan is this very one, byte by byte.
 func (p PodPlan) Is(published *phasetable.View, _ *planner.Report) bool {
 	if published.Phases() != p.Plan.Phases() || published.Servers() != len(p.Tree.Servers) {
 		return false

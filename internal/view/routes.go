@@ -37,8 +37,8 @@ type Proposal interface {
 	Table(epoch uint64) *phasetable.Table
 	Report() planner.Report
 	Cautions() []planner.Warning
-	// Is tells whether a plan that was published with this report stays in force in
-	// the place of this one.
+	// Is reports whether a plan that was published with this report stays in force in the
+	// place of this one.
 	Is(published *phasetable.View, about *planner.Report) bool
 }
 
@@ -52,10 +52,10 @@ type Carried interface {
 // TreePlan is a plan on lanes of a fat tree.
 type TreePlan struct{ *planner.Schedule }
 
-// Cautions are the warnings of the schedule.
+// Cautions returns the warnings of the schedule.
 func (p TreePlan) Cautions() []planner.Warning { return p.Warnings }
 
-// Is tells whether a plan is this very schedule, transfer by transfer.
+// Is reports whether a plan is this very schedule, transfer by transfer.
 func (p TreePlan) Is(published *phasetable.View, _ *planner.Report) bool {
 	return SameRows(published, p.Tree, p.Rows)
 }
@@ -68,7 +68,7 @@ type routesPlan struct {
 	took   time.Duration
 }
 
-// NewOwnRoutes is the view of a fabric that is not a fat tree, for a reason.
+// NewOwnRoutes returns the view of a fabric that is not a fat tree, for a reason.
 func NewOwnRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *View {
 	v := &View{ID: "liquid-" + f.Hash()[:16], Kind: controller.OwnRoutes, Fabric: f, routed: &routed{},
 		Reason: "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason}
@@ -105,7 +105,7 @@ func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (
 	return made, nil
 }
 
-// JobsOnRoutes tells whether jobs are scheduled on the routes that tables have for base
+// JobsOnRoutes reports whether jobs are scheduled on the routes that tables have for base
 // LIDs: where these are OpenSM's, and on fat trees of three levels.
 func (v *View) JobsOnRoutes() bool { return v.Kind == controller.OwnRoutes || v.Pods != nil }
 
@@ -176,16 +176,16 @@ func cutText(routes *liquid.Routes) string {
 	return fmt.Sprintf("%d pairs of servers have no path by OpenSM's tables, the first from %s to %s: %v", len(routes.Cut), name(c.Src), name(c.Dst), c.Reason)
 }
 
-// Table is the plan under a number.
+// Table returns the plan under a number.
 func (p *routesPlan) Table(epoch uint64) *phasetable.Table {
 	t := *p.table
 	t.Epoch = epoch
 	return &t
 }
 
-// Is tells whether a plan is one for these routes, and has no more phases. Then it
-// stays in force: where a clock has ended the planning, the same again, as after a
-// restart, may bring another plan that is as good.
+// Is reports whether a plan is one for these routes, and has no more phases. Then it stays
+// in force: where a clock has ended the planning, the same again, as after a restart, may
+// bring another plan that is as good.
 func (p *routesPlan) Is(published *phasetable.View, about *planner.Report) bool {
 	return about.Engine == EngineLiquid && about.TopologyHash == p.routes.Fabric.Hash() && published.Phases() <= len(p.result.Schedule) &&
 		p.routes.Check(published.Table()) == nil
@@ -222,7 +222,7 @@ func (p *routesPlan) Cautions() []planner.Warning {
 	return out
 }
 
-// Topology is the fabric as the API shows it, where it is not a fat tree.
+// Topology returns the fabric as the API shows it, where it is not a fat tree.
 func (v *View) Topology() *api.Topology {
 	out := &api.Topology{Hash: v.Fabric.Hash(), SeenAt: v.Complete, Kind: v.Kind.String(), Why: v.Reason, Leaves: []api.Leaf{}, Spines: []api.Spine{},
 		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []topology.Finding{}}

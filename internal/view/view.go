@@ -60,7 +60,7 @@ type Routes struct {
 	Tables *lft.Tables
 	Plan   Carried                      // that the tables follow from, nil where they carry any
 	NoPlan error                        // why there is none though tables follow from plans
-	Base   Carried                      // for programs that send to base LIDs, nil for none
+	Base   Carried                      // for programs that send to base LIDs, nil if none
 	Jobs   map[uint64]*planner.Schedule // for base LIDs, of the jobs that are routed
 	Load   phasetable.Load              // of the tables
 	Notes  []planner.Warning            // about the tables and the base plan
@@ -98,8 +98,8 @@ func noServer(f *topology.Fabric) error {
 	return &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
 }
 
-// identity is a digest of all that plans and tables depend on. Names are left
-// out: a renamed switch changes nothing.
+// identity returns a digest of all that plans and tables depend on. Names are left out: a
+// renamed switch changes nothing.
 func identity(t *topology.FatTree) string {
 	le := binary.LittleEndian
 	facts := []byte(t.Fabric.Hash())
@@ -135,7 +135,8 @@ func digest(facts []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Without is the view with the hosts of some leaves out of all plans, those of jobs too.
+// Without returns the view with the hosts of some leaves out of all plans, those of jobs
+// too.
 func (v *View) Without(leaves []topology.GUID) *View {
 	if v.Tree == nil || len(leaves) == 0 {
 		return v
@@ -165,8 +166,8 @@ func without(hosts []topology.Host, out func(leaf int) bool) (all []topology.Hos
 	return all, servers
 }
 
-// WithJobs is the view with the jobs that there are. Where base LIDs of some are routed,
-// tables and plans depend on it, and the ID has them after a plus sign.
+// WithJobs returns the view with the jobs that there are. Where base LIDs of some are
+// routed, tables and plans depend on it, and the ID has them after a plus sign.
 func (v *View) WithJobs(jobs []planner.Job) *View {
 	out := *v
 	if v.Pods != nil {
@@ -192,24 +193,25 @@ func (v *View) WithJobs(jobs []planner.Job) *View {
 	return &out
 }
 
-// Bare is the ID of the fabric without its jobs, and whatever is planned for it at once.
+// Bare returns the ID of the fabric without its jobs, and whatever is planned for it at
+// once.
 func (v *View) Bare() string { return Bare(v.ID) }
 
-// Bare is a view's ID without what follows a plus sign.
+// Bare returns a view's ID without what follows a plus sign.
 func Bare(id string) string {
 	id, _, _ = strings.Cut(id, "+")
 	return id
 }
 
-// Snapshot is the view as the controller sees it.
+// Snapshot returns the view as the controller sees it.
 func (v *View) Snapshot() *controller.Snapshot {
 	return &controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, View: v}
 }
 
-// Of is the view that an action of the controller is for.
+// Of returns the view that an action of the controller is for.
 func Of(s *controller.Snapshot) *View { return s.View.(*View) }
 
-// TwoLevels is the tree where it has two levels, nil for any other fabric and no view.
+// TwoLevels returns the tree where it has two levels, nil for any other fabric and no view.
 func (v *View) TwoLevels() *topology.FatTree {
 	if v == nil || v.Pods != nil {
 		return nil
@@ -217,7 +219,7 @@ func (v *View) TwoLevels() *topology.FatTree {
 	return v.Tree
 }
 
-// Held is the tree with some lanes taken out of schedules.
+// Held returns the tree with some lanes taken out of schedules.
 func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
 		return v.Tree
@@ -236,9 +238,9 @@ func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	return &t
 }
 
-// Familiar is the tree with those servers alone that the epoch knows, nil where
-// that makes no difference or leaves none. A newcomer cannot be reached before
-// its tables are there; it must not keep a lost lane in the plan until then.
+// Familiar returns the tree with those servers alone that the epoch knows, nil where that
+// makes no difference or leaves none. A newcomer cannot be reached before its tables are
+// there; it must not keep a lost lane in the plan until then.
 func (v *View) Familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	if e == nil {
 		return nil
@@ -320,7 +322,7 @@ func (v *View) LetGo() {
 	}
 }
 
-// find is what was made with these lanes held back, nil for nothing.
+// find returns what was made with these lanes held back, nil for nothing.
 func find(made []Routes, hold []controller.Lane) *Routes {
 	for i := range made {
 		if slices.Equal(made[i].hold, hold) {
@@ -330,8 +332,8 @@ func find(made []Routes, hold []controller.Lane) *Routes {
 	return nil
 }
 
-// Lost is the share of the servers in force that the view lacks; without an
-// epoch, the baseline's host ports count.
+// Lost returns the share of the servers in force that the view lacks; without an epoch, the
+// baseline's host ports count.
 func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 	present := v.present()
 	total, missing := 0, 0
@@ -367,7 +369,7 @@ func (v *View) Findings() []health.Finding {
 	return v.Tree.Findings
 }
 
-// present are the host ports that the view has.
+// present returns the host ports that the view has.
 func (v *View) present() map[topology.GUID]bool {
 	present := make(map[topology.GUID]bool, len(v.Fabric.Nodes))
 	if v.Tree == nil {
@@ -401,8 +403,8 @@ func RowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
 	return rows, nil
 }
 
-// SameRows tells whether a published table is this very schedule of the tree,
-// transfer by transfer.
+// SameRows reports whether a published table is this very schedule of the tree, transfer by
+// transfer.
 func SameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) bool {
 	place, err := places(table, t)
 	if err != nil || table.Phases() != rows.Phases {
@@ -439,7 +441,7 @@ func places(table *phasetable.View, t *topology.FatTree) ([]int32, error) {
 	return place, nil
 }
 
-// transfer is what a table's entry says of the sender, in the tree's indices.
+// transfer returns what a table's entry says of the sender, in the tree's indices.
 func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid topology.LID) {
 	if x.SendTo < 0 {
 		return -1, -1, 0
