@@ -31,6 +31,9 @@ func TestFates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat("testdata/sample/left"); err == nil {
+		t.Error("the tests have left a file behind")
+	}
 	var out strings.Builder
 	for i, f := range fates {
 		out.WriteString(map[fate]string{survived: "survives ", killed: "found    ", timedOut: "time-out "}[f] + p.mutants[i].String() + "\n")
@@ -58,7 +61,7 @@ func TestEndless(t *testing.T) {
 		if err := os.WriteFile(binary, []byte("#!/bin/bash\n"+script), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		b := &built{p: p, binary: binary, tests: []test{{names: "TestEndless", reached: []byte{0, 1}, took: time.Second, cpu: 1, limit: 3e9}}}
+		b := &built{p: p, dir: p.dir, binary: binary, tests: []test{{names: "TestEndless", reached: []byte{0, 1}, took: time.Second, cpu: 1, limit: 3e9}}}
 		if f, err := b.run(1); f != timedOut || err != nil {
 			t.Errorf("a test that %s: fate %d, %v", name, f, err)
 		}

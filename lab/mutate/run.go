@@ -34,6 +34,7 @@ const (
 type built struct {
 	p      *spoilt
 	tmp    string
+	dir    string // where the tests run
 	binary string
 	args   []string
 	tests  []test // the quickest first
@@ -71,6 +72,12 @@ func (p *spoilt) build(tmp, wanted string, args []string) (*built, error) {
 	if b.binary, err = b.compile("all", files); err != nil {
 		return nil, err
 	}
+	if b.dir, err = ownDir(p.dir, filepath.Join(tmp, "module")); err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(b.dir, os.DirFS(p.dir)); err != nil {
+		return nil, err
+	}
 	list, err := exec.Command(b.binary, "-test.list", "^(Test|Fuzz|Example)").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the tests of %s: %w", p.path, err)
@@ -91,6 +98,32 @@ func (p *spoilt) build(tmp, wanted string, args []string) (*built, error) {
 	}
 	slices.SortStableFunc(b.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
 	return b, nil
+}
+
+// ownDir makes an empty directory for runs of a package's tests, as a mistake may have them
+// write where they should not, among links to all that is beside the package's own, up to the
+// root of its module, which is made at the path to.
+func ownDir(dir, to string) (own string, err error) {
+	own = to
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		parent := filepath.Dir(dir)
+		if to, err = ownDir(parent, to); err != nil {
+			return "", err
+		}
+		own = filepath.Join(to, filepath.Base(dir))
+		beside, err := os.ReadDir(parent)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range beside {
+			if path := filepath.Join(parent, e.Name()); path != dir {
+				if err := os.Symlink(path, filepath.Join(to, e.Name())); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	return own, os.Mkdir(own, 0o755)
 }
 
 // reach runs one test without a mistake, and sees which mistakes it could find.
@@ -174,7 +207,7 @@ func (b *built) command(binary string, t *test, n int) (*exec.Cmd, context.Cance
 	ctx, cancel := context.WithTimeout(context.Background(), t.limit)
 	limits := fmt.Sprintf(`ulimit -v %d -t %d && exec "$0" "$@"`, memoryKB, int(t.cpu.Seconds())+1)
 	cmd := exec.CommandContext(ctx, "bash", append([]string{"-c", limits, binary, "-test.run", "^(" + t.names + ")$"}, b.args...)...)
-	cmd.Dir = b.p.dir
+	cmd.Dir = b.dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(n), "GOMAXPROCS=1")
 	cmd.WaitDelay = time.Second
 	return cmd, cancel
