@@ -106,3 +106,35 @@ func worn(t *testing.T, seed uint64) *topology.FatTree {
 	tree, _ := topology.Fit(f, base, nil)
 	return tree
 }
+
+// TestShifted holds that tables do not depend on the numbers that LIDs have: with all LIDs
+// higher, each has the entries that it had.
+func TestShifted(t *testing.T) {
+	const by = 77
+	for seed := range uint64(60) {
+		ft := worn(t, seed)
+		if ft == nil || newUpDown(ft) != nil { // what is outside the tree takes turns by LID
+			continue
+		}
+		f := ft.Fabric.Clone()
+		for i := range f.Nodes {
+			for p := range f.Nodes[i].Ports {
+				if port := &f.Nodes[i].Ports[p]; port.LID != 0 {
+					port.LID += by
+				}
+			}
+		}
+		shifted, err := topology.Fit(f, ft.Baseline, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, now := build(t, ft), build(t, shifted)
+		for i := range was.Switches {
+			for lid, port := range was.Switches[i].Out {
+				if got := now.Port(i, topology.LID(lid+by)); got != port {
+					t.Fatalf("seed %d, switch %d, LID %d: port %d, and %d for LID %d", seed, i, lid, port, got, lid+by)
+				}
+			}
+		}
+	}
+}
