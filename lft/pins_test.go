@@ -102,7 +102,7 @@ func pinnable(t *testing.T) *topology.FatTree {
 	})
 }
 
-// up tells whether one of some lanes lives at a leaf.
+// up is true if one of some lanes lives at a leaf.
 func up(ft *topology.FatTree, leaf int, lanes ...int) bool {
 	return slices.ContainsFunc(lanes, func(k int) bool { return ft.Leaves[leaf].Cables[k].State == topology.Full })
 }

@@ -75,7 +75,7 @@ func (c *ending) Err() error {
 	return nil
 }
 
-// TestPodsGiveUp holds that there are no tables where the context ends, whenever it does.
+// TestPodsGiveUp holds that BuildPods fails if its context ends, at whatever step.
 func TestPodsGiveUp(t *testing.T) {
 	tree := hurtPods(t, fabgen.KAry(4))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))

@@ -7,9 +7,9 @@
 //
 // All mistakes are compiled into one test binary, behind a switch that the
 // environment sets, so that a mistake costs no build, and a run of the tests alone that
-// reach it: the quick ones first. A mistake that changes nothing a caller could see counts
-// as one that survives, unless testdata/equivalent.txt of the package has it with a
-// reason: those are set aside.
+// reach it: the quick ones first, in a copy of the package's directory. A mistake that
+// changes nothing a caller could see counts as one that survives, unless
+// testdata/equivalent.txt of the package has it with a reason: those are set aside.
 package main
 
 import (

@@ -100,9 +100,9 @@ func (p *spoilt) build(tmp, wanted string, args []string) (*built, error) {
 	return b, nil
 }
 
-// ownDir makes an empty directory for runs of a package's tests, as a mistake may have them
-// write where they should not, among links to all that is beside the package's own, up to the
-// root of its module, which is made at the path to.
+// ownDir makes an empty directory for the tests of a package, since a mistake may have them
+// write files. The directories above it, up to the path to, are those of the module, with
+// links to everything else in them.
 func ownDir(dir, to string) (own string, err error) {
 	own = to
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
@@ -140,7 +140,7 @@ func (b *built) reach(name string) (test, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return test{}, fmt.Errorf("%s of %s fails without a mistake: %w\n%s", name, b.p.path, err, out)
 	}
-	// A busy machine makes no test slow; one that waits may take four times as long again.
+	// On a busy machine tests take long without work. One that waits has four times as long.
 	t.bound(max(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), time.Since(began)/10))
 	var err error
 	t.reached, err = os.ReadFile(reached)
