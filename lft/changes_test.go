@@ -89,3 +89,19 @@ func TestCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestBlocks counts the blocks of tables of all lengths around the ends of blocks.
+func TestBlocks(t *testing.T) {
+	tables, want := &Tables{}, 0
+	for length, blocks := range map[int]int{0: 0, 1: 1, 63: 1, 64: 1, 65: 2, 128: 2, 129: 3} {
+		out := make([]uint8, length)
+		if got := Blocks(out); got != blocks {
+			t.Errorf("%d entries: %d blocks, want %d", length, got, blocks)
+		}
+		tables.Switches = append(tables.Switches, Table{Out: out})
+		want += blocks
+	}
+	if got := tables.Blocks(); got != want {
+		t.Errorf("%d blocks, want %d", got, want)
+	}
+}

@@ -1,6 +1,7 @@
 package lft
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -25,7 +26,11 @@ func TestCommon(t *testing.T) {
 				all[i].Switches = append(all[i].Switches, s)
 			}
 		}
+		before := fmt.Sprint(all[0].Switches)
 		got := Common(all...)
+		if after := fmt.Sprint(all[0].Switches); after != before {
+			t.Fatalf("%s became %s", before, after)
+		}
 		for g := range 4 {
 			at := got.Find(10 + 2*topology.GUID(g))
 			for lid := range 10 {

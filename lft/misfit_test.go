@@ -57,8 +57,9 @@ func TestMisfit(t *testing.T) {
 				t.Switches[i].LID = 0
 			}
 		}, doubts: []string{"switches have no table: Leaf003 (0x0000000000200003)"}},
-		{name: "a port too high", tables: func(t *Tables) { t.Switches[1].Out[8] = 200 },
-			err: "switch Leaf001 (0x0000000000200001) sends LID 0x0008 to port 200: it has 6 ports"},
+		{name: "a port too high", tables: func(t *Tables) { t.Switches[1].Out[8] = 7 },
+			err: "switch Leaf001 (0x0000000000200001) sends LID 0x0008 to port 7: it has 6 ports"},
+		{name: "the last port", tables: func(t *Tables) { t.Switches[1].Out[8] = 6 }},
 		{name: "all others", tables: func(t *Tables) {
 			for i := range t.Switches {
 				t.Switches[i].GUID += 0x1000000
@@ -83,6 +84,34 @@ func TestMisfit(t *testing.T) {
 		}
 		if !slices.Equal(doubts, c.doubts) {
 			t.Errorf("%s: doubts %q, want %q", c.name, doubts, c.doubts)
+		}
+	}
+}
+
+// TestDead counts the entries of LIDs in use that lead to a port without a cable, or to a port
+// that the switch does not have.
+func TestDead(t *testing.T) {
+	own := tree(t, fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3, LMC: 1}), nil)
+	leaf := own.Leaves[0].Node
+	for _, c := range []struct {
+		name   string
+		change func(*topology.Fabric, *Tables)
+		want   int
+	}{
+		{"its own", func(*topology.Fabric, *Tables) {}, 0},
+		{"a host's cable, and two LIDs", func(f *topology.Fabric, _ *Tables) { f.Disconnect(topology.PortRef{Node: leaf, Port: 1}) }, 2},
+		{"a port too many", func(f *topology.Fabric, t *Tables) { t.Switches[1].Out[8] = uint8(len(f.Nodes[leaf].Ports)) }, 1},
+		{"port 0, and no entry", func(_ *topology.Fabric, t *Tables) { t.Switches[1].Out[8], t.Switches[1].Out[9] = 0, NoPath }, 0},
+		{"an LID that is not in use", func(_ *topology.Fabric, t *Tables) { t.Switches[1].Out[7] = 99 }, 0},
+		{"a table of no switch", func(_ *topology.Fabric, t *Tables) {
+			t.Switches = slices.Insert(t.Switches, 0, Table{GUID: 1, Out: slices.Repeat([]uint8{99}, 30)})
+			t.Switches[2].Out[8] = 99
+		}, 1},
+	} {
+		f, tables := own.Fabric.Clone(), build(t, own)
+		c.change(f, tables)
+		if got := tables.Dead(f); got != c.want {
+			t.Errorf("%s: %d dead entries, want %d", c.name, got, c.want)
 		}
 	}
 }
