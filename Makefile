@@ -172,7 +172,7 @@ mutants:
 	$(GO) run ./lab/mutate -min 95 ./verify -rapid.checks=60
 	$(GO) run ./lab/mutate -min 90 ./phasetable -rapid.checks=50
 	$(GO) run ./lab/mutate -min 90 ./internal/store
-	$(GO) run ./lab/mutate -min 80 ./lft -rapid.checks=30
+	$(GO) run ./lab/mutate -min 90 ./lft -rapid.checks=30
 	$(GO) run ./lab/mutate -min 90 -files '^(check|limit|unreachable)\.go$$' -run 'MayLeaveOut|LaneLess|Unreachable|Check|Verified' ./planner
 	$(GO) run ./lab/mutate -min 90 -files '^check\.go$$' -run 'MayPlan|Check|VerifyBase' ./podplan
 
