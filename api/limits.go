@@ -190,18 +190,22 @@ type boundedConn struct {
 }
 
 // mostWritten is what one call writes. A call that copies megabytes is a thread in addition to those
-// that the process works with, and hundreds of them would leave it no processor.
-const mostWritten = 64 << 10
+// that the process works with, and hundreds of them would leave it no processor. Answers of up to
+// shortAnswer bytes do not wait for others.
+const (
+	mostWritten = 64 << 10
+	shortAnswer = 16 << 10
+)
 
 // Write writes a long answer part by part, few at a time.
 func (c *boundedConn) Write(p []byte) (n int, err error) {
 	raw, is := c.Conn.(syscall.Conn)
-	for is && err == nil && len(p)-n > mostWritten {
+	for is && err == nil && len(p)-n > shortAnswer {
 		var part int
-		part, err = writePart(raw, p[n:n+mostWritten])
+		part, err = writePart(raw, p[n:min(n+mostWritten, len(p))])
 		n += part
 	}
-	if err == nil {
+	if err == nil && n < len(p) {
 		var rest int
 		rest, err = c.Conn.Write(p[n:])
 		n += rest
