@@ -63,13 +63,13 @@ const (
 func newCableHistory(t *testing.T, seed uint64) *cableHistory {
 	t.Helper()
 	h := &cableHistory{rng: rand.New(rand.NewPCG(seed, 19))}
-	h.limits = pdr.Limits{Short: 3 * time.Second, ShortRate: 3e-11, Long: 7 * time.Second, LongRate: 2e-11, Drops: 1e-12, Test: 3 * time.Second, Returns: 2, Week: time.Minute,
+	h.limits = pdr.Limits{Short: 3 * time.Second, ShortRate: 3e-11, Long: 7 * time.Second, LongRate: 2e-11, Drops: 1e-12, Test: 3 * time.Second, Returns: 2, Week: 7 * 24 * time.Hour,
 		PerLeaf: 1 + h.rng.IntN(2), InAll: 2 + h.rng.IntN(3)}
 	l := &h.limits
 	o := Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, Hosts: []int{2}}), LMC: 2}
-	o.Config = steady + fmt.Sprintf("log: {level: debug}\ncables: {mode: isolate, every: 300ms, max_cost: 1000, per_leaf: %d, in_all: %d, short: %v, short_ber: %g, long: %v, long_ber: %g, drops: %g, "+
-		"test: %v, probation: 100ms, returns: %d, returns_within: %v, recoveries: 1000, discards: 1000, flaps: 1000}\n",
-		l.PerLeaf, l.InAll, l.Short, l.ShortRate, l.Long, l.LongRate, l.Drops, l.Test, l.Returns, l.Week)
+	o.Config = steady + fmt.Sprintf("log: {level: debug}\ncables: {mode: isolate, every: 300ms, max_cost: 1000, per_leaf: %d, in_all: %d, short: %v, short_ber: %g, long: %v, long_ber: %g, "+
+		"test: %v, probation: 100ms, flaps: 1000}\n",
+		l.PerLeaf, l.InAll, l.Short, l.ShortRate, l.Long, l.LongRate, l.Test)
 	h.test, _ = up(t, 5*time.Minute, o)
 	h.read()
 	h.read() // this round began when all switches had LIDs: nothing is counted before a whole one
