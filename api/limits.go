@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,23 +25,39 @@ var (
 // of long answers that are copied into the kernel.
 var making, writing = newPlaces(), newPlaces()
 
-// places let few do something at a time, and each place is used for half of the time at most: the
-// process has processors for its own work.
-type places chan struct{}
+// places let few do something at a time, and each place is used for a quarter of the time at most:
+// the process has processors for its own work.
+type places struct {
+	taken chan struct{}
+	used  atomic.Int64 // nanoseconds, since a place rested
+}
 
-func newPlaces() places { return make(places, max(1, runtime.NumCPU()-1)) }
+func newPlaces() *places { return &places{taken: make(chan struct{}, max(1, runtime.NumCPU()-1))} }
 
-// use does something as soon as there is a place, which stays taken for as long again.
-func (p places) use(ctx context.Context, f func()) error {
+// rests is how long places are used before one rests for three times as long: a timer is much
+// later than after the microseconds that a part of an answer takes.
+const rests = time.Millisecond
+
+// use does something as soon as there is a place, and reports whether there was one before
+// ends.
+func (p *places) use(ends <-chan struct{}, f func()) bool {
 	select {
-	case p <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	case p.taken <- struct{}{}:
+	case <-ends:
+		return false
 	}
 	began := time.Now()
-	defer func() { time.AfterFunc(time.Since(began), func() { <-p }) }()
+	defer func() {
+		used := p.used.Add(int64(time.Since(began)))
+		if used < int64(rests) {
+			<-p.taken
+			return
+		}
+		p.used.Add(-used)
+		time.AfterFunc(3*time.Duration(used), func() { <-p.taken })
+	}()
 	f()
-	return nil
+	return true
 }
 
 // smallBody is what a body may have that is taken in any case: an operator's request
@@ -175,7 +193,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.room <- struct{}{}:
-			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+			gone := make(chan struct{})
+			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room }), gone: gone, left: sync.OnceFunc(func() { close(gone) })}, nil
 		default:
 			_, _ = c.Write([]byte(full)) // a new socket takes that without waiting
 			_ = c.Close()
@@ -183,10 +202,22 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// boundedConn gives its place back when it is closed.
+// boundedConn gives its place back when it is closed. Nothing waits to be written to a client
+// that has left.
 type boundedConn struct {
 	net.Conn
 	leave func()
+	gone  <-chan struct{}
+	left  func() // closes gone
+}
+
+// Read reads, and notices that the client has left.
+func (c *boundedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.left()
+	}
+	return n, err
 }
 
 // mostWritten is what one call writes. A call that copies megabytes is a thread in addition to those
@@ -202,7 +233,7 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 	raw, is := c.Conn.(syscall.Conn)
 	for is && err == nil && len(p)-n > shortAnswer {
 		var part int
-		part, err = writePart(raw, p[n:min(n+mostWritten, len(p))])
+		part, err = c.writePart(raw, p[n:min(n+mostWritten, len(p))])
 		n += part
 	}
 	if err == nil && n < len(p) {
@@ -214,14 +245,16 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 }
 
 // writePart writes what the kernel takes without waiting, as soon as it takes something.
-func writePart(c syscall.Conn, p []byte) (n int, err error) {
-	raw, err := c.SyscallConn()
+func (c *boundedConn) writePart(to syscall.Conn, p []byte) (n int, err error) {
+	raw, err := to.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
 	var failed error
 	err = raw.Write(func(fd uintptr) bool {
-		_ = writing.use(context.Background(), func() { n, failed = syscall.Write(int(fd), p) })
+		if !writing.use(c.gone, func() { n, failed = syscall.Write(int(fd), p) }) {
+			failed = net.ErrClosed
+		}
 		return !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR)
 	})
 	return max(n, 0), errors.Join(err, failed)
@@ -229,6 +262,7 @@ func writePart(c syscall.Conn, p []byte) (n int, err error) {
 
 // Close closes the connection.
 func (c *boundedConn) Close() error {
+	c.left()
 	defer c.leave()
 	return c.Conn.Close()
 }

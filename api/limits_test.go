@@ -200,9 +200,9 @@ func TestKeptForOperators(t *testing.T) {
 	if b.has(as(operators), 31) || !b.reserve(as(operators), 30) {
 		t.Error("an operator has less than is kept")
 	}
-	for range cap(making) {
-		making <- struct{}{}
-		defer func() { <-making }()
+	for range cap(making.taken) {
+		making.taken <- struct{}{}
+		defer func() { <-making.taken }()
 	}
 	if body, err := made(as(operators), func() (any, error) { return "x", nil }); err != nil || string(body) != `"x"` {
 		t.Errorf("%s, %v", body, err)
@@ -260,4 +260,34 @@ func TestLongAnswer(t *testing.T) {
 			t.Errorf("%s: a client that has left takes the answer", network)
 		}
 	}
+}
+
+// TestLeavesTheQueue has a long answer wait for its turn: it is given up when its client leaves.
+func TestLeavesTheQueue(t *testing.T) {
+	for range cap(writing.taken) {
+		writing.taken <- struct{}{}
+		defer func() { <-writing.taken }()
+	}
+	bound, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		_, err := w.Write(make([]byte, mostWritten))
+		if err == nil {
+			t.Error("a client that has left takes the answer")
+		}
+	})}
+	go func() { _ = server.Serve(&boundedListener{bound, make(chan struct{}, 4)}) }()
+	defer server.Close()
+	client, err := net.Dial("tcp", bound.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	time.Sleep(20 * time.Millisecond) // it may leave before or after its answer waits
+	_ = client.Close()
+	<-ended
 }

@@ -22,10 +22,15 @@ type Published struct {
 	document []byte // the answer of /v1/plan
 	onBase   func() bool
 
-	making  sync.Mutex // one makes the CSV form, for all who ask for it
-	csv     atomic.Pointer[Text]
+	csv *csvForm
+}
+
+// csvForm is the plan as phases.csv, which plans that are the same share.
+type csvForm struct {
+	making  sync.Mutex // one makes it, for all who ask for it
+	text    atomic.Pointer[Text]
 	readers atomic.Int32 // are sent it
-	past    atomic.Bool  // no longer in force: its CSV form is not kept
+	past    atomic.Bool  // the plan is no longer in force: it is not kept
 }
 
 // mostInCSV is how many entries a plan may have that is written out as text.
@@ -45,7 +50,7 @@ func NewPublished(table *phasetable.View, report any, at time.Time) (*Published,
 	if fields == nil {
 		return nil, fmt.Errorf("publish epoch %d: plan.json is null: want an object", table.Epoch())
 	}
-	p := &Published{Epoch: table.Epoch(), At: at, Table: table, onBase: sync.OnceValue(table.ToBaseLIDs)}
+	p := &Published{Epoch: table.Epoch(), At: at, Table: table, onBase: sync.OnceValue(table.ToBaseLIDs), csv: &csvForm{}}
 	p.document, err = planDocument(p.Epoch, at, plan)
 	return p, err
 }
@@ -76,13 +81,14 @@ func (p *Published) onBaseLIDs() bool { return p.onBase() }
 // sendCSV answers with the plan as phases.csv. That is made when it is first asked for, and kept
 // while the plan is in force or clients are sent it.
 func (p *Published) sendCSV(w http.ResponseWriter) error {
-	p.readers.Add(1)
+	form := p.csv
+	form.readers.Add(1)
 	defer func() {
-		if p.readers.Add(-1) == 0 && p.past.Load() {
-			p.csv.Store(nil)
+		if form.readers.Add(-1) == 0 && form.past.Load() {
+			form.text.Store(nil)
 		}
 	}()
-	text, err := p.text()
+	text, err := form.of(p.Table)
 	if err != nil {
 		return err
 	}
@@ -90,27 +96,27 @@ func (p *Published) sendCSV(w http.ResponseWriter) error {
 	return nil
 }
 
-func (p *Published) text() (*Text, error) {
-	p.making.Lock()
-	defer p.making.Unlock()
-	if kept := p.csv.Load(); kept != nil {
+func (f *csvForm) of(plan *phasetable.View) (*Text, error) {
+	f.making.Lock()
+	defer f.making.Unlock()
+	if kept := f.text.Load(); kept != nil {
 		return kept, nil
 	}
-	if n := p.Table.Servers(); n*p.Table.Phases() > mostInCSV {
-		return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, p.Table.Phases())
+	if n := plan.Servers(); n*plan.Phases() > mostInCSV {
+		return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, plan.Phases())
 	}
 	text := &Text{}
-	if err := phasetable.WriteCSV(text, p.Table.Table()); err != nil {
+	if err := phasetable.WriteCSV(text, plan.Table()); err != nil {
 		return nil, err
 	}
-	p.csv.Store(text)
+	f.text.Store(text)
 	return text, nil
 }
 
 // leave marks the plan as no longer in force.
-func (p *Published) leave() {
-	if p.past.Store(true); p.readers.Load() == 0 {
-		p.csv.Store(nil)
+func (f *csvForm) leave() {
+	if f.past.Store(true); f.readers.Load() == 0 {
+		f.text.Store(nil)
 	}
 }
 
@@ -142,7 +148,13 @@ func (s *Plans) set(p *Published, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil {
-		s.current.leave()
+		s.current.csv.leave()
+	}
+	for _, former := range s.recent { // after a cable has come back, for one
+		if p != nil && p.Table.Same(former.Table) {
+			p.csv = former.csv
+			p.csv.past.Store(false)
+		}
 	}
 	if s.current != nil && !ended {
 		s.recent = keepRecent(append(s.recent, s.current))

@@ -348,8 +348,8 @@ func made(ctx context.Context, f func() (any, error)) (body []byte, err error) {
 	}
 	if c := callerOf(ctx); c != nil && c.Role >= operators {
 		answer()
-	} else if busy := making.use(ctx, answer); busy != nil {
-		return nil, busy
+	} else if !making.use(ctx.Done(), answer) {
+		return nil, ctx.Err()
 	}
 	return body, err
 }

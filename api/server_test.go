@@ -395,7 +395,7 @@ func TestFormerText(t *testing.T) {
 		}
 	}
 	asked()
-	first := former.csv.Load()
+	first := former.csv.text.Load()
 	if first == nil {
 		t.Fatal("the text of the plan in force is not kept")
 	}
@@ -404,15 +404,19 @@ func TestFormerText(t *testing.T) {
 	go func() { done <- former.sendCSV(slow) }()
 	slow.writes <- struct{}{}
 	plans.Publish(publish(t, 2))
-	if asked(); former.csv.Load() != first {
+	if asked(); former.csv.text.Load() != first {
 		t.Error("another text is made while a client is still sent the first")
 	}
 	close(slow.writes)
-	if err := <-done; err != nil || former.csv.Load() != nil {
-		t.Errorf("the text is kept when all have it: %t; error %v", former.csv.Load() != nil, err)
+	if err := <-done; err != nil || former.csv.text.Load() != nil {
+		t.Errorf("the text is kept when all have it: %t; error %v", former.csv.text.Load() != nil, err)
 	}
-	if asked(); former.csv.Load() != nil {
+	if asked(); former.csv.text.Load() != nil {
 		t.Error("the text of a former plan is kept")
+	}
+	again := publish(t, 1)
+	if plans.Publish(again); again.csv != former.csv || again.csv.past.Load() {
+		t.Error("a plan that is in force again has another text")
 	}
 }
 

@@ -1,6 +1,7 @@
 package phasetable
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -262,6 +263,12 @@ func (v *View) Numbered(epoch uint64, topologyHash string) (*View, error) {
 	copy(data[offHash:], hash[:])
 	le.PutUint32(data[offCRC:], checksum(data))
 	return open(data)
+}
+
+// Same reports whether another view is of the same plan, under whatever number and for whatever
+// fabric.
+func (v *View) Same(w *View) bool {
+	return v.job == w.job && bytes.Equal(v.data[offHash+hashSize:], w.data[offHash+hashSize:])
 }
 
 // ToBaseLIDs reports whether all transfers go to base LIDs.

@@ -279,7 +279,7 @@ func TestEndpointsUnderLoad(t *testing.T) {
 	few := []string{"GET /v1/plan/phases", "GET /v1/events", "POST /v1/whatif", "POST /v1/reroute", "GET /v1/replica"}
 	long := os.Getenv("FORS_LONG") != ""
 	if long {
-		clients, probes, pulls, spec = 1000, 200, 5, fabgen.Spec{Spines: 20, Leaves: 18}
+		clients, probes, pulls, spec = 1000, 200, 9, fabgen.Spec{Spines: 20, Leaves: 18}
 	}
 	endpoints := api.Endpoints(newDaemon(t).interfaces())
 	patterns := few

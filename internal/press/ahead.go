@@ -58,7 +58,7 @@ func Release() {
 // the live heap if that is more. A small heap is collected rarely, since a collection
 // during a failure costs more than memory; with thousands of clients the heap does not grow
 // to a multiple of the live data.
-const roomForGarbage = 32 << 20
+const roomForGarbage = 24 << 20
 
 // PaceGarbage applies roomForGarbage from now on: after each collection it sets the GC
 // percentage for the next one.
