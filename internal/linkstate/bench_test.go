@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// BenchmarkTrap takes a trap, the leaf's answer and the sweep that follows, on
+// BenchmarkTrap handles a trap, the leaf's answer and the sweep that follows, on
 // FT(2;32,32).
 func BenchmarkTrap(b *testing.B) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 32, Leaves: 32})

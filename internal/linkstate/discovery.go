@@ -2,17 +2,18 @@ package linkstate
 
 import "time"
 
-// look is the discovery of the fabric by forsd itself. A planned one serves all requests
-// until it starts, as one after a sweep if any of them needs that.
+// look schedules forsd's own discoveries of the fabric. A planned discovery serves all
+// requests made before it starts, and counts as one after a sweep if any of them requires
+// that.
 type look struct {
-	under   bool      // one is under way: an answer is due
-	again   bool      // another one is to follow
-	swept   bool      // and that counts as one after a sweep
-	due     time.Time // the next one of those that come regularly
-	ordered time.Time // the one after the sweep that was ordered last; zero if none
+	under   bool      // a discovery is under way, and its response is due
+	again   bool      // another one follows
+	swept   bool      // the discovery that follows counts as one after a sweep
+	due     time.Time // when the next regular discovery starts
+	ordered time.Time // when the discovery after the last ordered sweep starts; zero if none
 }
 
-// wake is when a discovery is due; zero for never, or while one is under way.
+// wake returns when a discovery is due; zero means never, or that one is under way.
 func (k *look) wake() time.Time {
 	if k.under {
 		return k.ordered
@@ -20,7 +21,7 @@ func (k *look) wake() time.Time {
 	return earlier(k.ordered, k.due)
 }
 
-// earlier returns the earlier of two times, zero being never.
+// earlier returns the earlier of two times. A zero time means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -28,7 +29,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// discover has the fabric discovered, where that is not left to the manager next door.
+// discover requests a discovery of the fabric, unless the local manager shows the fabric.
 func (l *Links) discover(swept bool) {
 	k := &l.look
 	switch {
@@ -57,8 +58,8 @@ func (l *Links) looked(now time.Time, unfinished bool) {
 	}
 }
 
-// discoverDue discovers the fabric when it is time: now and then, and when a sweep that
-// was ordered should be over.
+// discoverDue starts a discovery when it is due: at regular intervals, and when an
+// ordered sweep should be over.
 func (l *Links) discoverDue(now time.Time) {
 	k := &l.look
 	if !k.ordered.IsZero() && !now.Before(k.ordered) {

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Event is what happened.
+// Event is an input of the link state.
 type Event interface{ event() }
 
 // Tick reports that time has passed; see Links.Wake.
@@ -16,8 +16,8 @@ type Tick struct{}
 // SweepBegan reports that the manager has begun a sweep.
 type SweepBegan struct{ At time.Time }
 
-// SweepsUntold reports that the beginnings of sweeps are no longer announced, or by another
-// source: earlier ones are forgotten.
+// SweepsUntold reports that the beginnings of sweeps are no longer announced, or are
+// announced by another source. The link state forgets earlier ones.
 type SweepsUntold struct{}
 
 // Shown reports the fabric of a sweep: at its end, or during it if Swept is false. Seen is
@@ -42,25 +42,25 @@ type Overheard struct {
 	Told bool
 }
 
-// HeldBack says at which switches there are cables that are held back because they keep
-// bouncing: their traps may be ignored soon.
+// HeldBack lists the switches at cables that are held back because they keep bouncing.
+// The traps of these switches may be ignored soon.
 type HeldBack struct{ Switches []topology.GUID }
 
 // Noticed reports that something else has changed, or may have been missed.
 type Noticed struct{}
 
-// Said answers Reads: what switches said, together as they came.
+// Said is the response to Reads. It contains all answers that have arrived.
 type Said struct{ Answers []Answer }
 
-// Answer is what a switch said of the ports that it was asked for, nothing where it
-// could not be read.
+// Answer is a switch's report on the requested ports. It is empty if the switch could not
+// be read.
 type Answer struct {
 	Switch  topology.GUID
 	Ports   []Port
-	Manager topology.LID // the master subnet manager's, 0 where the switch has not said
+	Manager topology.LID // of the master subnet manager; 0 if the switch has not reported it
 }
 
-// Port is what a switch said of one of its ports.
+// Port is a switch's report on one of its ports.
 type Port struct {
 	Number uint8
 	State  topology.PortState
@@ -88,7 +88,7 @@ func (Said) event()         {}
 func (SweepOrdered) event() {}
 func (Looked) event()       {}
 
-// Action is what is to be done.
+// Action is an output of the link state.
 type Action interface{ String() string }
 
 // Believe sets the fabric to act on, with the time of its first sign. It has no response.
@@ -97,8 +97,8 @@ type Believe struct {
 	Seen   time.Time
 }
 
-// Read asks a switch for the states and rates of ports. Port 0 is its own, which tells
-// the master's LID.
+// Read asks a switch for the states and rates of ports. Port 0 is the switch's own and
+// reports the master's LID.
 type Read struct {
 	Switch topology.GUID
 	LID    topology.LID

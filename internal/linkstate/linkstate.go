@@ -16,56 +16,56 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Settings are what the link state depends on.
+// Settings configure the link state.
 type Settings struct {
 	Reads         bool          // switches can be read
-	DiscoverEvery time.Duration // between two discoveries of forsd's own; 0 where the manager shows the fabric
+	DiscoverEvery time.Duration // between forsd's own discoveries; 0 if the manager shows the fabric
 }
 
-// SweepDelay is the time that a manager is given to sweep once it has the tables, before
-// the fabric is discovered.
+// SweepDelay is how long forsd waits for a manager that has the tables to sweep before it
+// discovers the fabric.
 const SweepDelay = time.Second
 
-// trapsTogether is how long after a trap another one is taken to be about the same change.
+// trapsTogether is how long traps are attributed to the same change.
 const trapsTogether = time.Second
 
-// Links is what is known of the fabric's links. Create it with New.
+// Links is the state of the fabric's links. Create it with New.
 type Links struct {
 	set     Settings
 	now     time.Time        // of the last step
-	shown   *topology.Fabric // by a sweep, as it was; nil before the first
+	shown   *topology.Fabric // as the last sweep showed it; nil before the first
 	began   time.Time        // beginning of the latest sweep; zero if unknown
-	trapped time.Time        // when the first trap came that no sweep has answered; zero if none
+	trapped time.Time        // when the first trap not answered by a sweep came; zero if none
 	losses  []loss
 	reads   map[topology.GUID]*read // under way
 
 	disputes []dispute             // cables whose rate is in doubt
-	rates    map[end]topology.Rate // what switches have said of their ends
+	rates    map[end]topology.Rate // rates that switches have reported for their ends
 
 	watches map[topology.GUID]*watched
 	held    []topology.GUID // switches at cables that are held back
-	manager topology.LID    // of the master, 0 while no switch has told
-	leaf    topology.GUID   // the switch that it is plugged into, or the one to tell
+	manager topology.LID    // LID of the master; 0 while no switch has reported it
+	leaf    topology.GUID   // the switch that the manager is attached to, or the one to ask for it
 	since   time.Time       // when the first fabric was shown
 
 	look look
 	out  []Action
 }
 
-// loss is the word of a switch that a cable is down.
+// loss records that a switch has reported a cable down.
 type loss struct {
 	end   end
 	asked time.Time // when the switch was asked
 }
 
-// end is one end of a cable, by a name that lasts from one fabric to the next.
+// end identifies one end of a cable. It stays valid from one fabric to the next.
 type end struct {
 	node topology.GUID
 	port uint8
 }
 
-// in returns the end's place in a fabric. It is false where no live cable joins it to a
-// switch there.
+// in returns the end's place in a fabric, and whether a live cable joins it to a switch
+// there.
 func (e end) in(f *topology.Fabric) (topology.PortRef, bool) {
 	r := topology.PortRef{Node: f.Find(e.node), Port: e.port}
 	return r, r.Node != topology.None && f.Trunk(r)
@@ -76,10 +76,10 @@ func New(s Settings) *Links {
 	return &Links{set: s, reads: map[topology.GUID]*read{}, rates: map[end]topology.Rate{}, watches: map[topology.GUID]*watched{}}
 }
 
-// Shown returns the fabric as a sweep has shown it last, nil before the first.
+// Shown returns the fabric that the last sweep showed, nil before the first sweep.
 func (l *Links) Shown() *topology.Fabric { return l.shown }
 
-// Wake is when the link state wants a Tick at the latest; zero for never.
+// Wake returns when the link state needs a Tick at the latest; zero means never.
 func (l *Links) Wake() time.Time {
 	wake := l.look.wake()
 	for _, at := range l.due(l.now) {
@@ -88,7 +88,7 @@ func (l *Links) Wake() time.Time {
 	return wake
 }
 
-// Step takes an event and returns what is to be done, in order.
+// Step handles an event and returns the actions to carry out, in order.
 func (l *Links) Step(now time.Time, e Event) []Action {
 	l.out, l.now = nil, now
 	switch e := e.(type) {
@@ -143,10 +143,10 @@ func (l *Links) show(now time.Time, e Shown) {
 	l.do(Believe{Fabric: l.believed(), Seen: seen})
 }
 
-// reconcileLosses forgets the losses that the fabric shown settles: those that it lacks as
-// well, and those that it overrides, because its sweep began later. If a contradiction
-// remains, the switch is asked again: the manager may have looked again during its sweep,
-// or the sweep's beginning is unknown.
+// reconcileLosses forgets the losses that the shown fabric settles: those of cables that
+// it lacks too, and those that it overrides because its sweep began later. If a
+// contradiction remains, the switch is asked again: the manager may have looked again
+// during its sweep, or the beginning of the sweep is unknown.
 func (l *Links) reconcileLosses(now time.Time) {
 	l.losses = slices.DeleteFunc(l.losses, func(x loss) bool {
 		_, there := x.end.in(l.shown)
@@ -157,8 +157,8 @@ func (l *Links) reconcileLosses(now time.Time) {
 	}
 }
 
-// believed returns the fabric shown without the cables that were lost, and with the rates
-// that switches say where these are in doubt.
+// believed returns the shown fabric without the lost cables, and with the rates that
+// switches have reported for cables whose rate is in doubt.
 func (l *Links) believed() *topology.Fabric {
 	var lost []topology.PortRef
 	for _, x := range l.losses {

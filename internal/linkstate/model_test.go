@@ -10,47 +10,48 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// cable is one between switches, as it is.
+// cable is a cable between switches in its actual state.
 type cable struct {
 	ends  [2]end
-	refs  [2]topology.PortRef // in the whole fabric
+	refs  [2]topology.PortRef // in the complete fabric
 	state topology.PortState
 	rate  topology.Rate
 }
 
-// rated is what a switch has said of the rate of one end.
+// rated is the rate that a switch has reported for one end.
 type rated struct {
 	rate topology.Rate
-	told int // its place in history
+	told int // position in the history
 }
 
-// word is what a switch has said of one end of a cable.
+// word is the state that a switch has reported for one end of a cable.
 type word struct {
 	asked time.Time
 	state topology.PortState
-	told  int // its place in history
+	told  int // position in the history
 }
 
-// picture is a fabric that a sweep has shown.
+// picture is a fabric shown by a sweep.
 type picture struct {
-	began time.Time // zero where nobody told
+	began time.Time // zero if the beginning was not announced
 	told  int
 	has   []bool             // [cable]
-	rates [][2]topology.Rate // [cable] at its ends
-	since []time.Time        // [cable] when pictures began to have both ends low; zero where this one has not
+	rates [][2]topology.Rate // [cable], at its ends
+	since []time.Time        // [cable] when pictures began to show both ends low; zero if not low here
 }
 
-// disputed tells whether the picture leaves the rate of a cable in doubt.
+// disputed reports whether the picture leaves the rate of a cable in doubt.
 func (p *picture) disputed(c int) bool {
 	return p.has[c] && p.rates[c][0] != p.rates[c][1] || p.low(c)
 }
 
-// low tells whether the picture has both ends of a cable below those of another one.
+// low reports whether the picture shows both ends of a cable below those of another
+// cable.
 func (p *picture) low(c int) bool {
 	return p.has[c] && p.rates[c] == [2]topology.Rate{narrow, narrow} && slices.ContainsFunc(p.all(), func(r [2]topology.Rate) bool { return r[0] == whole || r[1] == whole })
 }
 
-// all lists the rates of the cables that the picture has.
+// all lists the rates of the cables in the picture.
 func (p *picture) all() (rates [][2]topology.Rate) {
 	for c, r := range p.rates {
 		if p.has[c] {
@@ -60,33 +61,34 @@ func (p *picture) all() (rates [][2]topology.Rate) {
 	return rates
 }
 
-// sweep is one of the manager's that is under way.
+// sweep is a sweep of the manager that is under way.
 type sweep struct {
 	began time.Time
-	seen  []topology.PortState // [cable], as it was when the sweep came by
+	seen  []topology.PortState // [cable], as it was when the sweep reached it
 	been  []bool
 }
 
-// asked is a switch that is being read, and what its ports were when it was asked.
+// asked is a reading of a switch, with the state of its ports when the switch was asked.
 type asked struct {
 	at      time.Time
-	trapped bool // a trap has come since
+	trapped bool // a trap has arrived since
 	own     bool
 	ports   map[uint8]Port
 }
 
-// patience is what is known of how a switch is read.
+// patience is the record of how a switch is read.
 type patience struct {
 	asked  time.Time
-	silent bool        // the last time
-	traps  []time.Time // while it could be read
-	heard  time.Time   // when the manager received a trap that it has told nobody of; zero for none
+	silent bool        // in the last reading
+	traps  []time.Time // received while the switch could be read
+	heard  time.Time   // when the manager received a trap that it has not forwarded; zero if none
 	all    int
 }
 
-// model is everything around the link state: cables that die and come back, switches
-// that send traps, which may be lost, and answer when they like, and a manager that
-// sweeps. It keeps the whole history, from which it says what is to be believed.
+// model is the environment of the link state: cables that die and come back, switches
+// that send traps, which may be lost, and answer at arbitrary times, and a manager that
+// sweeps. It keeps the complete history and derives from it the fabric that should be
+// believed.
 type model struct {
 	t       *rapid.T
 	links   *Links
@@ -94,26 +96,26 @@ type model struct {
 	now     time.Time
 	whole   *topology.Fabric
 	cables  []cable
-	told    bool // somebody tells when sweeps begin
+	told    bool // the beginnings of sweeps are announced
 	traps   []topology.GUID
 	sweep   *sweep
 	reads   map[topology.GUID]*asked
 	words   map[end]word
 	shown   []picture
-	since   time.Time // when the first was shown
+	since   time.Time // when the first picture was shown
 	history int
 	believe *topology.Fabric
 	rates   map[end]rated
 	care    map[topology.GUID]*patience
 	held    []topology.GUID
-	manager topology.EndPort // the master's
-	leaf    topology.GUID    // where a switch has told that it is
+	manager topology.EndPort // the master's port
+	leaf    topology.GUID    // where a switch has reported it
 
-	rests    bool // sweeps read no rate wrong at both ends any more
+	rests    bool // sweeps no longer misread rates at both ends
 	looking  bool
-	wanted   bool      // a discovery is to follow the one under way
-	dueSwept time.Time // when one after a sweep is due
-	looked   time.Time // when the last one was over
+	wanted   bool      // a discovery follows the one under way
+	dueSwept time.Time // when a discovery after a sweep is due
+	looked   time.Time // when the last discovery ended
 }
 
 func newModel(t *rapid.T) *model {
@@ -136,10 +138,10 @@ func newModel(t *rapid.T) *model {
 	return m
 }
 
-// The rates of cables, by what they have trained to.
+// The rates that cables may train to.
 var whole, narrow = topology.Rate{Width: 4, Speed: topology.HDR}, topology.Rate{Width: 1, Speed: topology.HDR}
 
-// hand makes another host's manager the master.
+// hand makes the manager of another host the master.
 func (m *model) hand() {
 	for {
 		m.manager = rapid.SampledFrom(m.whole.EndPorts()).Draw(m.t, "manager")
@@ -151,7 +153,7 @@ func (m *model) hand() {
 
 func (m *model) end(r topology.PortRef) end { return end{m.whole.Nodes[r.Node].GUID, r.Port} }
 
-// step tells the link state of an event, and checks what it says.
+// step passes an event to the link state and checks the actions.
 func (m *model) step(e Event) {
 	m.history++
 	believe := false
@@ -177,7 +179,7 @@ func (m *model) step(e Event) {
 	}
 }
 
-// read has a switch asked.
+// read starts the reading of a switch.
 func (m *model) read(a Read) {
 	if m.reads[a.Switch] != nil {
 		m.t.Fatalf("%v, which is being read", a)
@@ -212,15 +214,15 @@ func (m *model) read(a Read) {
 	m.reads[a.Switch] = r
 }
 
-// port is an end as it is.
+// port returns the actual state of an end.
 func (m *model) port(c int, e end) Port {
 	return Port{Number: e.port, State: m.cables[c].state, Rate: m.cables[c].rate}
 }
 
 func (m *model) last() *picture { return &m.shown[len(m.shown)-1] }
 
-// answer has a switch answer with the states of its ports when it was asked or now, or
-// not at all.
+// answer lets switches answer with the states of their ports at the time of the question
+// or now, or not at all.
 func (m *model) answer(switches []topology.GUID, silent bool) {
 	var e Said
 	again := map[topology.GUID]bool{}
@@ -245,7 +247,7 @@ func (m *model) answer(switches []topology.GUID, silent bool) {
 					said = m.port(c, x)
 				}
 				a.Ports = append(a.Ports, said)
-				if said.State != topology.Init { // trained, and yet to be brought up: no word either way
+				if said.State != topology.Init { // trained but not brought up: this says nothing about the loss
 					m.words[x] = word{r.at, said.State, m.history + 1}
 				}
 				m.rates[x] = rated{said.Rate, m.history + 1}
@@ -261,7 +263,7 @@ func (m *model) answer(switches []topology.GUID, silent bool) {
 	}
 }
 
-// readable tells whether the last sweep shows a switch with a cable to another one.
+// readable reports whether the last sweep shows a cable from this switch to another one.
 func (m *model) readable(g topology.GUID) bool {
 	for c := range m.cables {
 		if len(m.shown) > 0 && m.last().has[c] && (m.cables[c].ends[0].node == g || m.cables[c].ends[1].node == g) {
@@ -271,7 +273,7 @@ func (m *model) readable(g topology.GUID) bool {
 	return false
 }
 
-// trap delivers one.
+// trap delivers a trap.
 func (m *model) trap(g topology.GUID) {
 	before := m.reads[g]
 	m.wants()
@@ -292,7 +294,7 @@ func (m *model) trap(g topology.GUID) {
 	}
 }
 
-// overheard has the manager's log tell of a trap.
+// overheard reports a trap from the manager's log.
 func (m *model) overheard(g topology.GUID, told bool) {
 	at := m.whole.Find(g)
 	if care := m.care[g]; len(m.shown) > 0 && m.links.Shown().Find(g) != topology.None && m.whole.Nodes[at].Kind == topology.Switch {
@@ -305,15 +307,15 @@ func (m *model) overheard(g topology.GUID, told bool) {
 	m.step(Overheard{m.whole.Nodes[at].LID(), told})
 }
 
-// visit has the sweep under way come by a cable.
+// visit lets the sweep under way reach a cable.
 func (s *sweep) visit(c int, state topology.PortState) {
 	if !s.been[c] {
 		s.been[c], s.seen[c] = true, state
 	}
 }
 
-// show shows what a sweep has found. One that is over has brought up what it found
-// trained.
+// show shows the result of a sweep. A sweep that is over has brought up the links that it
+// found trained.
 func (m *model) show(swept bool) {
 	p := picture{told: m.history + 1, has: make([]bool, len(m.cables)), rates: make([][2]topology.Rate, len(m.cables)), since: make([]time.Time, len(m.cables))}
 	if m.told {
@@ -370,10 +372,10 @@ func (m *model) show(swept bool) {
 	}
 }
 
-// wants notes that a discovery is wanted.
+// wants records that a discovery is wanted.
 func (m *model) wants() { m.wanted = m.wanted || m.looking }
 
-// discover begins a discovery.
+// discover starts a discovery.
 func (m *model) discover(a Discover) {
 	if m.looking || m.every == 0 {
 		m.t.Fatalf("%v, while one is under way (%v) or is not wanted", a, m.looking)
@@ -394,7 +396,7 @@ func (m *model) look() {
 	}
 }
 
-// pass lets time pass, with a tick whenever the link state wants one.
+// pass advances the time, with a tick whenever the link state asks for one.
 func (m *model) pass(d time.Duration) {
 	for to := m.now.Add(d); m.now.Before(to); {
 		m.now = to
@@ -413,7 +415,7 @@ func (m *model) pass(d time.Duration) {
 	}
 }
 
-// change has a cable die or come back. Both its switches send a trap, as far as they
+// change lets a cable die or come back. The switches at both ends send a trap if they
 // can.
 func (m *model) change(c int) {
 	x := &m.cables[c]
@@ -435,7 +437,7 @@ func (m *model) reading() (all []topology.GUID) {
 	return all
 }
 
-// begin begins a sweep.
+// begin starts a sweep.
 func (m *model) begin() {
 	m.sweep = &sweep{began: m.now, seen: make([]topology.PortState, len(m.cables)), been: make([]bool, len(m.cables))}
 	if m.told {

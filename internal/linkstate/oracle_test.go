@@ -7,10 +7,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file says from the model's history what the link state should believe and do.
+// This file derives from the model's history how the link state should behave.
 
-// lost tells whether the word of one end that a cable is lost stands: no sweep since has
-// found the same, or began later.
+// lost reports whether a switch's report that a cable is down still counts: no later
+// picture agrees, and no sweep that began later contradicts it.
 func (m *model) lost(c int, x end) bool {
 	w, said := m.words[x]
 	if !said || w.state != topology.Down {
@@ -24,8 +24,9 @@ func (m *model) lost(c int, x end) bool {
 	return true
 }
 
-// rate is what is to be believed of one end of a cable that the last picture has: what it
-// shows, or what a switch has said since pictures leave it in doubt.
+// rate returns the expected rate of one end of a cable in the last picture: the rate in
+// the picture, or the rate that a switch has reported since pictures began to leave it in
+// doubt.
 func (m *model) rate(c, i int) topology.Rate {
 	said, known := m.rates[m.cables[c].ends[i]]
 	for at := len(m.shown) - 1; known && at >= 0 && m.shown[at].disputed(c); at-- {
@@ -36,7 +37,7 @@ func (m *model) rate(c, i int) topology.Rate {
 	return m.last().rates[c][i]
 }
 
-// expected is the fabric to believe.
+// expected returns the fabric that should be believed.
 func (m *model) expected() *topology.Fabric {
 	f := m.whole.Clone()
 	var lacks []topology.PortRef
@@ -52,7 +53,8 @@ func (m *model) expected() *topology.Fabric {
 	return m.blank(f, lacks)
 }
 
-// blank is a fabric without some cables. The rates of ports without one say nothing.
+// blank returns the fabric without some cables, and clears the rates of ports without a
+// cable.
 func (m *model) blank(f *topology.Fabric, lacks []topology.PortRef) *topology.Fabric {
 	f = f.Without(lacks...).Clone()
 	for i := range f.Nodes {
@@ -65,7 +67,7 @@ func (m *model) blank(f *topology.Fabric, lacks []topology.PortRef) *topology.Fa
 	return f
 }
 
-// check compares the fabric believed with what history says.
+// check compares the believed fabric with the expected one.
 func (m *model) check() {
 	if len(m.shown) == 0 {
 		if m.believe != nil {
@@ -78,7 +80,8 @@ func (m *model) check() {
 	}
 }
 
-// doubted tells whether the switch at an end of a cable is to be asked for its rate again.
+// doubted reports whether the switch at an end of a cable should be asked for the rate
+// again.
 func (m *model) doubted(c, i int) bool {
 	if len(m.shown) == 0 || !m.last().disputed(c) {
 		return false
@@ -90,7 +93,7 @@ func (m *model) doubted(c, i int) bool {
 	return m.rate(c, 0) != m.rate(c, 1) || m.rate(c, i).Below(shown[0]) || m.rate(c, i).Below(shown[1])
 }
 
-// cared checks that switches of which nobody may tell any more were read lately.
+// cared checks that switches whose traps may not arrive were read recently.
 func (m *model) cared() {
 	limits := map[topology.GUID]time.Duration{m.leaf: Seldom}
 	for c := range m.cables {

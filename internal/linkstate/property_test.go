@@ -11,10 +11,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestHistories drives the link state through random histories. The fabric believed is
-// the one shown, without the cables that a switch has said to be down, as long as no
-// later sweep and not the switch knows better. A switch is read after each trap, once
-// at a time. When all goes well again, the fabric is believed as it is.
+// TestHistories drives the link state through random histories. The believed fabric is
+// the one shown, without the cables that a switch has reported down, until a later sweep
+// or the switch contradicts that. A switch is read after each trap, by one reading at a
+// time. When all faults have ended, the actual fabric is believed.
 func TestHistories(t *testing.T) {
 	histories.Check(t, 5000, func(t *rapid.T) {
 		m := newModel(t)
@@ -91,8 +91,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// comeToRest has all switches answer and the manager sweep, after which the fabric is
-// believed as it is.
+// comeToRest lets all switches answer and the manager sweep. The actual fabric is
+// believed afterwards.
 func (m *model) comeToRest() {
 	m.now = m.now.Add(time.Millisecond)
 	m.told, m.rests = true, true

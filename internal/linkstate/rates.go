@@ -7,23 +7,23 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// A manager may have read a port's width and speed before the link was trained, at one end
-// of a cable or at both. A cable has one rate. If a sweep shows two, or one that is below
-// that of other cables, the switches at its ends are asked, and their answers replace the
-// sweep's values for as long.
+// A manager may have read a port's width and speed before the link was trained, at one
+// end of a cable or at both. A cable has one rate. If a sweep shows two, or one that is
+// below that of other cables, the switches at its ends are asked. Their answers replace
+// the sweep's values while sweeps leave the rate in doubt.
 
-// Training is how long the switches at a cable are asked that is shown below other cables:
-// by then a link is trained.
+// Training is how long forsd asks the switches at a cable that is shown below other
+// cables. A link is trained by then.
 const Training = 10 * time.Second
 
 // dispute is a cable between switches whose rate is in doubt.
 type dispute struct {
 	ends  [2]end
-	since time.Time // when both ends were first shown below other cables; zero where they differ
+	since time.Time // when both ends were first shown below other cables; zero if the ends differ
 }
 
-// findDisputes finds the cables of the fabric shown whose rate is in doubt, forgets what
-// was said of others, and has the switches at their ends asked.
+// findDisputes finds the cables of the shown fabric whose rate is in doubt, forgets the
+// reported rates of all others, and asks the switches at the ends.
 func (l *Links) findDisputes(now time.Time) {
 	before := l.disputes
 	l.disputes = nil
@@ -64,8 +64,7 @@ func (l *Links) findDisputes(now time.Time) {
 	}
 }
 
-// eachTrunk calls look for each cable between switches with known rates, from one of its
-// ends.
+// eachTrunk calls look once for each cable between switches whose rates are known.
 func (l *Links) eachTrunk(look func(r topology.PortRef, rate, back topology.Rate)) {
 	for i := range l.shown.Nodes {
 		if l.shown.Nodes[i].Kind != topology.Switch {
@@ -85,11 +84,11 @@ func (l *Links) eachTrunk(look func(r topology.PortRef, rate, back topology.Rate
 	}
 }
 
-// same reports whether both are about the same cable.
+// same reports whether both disputes are about the same cable.
 func (d dispute) same(o dispute) bool { return d.ends == o.ends }
 
-// asksFor reports whether a sweep that shows such a cable makes forsd ask its switches: not
-// if they have confirmed that it is below others.
+// asksFor reports whether forsd asks the switches of the cable when a sweep shows it. It
+// does not if they have confirmed that the cable is below others.
 func (l *Links) asksFor(d dispute, now time.Time) bool {
 	if d.since.IsZero() || now.Sub(d.since) < Training {
 		return true
@@ -108,9 +107,9 @@ func (l *Links) disputed(e end) bool {
 	return slices.ContainsFunc(l.disputes, func(d dispute) bool { return d.ends[0] == e || d.ends[1] == e })
 }
 
-// resolved reports whether both ends of a cable have reported the same rate, and none below
-// the one shown for it: that end may have been trained since it was asked. An end shown
-// below others must be above that, or have had its time to be trained.
+// resolved reports whether both ends of a cable have reported the same rate, and neither
+// is below the shown rate: that end may have been trained since it was asked. An end
+// shown below others must be above the shown rate, or have had time to be trained.
 func (l *Links) resolved(d dispute, now time.Time) bool {
 	if !d.since.IsZero() && now.Sub(d.since) >= Training {
 		return true

@@ -7,14 +7,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// read is the reading of a switch that is under way.
+// read is a reading of a switch that is under way.
 type read struct {
 	asked time.Time
-	sign  time.Time // what led to it: a trap, or the wish to know
-	again bool      // it is read once more: a port may have changed after it was asked
+	sign  time.Time // the cause: a trap or another reason to read
+	again bool      // read the switch again: a port may have changed after it was asked
 }
 
-// trap has the switch read that a trap names.
+// trap reads the switch that a trap names.
 func (l *Links) trap(now time.Time, e Trap) {
 	if e.At.Sub(l.trapped) > trapsTogether {
 		l.trapped = e.At
@@ -39,7 +39,7 @@ func (l *Links) overheard(now time.Time, e Overheard) {
 	}
 }
 
-// switchAt returns the switch with a LID of its own, 0 if none.
+// switchAt returns the switch with the given LID, 0 if none.
 func (l *Links) switchAt(lid topology.LID) topology.GUID {
 	if l.shown == nil || lid == 0 {
 		return 0
@@ -52,7 +52,7 @@ func (l *Links) switchAt(lid topology.LID) topology.GUID {
 	return 0
 }
 
-// ask has a switch read. One that is being read is read again.
+// ask reads a switch. If it is already being read, it is read again afterwards.
 func (l *Links) ask(now time.Time, g topology.GUID, sign time.Time) {
 	if r := l.reads[g]; r != nil {
 		r.again = true
@@ -77,8 +77,8 @@ func (l *Links) read(now time.Time, g topology.GUID, sign time.Time, own bool) {
 	l.do(Read{Switch: g, LID: l.shown.Nodes[node].LID(), Ports: ports})
 }
 
-// said handles answers of switches. A cable reported down leaves the fabric now, and one
-// that is taken back returns.
+// said handles answers of switches. It removes a cable reported down from the fabric at
+// once, and restores a cable whose report is withdrawn.
 func (l *Links) said(now time.Time, e Said) {
 	var seen time.Time
 	for _, a := range e.Answers {
@@ -111,8 +111,9 @@ func (l *Links) said(now time.Time, e Said) {
 }
 
 // heard handles the answer of one switch, and reports whether the fabric to believe has
-// changed. A cable is lost while either end reports so. An end that is trained and not
-// active takes nothing back: it carries nothing before the manager has brought it up.
+// changed. A cable is lost while either end reports it down. An end that is trained but
+// not active withdraws nothing: the link carries no traffic until the manager has brought
+// it up.
 func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	for _, p := range a.Ports {
 		this := end{a.Switch, p.Number}

@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestTranscripts replays the files of testdata. "links" makes a link state beside a
-// fat tree; each line of "events" is one event, and is answered by what is to be done.
+// TestTranscripts replays the files in testdata. "links" creates a link state and a fat
+// tree. Each line of "events" is one event; the output is the actions.
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		s := &stage{}
@@ -29,7 +29,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// stage is a link state beside a fat tree.
+// stage is a link state with its fat tree.
 type stage struct {
 	links *Links
 	whole *topology.Fabric
@@ -62,7 +62,7 @@ func (s *stage) begin(t *testing.T, d *datadriven.TestData) string {
 	return out.String()
 }
 
-// event reads one line and writes the actions that follow, and when the link state wakes.
+// event reads one line, and writes the actions that follow and the time of the next tick.
 func (s *stage) event(t *testing.T, line string, out *strings.Builder) {
 	fmt.Fprintf(out, "> %s\n", line)
 	for _, a := range s.links.Step(s.now, s.parse(t, line)) {
@@ -73,8 +73,8 @@ func (s *stage) event(t *testing.T, line string, out *strings.Builder) {
 	}
 }
 
-// state is what the link state has in mind: which ends of cables are lost, which
-// switches are being read, and when it wakes.
+// state describes the link state: the lost ends of cables, the switches being read, and
+// the time of the next tick.
 func (s *stage) state() string {
 	var said []string
 	for _, x := range s.links.losses {
@@ -173,8 +173,8 @@ func (s *stage) shown(t *testing.T, words []string) Event {
 	return e
 }
 
-// said reads "NAME [PORT=down|init|active|RATE …] [manager=NAME]; …": other ports are as
-// they were. A name with a question mark was not read.
+// said reads "NAME [PORT=down|init|active|RATE …] [manager=NAME]; …". Other ports keep
+// their actual state. A name with a question mark is a switch that could not be read.
 func (s *stage) said(t *testing.T, rest string) Event {
 	var e Said
 	for _, one := range strings.Split(rest, ";") {
@@ -226,7 +226,7 @@ func (s *stage) node(t *testing.T, name string) *topology.Node {
 	return nil
 }
 
-// say prints an action by the names of the fabric.
+// say formats an action with the names of the fabric.
 func (s *stage) say(a Action) string {
 	switch a := a.(type) {
 	case Believe:

@@ -8,25 +8,26 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// OpenSM ignores a switch that has sent some ten traps in a row, until it has been quiet
-// for a while; and if the manager is attached to the switch, the trap of a cable's other
-// end is lost with the cable. So switches whose traps may not arrive are read regularly.
+// OpenSM ignores a switch that has sent about ten traps in a row, until the switch has
+// been quiet for a while. If the manager is attached to the switch, the trap of a cable's
+// other end is lost with the cable. So switches whose traps may not arrive are read
+// regularly.
 const (
-	ManyTraps  = 8                      // traps in a row, from which on a switch is read often
+	ManyTraps  = 8                      // traps in a row from which a switch is read often
 	TrapMemory = time.Minute            // how long after a trap or a loss the next one counts as in a row
 	Often      = 20 * time.Millisecond  // between two readings of a switch that may be ignored
 	Spread     = 5 * time.Millisecond   // between any two such readings: many switches are read less often
 	Unheeded   = 300 * time.Millisecond // from a trap received by the manager until it is forwarded or ignored
-	Seldom     = time.Second            // between two readings of a switch that is merely looked after
-	mostSilent = 6                      // how often the pause doubles while a switch does not answer
+	Seldom     = time.Second            // between two readings of a switch that is only monitored
+	mostSilent = 6                      // how many times the pause doubles while a switch does not answer
 )
 
-// watched is what is known of a switch's own word.
+// watched records a switch's traps and readings.
 type watched struct {
 	traps int       // in a row
-	sign  time.Time // the last trap, or loss that was found by reading
-	asked time.Time // when it was read last
-	// unheeded is when a trap was received that was not forwarded so far; zero if none.
+	sign  time.Time // the last trap, or loss found by reading
+	asked time.Time // when the switch was last read
+	// unheeded is when a trap was received that has not been forwarded; zero if none.
 	unheeded time.Time
 	silent   int // readings in a row without an answer
 }
@@ -36,7 +37,7 @@ func (w *watched) noisy(now time.Time) bool {
 	return w.traps >= ManyTraps && now.Sub(w.sign) < TrapMemory
 }
 
-// watch returns what is known of a switch's own word.
+// watch returns the record of a switch.
 func (l *Links) watch(g topology.GUID) *watched {
 	w := l.watches[g]
 	if w == nil {
@@ -61,9 +62,10 @@ func (w *watched) ignored(now time.Time) {
 	w.sign, w.unheeded = now, time.Time{}
 }
 
-// due returns when to read the switches whose traps may not arrive: often those at cables
-// held because they bounce, and those whose traps may be ignored; rarely the manager's
-// leaf, one switch if that is unknown, and those that contradict a sweep.
+// due returns when to read the switches whose traps may not arrive. Switches at cables
+// that are held because they bounce, and switches whose traps may be ignored, are read
+// often. The manager's leaf, or one switch if that is unknown, and switches that
+// contradict a sweep are read rarely.
 func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 	if !l.set.Reads || l.shown == nil {
 		return nil
@@ -107,7 +109,7 @@ func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 	return due
 }
 
-// lookedAfter lists the switches that are read seldom.
+// lookedAfter lists the switches that are read rarely.
 func (l *Links) lookedAfter(now time.Time) []topology.GUID {
 	after := []topology.GUID{l.leaf}
 	for _, x := range l.losses {
@@ -121,8 +123,8 @@ func (l *Links) lookedAfter(now time.Time) []topology.GUID {
 	return after
 }
 
-// readable reports whether a switch has ports that can be read: the fabric shown has a
-// cable from it to another one.
+// readable reports whether a switch has ports to read: the shown fabric has a cable from
+// it to another switch.
 func (l *Links) readable(g topology.GUID) bool {
 	node := l.shown.Find(g)
 	if node == topology.None {
@@ -136,7 +138,7 @@ func (l *Links) readable(g topology.GUID) bool {
 	return false
 }
 
-// readDue reads the switches whose time has come. They say who the manager is, too.
+// readDue reads the switches whose time has come. They report the manager, too.
 func (l *Links) readDue(now time.Time) {
 	due := l.due(now)
 	for _, g := range slices.Sorted(maps.Keys(due)) {
@@ -149,8 +151,8 @@ func (l *Links) readDue(now time.Time) {
 	}
 }
 
-// placeManager finds the switch that the master subnet manager is plugged into, or runs
-// on; the first one that can be read where the manager is not seen.
+// placeManager finds the switch that the master subnet manager is attached to or runs on.
+// If the manager is not seen, it chooses the first readable switch.
 func (l *Links) placeManager() {
 	l.leaf = 0
 	for _, e := range l.shown.EndPorts() {

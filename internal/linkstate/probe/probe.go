@@ -1,6 +1,6 @@
-// Package probe carries out what the link state asks for: it reads switches, and has the
-// fabric discovered where OpenSM is on another host. It takes traps from the subnet
-// administrator where OpenSM's plugin does not bring them.
+// Package probe carries out the actions of the link state. It reads switches, and
+// discovers the fabric if OpenSM runs on another host. It takes traps from the subnet
+// administrator if OpenSM's plugin does not deliver them.
 package probe
 
 import (
@@ -19,16 +19,17 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The codes of the warnings about what the probe does.
+// Warning codes of the probe.
 const (
 	TrapsMissing    = "traps-missing"
 	DiscoveryFailed = "discovery-failed"
 )
 
-// readTimeout bounds the reading of a switch's ports. The sweep tells in the end.
+// readTimeout limits the reading of a switch's ports. If it expires, a sweep shows the
+// change.
 const readTimeout = 500 * time.Millisecond
 
-// Parts are what a probe works with.
+// Parts are the dependencies of a probe.
 type Parts struct {
 	Config  *config.OpenSM
 	Log     *zap.Logger
@@ -37,15 +38,15 @@ type Parts struct {
 	Reader  func() *opensm.Switches
 }
 
-// Probe carries out the questions of package linkstate. It works concurrently with the
-// loop, which receives the results from the channels.
+// Probe carries out the actions of package linkstate concurrently with the loop, which
+// receives the results from the channels.
 type Probe struct {
 	Parts
-	Answers    chan linkstate.Answer // what switches say
-	Events     chan linkstate.Event  // traps and answers
+	Answers    chan linkstate.Answer // from switches
+	Events     chan linkstate.Event  // traps and responses
 	Discovered chan opensm.Snapshot
 
-	subscribed atomic.Bool // traps are taken from the subnet administrator
+	subscribed atomic.Bool // traps come from the subnet administrator
 }
 
 // New returns a probe.
@@ -53,7 +54,7 @@ func New(parts Parts) *Probe {
 	return &Probe{Parts: parts, Answers: make(chan linkstate.Answer), Events: make(chan linkstate.Event), Discovered: make(chan opensm.Snapshot)}
 }
 
-// Settings returns those of the link state.
+// Settings returns the settings of the link state.
 func Settings(c *config.OpenSM) linkstate.Settings {
 	s := linkstate.Settings{Reads: c.Traps != config.TrapsOff && c.Umad != config.UmadOff}
 	if c.Remote() {
@@ -62,7 +63,7 @@ func Settings(c *config.OpenSM) linkstate.Settings {
 	return s
 }
 
-// Read asks a switch of the fabric for its ports.
+// Read reads the ports of a switch of the fabric.
 func (p *Probe) Read(ctx context.Context, f *topology.Fabric, a linkstate.Read) {
 	answer := linkstate.Answer{Switch: a.Switch}
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
@@ -90,8 +91,8 @@ func (p *Probe) Read(ctx context.Context, f *topology.Fabric, a linkstate.Read) 
 	}
 }
 
-// Said returns an answer with all that have come by now: with a dead spine, all leaves
-// answer at once.
+// Said returns first together with all answers that have arrived. When a spine dies, all
+// leaves answer at the same time.
 func (p *Probe) Said(first linkstate.Answer) linkstate.Said {
 	said := linkstate.Said{Answers: []linkstate.Answer{first}}
 	for {
@@ -104,7 +105,7 @@ func (p *Probe) Said(first linkstate.Answer) linkstate.Said {
 	}
 }
 
-// Discover has the fabric discovered.
+// Discover discovers the fabric.
 func (p *Probe) Discover(ctx context.Context, a linkstate.Discover) {
 	at := time.Now()
 	f, err := opensm.Discover(ctx, p.Config.DiscoverCommand, p.Config.ReadbackTimeout)
@@ -125,8 +126,8 @@ func (p *Probe) Discover(ctx context.Context, a linkstate.Discover) {
 	p.tell(ctx, looked)
 }
 
-// Install copies the table file to the manager's host. Without a command for that, forsd
-// gives advice: an operator may copy it.
+// Install copies the table file to the manager's host, and announces a sweep. Without a
+// command for that, an operator may copy the file on forsd's advice.
 func (p *Probe) Install(ctx context.Context) error {
 	if c := p.Config; len(c.InstallCommand) > 0 {
 		if err := opensm.Install(ctx, c.InstallCommand, c.LFTsFile, c.SweepTimeout); err != nil {
@@ -137,15 +138,15 @@ func (p *Probe) Install(ctx context.Context) error {
 	return nil
 }
 
-// Overheard passes on a line of the manager's log about a trap. If the loop is busy for
-// long, it is dropped: nothing depends on the log.
+// Overheard passes on a line of the manager's log about a trap. It drops the line if the
+// loop is busy for long: nothing depends on the log.
 func (p *Probe) Overheard(lid topology.LID, told bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	p.tell(ctx, linkstate.Overheard{LID: lid, Told: told})
 }
 
-// tell tells the link state of something, by way of the loop.
+// tell passes an event to the link state through the loop.
 func (p *Probe) tell(ctx context.Context, e linkstate.Event) {
 	select {
 	case p.Events <- e:

@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// newProbe is a probe whose switches cannot be read.
+// newProbe returns a probe that cannot read switches.
 func newProbe() *Probe {
 	kinds := []health.Warnable{{Code: DiscoveryFailed, Severity: health.Critical}, {Code: TrapsMissing, Severity: health.Info}}
 	tracker := health.NewTracker(kinds, func(health.Warning, bool) {})
@@ -33,7 +33,8 @@ func (p *Probe) raised(code string) bool {
 	return slices.ContainsFunc(p.Board.Health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
 }
 
-// TestDiscover passes on what a discovery shows, and warns where it fails.
+// TestDiscover checks that the result of a discovery is passed on, and that a failure
+// raises a warning.
 func TestDiscover(t *testing.T) {
 	p, f := newProbe(), fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1})
 	path := filepath.Join(t.TempDir(), "net")
@@ -54,15 +55,15 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestInstall says that a sweep was ordered when the command has brought the file there, and not
-// where it has failed.
+// TestInstall checks that a sweep is announced when the command has copied the file, but
+// not when the command fails.
 func TestInstall(t *testing.T) {
 	p := newProbe()
 	p.Config.InstallCommand = []string{"false"}
 	if err := p.Install(t.Context()); err == nil {
 		t.Error("a command that fails is passed over")
 	}
-	p.Config.InstallCommand = nil // somebody else brings it there
+	p.Config.InstallCommand = nil // an operator copies the file
 	done := make(chan error)
 	go func() { done <- p.Install(t.Context()) }()
 	if e := <-p.Events; e != (linkstate.SweepOrdered{}) {
@@ -73,7 +74,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestReadWithoutReader answers for a switch that cannot be read: it has said nothing.
+// TestReadWithoutReader checks that an unreadable switch yields an empty answer.
 func TestReadWithoutReader(t *testing.T) {
 	p := newProbe()
 	go p.Read(t.Context(), &topology.Fabric{}, linkstate.Read{Switch: 7, LID: 1, Ports: []uint8{0, 3}})
@@ -82,7 +83,7 @@ func TestReadWithoutReader(t *testing.T) {
 	}
 }
 
-// TestSaid gathers the answers that are there.
+// TestSaid checks that Said collects all answers that have arrived.
 func TestSaid(t *testing.T) {
 	p := newProbe()
 	p.Answers = make(chan linkstate.Answer, 2)

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/opensm/umad"
 )
 
-// WatchTraps takes traps from the subnet administrator while the plugin does not bring
+// WatchTraps takes traps from the subnet administrator while the plugin does not deliver
 // them.
 func (p *Probe) WatchTraps(ctx context.Context) error {
 	if p.Config.Traps == config.TrapsOff || p.Config.Umad == config.UmadOff {
@@ -42,8 +42,8 @@ func (p *Probe) WatchTraps(ctx context.Context) error {
 // Subscribed reports whether traps are received from the subnet administrator.
 func (p *Probe) Subscribed() bool { return p.subscribed.Load() }
 
-// wantsTraps reports whether a subscription is needed and possible: the local port in the
-// fabric is known only after the fabric was seen.
+// wantsTraps reports whether a subscription is needed and possible. The local port is
+// known only after the fabric was seen.
 func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.Board.Latest() != nil }
 
 func (p *Probe) missTraps(why string) {
@@ -92,7 +92,7 @@ func (p *Probe) notified(ctx context.Context, e umad.Event) {
 	switch {
 	case e.Manager != 0:
 		p.Log.Info("traps are taken from the subnet administrator", zap.Uint16("lid", uint16(e.Manager)))
-		p.tell(ctx, linkstate.Noticed{}) // something may have been missed before
+		p.tell(ctx, linkstate.Noticed{}) // traps may have been missed before
 	case e.Notice != nil && e.Notice.Trap == umad.TrapLinkState:
 		p.tell(ctx, linkstate.Trap{LID: e.Notice.Subject, At: time.Now()})
 	case e.Notice != nil:
