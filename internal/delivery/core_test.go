@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// TestKept bounds what is remembered of tables that nobody has read back: the oldest are
-// forgotten, and what OpenSM can load never is.
+// TestKept checks the limit on the tables remembered without a read-back. The oldest are
+// forgotten, but never tables that OpenSM can load.
 func TestKept(t *testing.T) {
 	c, now := New(nil, func(a, b *lft.Tables) bool { return a != b }), time.Now()
 	var last *lft.Tables
@@ -26,8 +26,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptBySweep orders more tables than are remembered while a sweep has yet to confirm
-// those that it was given: the switches may come to hold these until then.
+// TestKeptBySweep orders more tables than are remembered while a sweep has not yet
+// confirmed the tables that it was given. The switches may still receive these.
 func TestKeptBySweep(t *testing.T) {
 	c, now := New(nil, func(a, b *lft.Tables) bool { return a != b }), time.Now()
 	given := &lft.Tables{}

@@ -11,20 +11,20 @@ import (
 	"github.com/forsd/forsd/testbed/histories"
 )
 
-// contents is what tables of the model hold: the lanes that they carry, as bits. unknown is
-// what the file held before forsd.
+// contents is the highest content of the model's tables: one bit for each lane that they
+// carry. unknown is the content of the file before forsd wrote it.
 const (
 	contents = 7
 	unknown  = 7
 )
 
-// question is one of the plugin, which waits for its answer.
+// question is a question of the plugin that has not been answered.
 type question struct {
 	fabric   int
 	deadline time.Time
 }
 
-// world is everything around the core: a disk that may fail, OpenSM with or without its
+// world is the environment of the core: a disk that may fail, OpenSM with or without its
 // plugin, the switches, and a controller that makes before it breaks.
 type world struct {
 	t   *rapid.T
@@ -33,24 +33,24 @@ type world struct {
 	is  map[*lft.Tables]int // contents
 
 	file     int         // contents of the file
-	writing  *lft.Tables // under way
+	writing  *lft.Tables // being written; nil if none
 	switches int         // contents
-	flying   int         // contents on their way into the switches; -1 for none
+	flying   int         // contents on their way to the switches; -1 if none
 	asked    map[uint64]question
 	number   uint64
 
 	plugin   bool
 	sweeping bool // the plugin's OpenSM sweeps
-	served   bool // with tables of forsd's
+	served   bool // with forsd's tables
 	promised bool // the controller counts on this sweep
 
-	fabric  int // that the tables ordered last are for; -1 for none
-	want    int // contents of those
+	fabric  int // of the tables ordered last; -1 if none
+	want    int // contents of the tables ordered last
 	waiting bool
 	loads   bool // Sweep is due
 	settles bool
-	since   time.Time // when the last of these was asked for
-	reading int       // contents read; -1 where nothing is being read, -2 where nothing has been read yet
+	since   time.Time // when the last of these requests was made
+	reading int       // contents being read; -1 if no read-back is under way
 	plan    int       // lanes that the plan in force uses
 }
 
@@ -60,7 +60,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// tables are new ones of these contents.
+// tables returns new tables with the given contents.
 func (w *world) tables(contents int) *lft.Tables {
 	t := &lft.Tables{}
 	w.is[t] = contents
@@ -107,8 +107,8 @@ func (w *world) step(e Event) {
 	w.check()
 }
 
-// answered checks an answer for the plugin: tables of the fabric asked for, in time, or
-// none.
+// answered checks an answer to the plugin: it has tables of the requested fabric, in
+// time, or none.
 func (w *world) answered(a Answer) {
 	q, ok := w.asked[a.Number]
 	switch {
@@ -135,7 +135,7 @@ func (w *world) answered(a Answer) {
 	w.served, w.flying = true, w.is[a.Tables]
 }
 
-// swept checks what is said to load the tables ordered.
+// swept checks the sweep that is to load the ordered tables.
 func (w *world) swept(by How) {
 	if !w.loads {
 		w.t.Fatal("a sweep is asked for, and nobody wants one")
@@ -154,7 +154,7 @@ func (w *world) swept(by How) {
 	w.promised = by == ThisSweep
 }
 
-// check holds what must be so at any time.
+// check checks the invariants.
 func (w *world) check() {
 	possible := w.possible()
 	if w.read() && !slices.Contains(possible, w.switches) {
@@ -181,7 +181,7 @@ func (w *world) check() {
 
 func (w *world) read() bool { return w.c.Possible()[0] != nil }
 
-// possible lists the contents that the switches may have, by the core.
+// possible lists the contents that the switches may hold according to the core.
 func (w *world) possible() []int {
 	var out []int
 	for _, t := range w.c.Possible() {
@@ -192,7 +192,7 @@ func (w *world) possible() []int {
 	return out
 }
 
-// calm tells whether no action of the controller is under way.
+// calm reports whether no action of the controller is under way.
 func (w *world) calm() bool { return !w.waiting && !w.loads && !w.settles && w.reading < 0 }
 
 // order orders tables that carry the lanes of the plan in force.
@@ -207,7 +207,7 @@ func (w *world) order(fabric, contents int, rewrite bool) {
 	}
 }
 
-// publish puts a plan in force that holds on all tables that the switches may have.
+// publish publishes a plan that holds on all tables that the switches may hold.
 func (w *world) publish() {
 	if !w.read() {
 		w.t.Skip("nothing was read back")
@@ -219,7 +219,7 @@ func (w *world) publish() {
 	w.check()
 }
 
-// written ends the writing of the file.
+// written completes the writing of the file.
 func (w *world) written(bad bool) {
 	if w.writing == nil {
 		w.t.Skip("nothing is being written")
@@ -235,7 +235,7 @@ func (w *world) written(bad bool) {
 	w.step(FileWritten{Changed: changed})
 }
 
-// load has OpenSM load the file by itself, which it does where no plugin asks forsd.
+// load lets OpenSM load the file on its own, as it does without the plugin.
 func (w *world) load() {
 	if w.plugin {
 		w.t.Skip("the plugin asks")
@@ -244,7 +244,7 @@ func (w *world) load() {
 	w.check()
 }
 
-// route ends the way of tables into the switches.
+// route completes the loading of tables into the switches.
 func (w *world) route() {
 	if !w.sweeping {
 		w.t.Skip("there is no sweep")
@@ -255,14 +255,14 @@ func (w *world) route() {
 	w.step(Routed{})
 }
 
-// link has the plugin come or go. What is on its way goes on.
+// link connects or disconnects the plugin. Tables on their way to the switches arrive.
 func (w *world) link(up bool) {
 	if w.flying >= 0 {
 		w.switches, w.flying = w.flying, -1
 	}
 	w.plugin, w.sweeping, w.served, w.promised = up, false, false, false
 	for n, q := range w.asked {
-		w.asked[n] = question{-2 - q.fabric, q.deadline} // nobody is there to take tables
+		w.asked[n] = question{-2 - q.fabric, q.deadline} // the plugin can no longer receive tables
 	}
 	w.since = w.now
 	if up {
@@ -272,7 +272,7 @@ func (w *world) link(up bool) {
 	}
 }
 
-// sweep begins or ends a sweep of the plugin's OpenSM.
+// sweep starts or ends a sweep of the OpenSM with the plugin.
 func (w *world) sweep() {
 	switch {
 	case !w.plugin:
@@ -301,7 +301,7 @@ func (w *world) ask(fabric int, patience time.Duration) {
 	w.step(Asked{w.number, string(rune('A' + fabric)), w.now.Add(patience)})
 }
 
-// pass lets time pass, and ticks whenever that is wanted.
+// pass advances the time, with ticks whenever the core asks for them.
 func (w *world) pass(d time.Duration) {
 	end := w.now.Add(d)
 	for range 100 {
@@ -317,11 +317,11 @@ func (w *world) pass(d time.Duration) {
 	w.t.Fatal("it ticks without end")
 }
 
-// TestDelivery drives the core through random events beside a disk and an OpenSM that do as
-// they like. What the switches hold is always among what they may hold; a plan that holds on
-// all of that is never without its lanes; the plugin gets the tables of the fabric that it
-// asks for in time, or none; nobody waits for the disk who can do without; and when all goes
-// well again, file and switches hold what was ordered.
+// TestDelivery drives the core through random events with a disk and an OpenSM that
+// behave arbitrarily. The tables in the switches are always among those that the switches
+// may hold. A plan that holds on all of these never loses its lanes. The plugin gets the
+// tables of the requested fabric in time, or none. Only actions that need the disk wait
+// for it. When all faults have ended, the file and the switches hold the ordered tables.
 func TestDelivery(t *testing.T) {
 	histories.Check(t, 3000, func(t *rapid.T) {
 		w := newWorld(t)
@@ -393,7 +393,7 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// comeToRest has all go well.
+// comeToRest ends all faults and delivers tables.
 func (w *world) comeToRest(plugin bool) {
 	if w.plugin != plugin {
 		w.link(plugin)

@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/testbed/transcripts"
 )
 
-// TestTranscripts replays the files of testdata. Each line of "events" is one event;
-// what the core said to it ends with a line of its state.
+// TestTranscripts replays the files in testdata. Each line of "events" is one event. The
+// output is the core's actions and a line with its state.
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		s := &script{now: time.Unix(0, 0), named: map[string]*lft.Tables{}, names: map[*lft.Tables]string{}}
@@ -24,8 +24,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// script is a transcript under way. Tables are called by a letter, which is what they hold,
-// and what may follow it: a and a2 are alike.
+// script runs a transcript. The name of tables is a letter for their content, and an
+// optional suffix: a and a2 have the same content.
 type script struct {
 	t     *testing.T
 	c     *Core
@@ -35,7 +35,7 @@ type script struct {
 	out   *strings.Builder
 }
 
-// tables are those of a name, "-" for none.
+// tables returns the tables with the given name. "-" means nil.
 func (s *script) tables(name string) *lft.Tables {
 	if name == "-" {
 		return nil
@@ -54,7 +54,7 @@ func (s *script) name(t *lft.Tables) string {
 	return s.names[t]
 }
 
-// say runs one command and writes the actions and the state that follow.
+// say handles one event and writes the actions and the state that follow.
 func (s *script) say(words []string) {
 	for _, a := range s.c.Step(s.now, s.event(words[0], words[1:])) {
 		s.out.WriteString(a.String())

@@ -13,7 +13,8 @@ type look struct {
 	ordered time.Time // when the discovery after the last ordered sweep starts; zero if none
 }
 
-// wake returns when a discovery is due; zero means never, or that one is under way.
+// wake returns when a discovery is due; zero means never. While one is under way, only the
+// one after an ordered sweep counts.
 func (k *look) wake() time.Time {
 	if k.under {
 		return k.ordered

@@ -20,13 +20,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// some are tables that differ by n from others.
+// some returns tables that differ for each n.
 func some(n uint8) *lft.Tables {
 	return &lft.Tables{Switches: []lft.Table{{GUID: 1, Out: []uint8{lft.NoPath, n}}}}
 }
 
-// newDesk is a desk whose file goes to wrote, where it is written at all: a number for each
-// of the tables, and then what came of it.
+// newDesk returns a desk that sends wrote the tables that it has written to the file, or
+// nil if result returns an error.
 func newDesk(t *testing.T, wrote chan *lft.Tables, result func() error) *Desk {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lfts.dump")
@@ -56,7 +56,8 @@ func deliver(t *testing.T, d *Desk, id string, tables *lft.Tables) bool {
 	return changed
 }
 
-// TestDeskServes answers a sweep that asks before the tables are there, when they come.
+// TestDeskServes checks that a sweep which asks for tables too early gets them as soon as
+// they exist.
 func TestDeskServes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := some(1), some(2)
@@ -116,9 +117,9 @@ func TestDeskServes(t *testing.T) {
 	})
 }
 
-// TestFileWaits holds that the table file is written when the sweep under way has been
-// routed, or somebody waits for it, and at once where there is no sweep; and that the
-// plugin has the tables meanwhile.
+// TestFileWaits checks that the table file is written when the current sweep has been
+// routed or a caller waits for the file, or immediately if no sweep is under way. The
+// plugin gets the tables without waiting for the file.
 func TestFileWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failure error
@@ -177,14 +178,14 @@ func TestFileWaits(t *testing.T) {
 	})
 }
 
-// TestFileFails delivers by the file alone, which cannot be written: the error says so, and
-// what it holds counts among what the switches may.
+// TestFileFails delivers tables without the plugin when the file cannot be written. The
+// error reports the cause, and the old content of the file counts as possibly loaded.
 func TestFileFails(t *testing.T) {
 	failure := errors.New("the disk is full")
 	result := func() error { return failure }
 	first := newDesk(t, make(chan *lft.Tables, 9), well)
 	deliver(t, first, "before", some(7))
-	d := Open(first.path, first.root, false, zap.NewNop()) // as forsd does when it is started anew
+	d := Open(first.path, first.root, false, zap.NewNop()) // a restarted forsd
 	d.replace = func(path string, write func(io.Writer) error) (bool, error) {
 		if err := result(); err != nil {
 			return false, err
@@ -230,7 +231,7 @@ func TestFileFails(t *testing.T) {
 	}
 }
 
-// TestSweeps tells which sweep loads the tables.
+// TestSweeps checks which sweep loads the tables.
 func TestSweeps(t *testing.T) {
 	d := newDesk(t, make(chan *lft.Tables, 9), well)
 	d.PluginCame()
@@ -263,8 +264,8 @@ func TestSweeps(t *testing.T) {
 	}
 }
 
-// TestFileTooLarge refuses to write a file that OpenSM could not read, and says what to do.
-// The plugin gets such tables all the same.
+// TestFileTooLarge checks that a file too large for OpenSM is refused with advice. The
+// plugin gets such tables nevertheless.
 func TestFileTooLarge(t *testing.T) {
 	huge := &lft.Tables{}
 	for g := range 450 { // switches that share their entries
