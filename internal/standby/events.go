@@ -15,12 +15,12 @@ type Start struct{}
 // Tick reports that time has passed; see Machine.Wake.
 type Tick struct{}
 
-// Manager reports whether the local subnet manager is the master. One that does not answer is
-// not.
+// Manager reports whether the local subnet manager is the master. A manager that does not
+// answer is not.
 type Manager struct{ Master bool }
 
-// Asked reports that the peer has asked, with a claim if it is taking over. The answer is made
-// after this event.
+// Asked reports a question of the peer, with a claim if the peer is taking over. The
+// answer is made after this event.
 type Asked struct{ Claim uint64 }
 
 // Answered is the response to Ask: the peer's word, or an error.
@@ -69,7 +69,7 @@ type Ask struct {
 	Claim  uint64        // of the takeover that asks, 0 if there is none
 }
 
-// Adopt replaces this daemon's state by the one sent with the answer. The response is
+// Adopt replaces this daemon's state with the one sent in the answer. The response is
 // Adopted.
 type Adopt struct{}
 

@@ -12,71 +12,71 @@ import (
 	"github.com/forsd/forsd/testbed/histories"
 )
 
-// grid is the step of the world's time. The clock of one host is ahead of the other's, and
-// what this one says of its clock takes half a step to arrive: so two takeovers in doubt are
-// further apart than the numbers of the plans that a history publishes. Closer together they
-// could give a number twice.
+// grid is the time step of the world. The clock of one host is ahead, and a clock reading
+// takes half a step to arrive. Takeovers in doubt are therefore further apart than the
+// numbers of the plans that a history publishes. If they were closer together, they could
+// give a number twice.
 const (
 	grid    = 100 * time.Millisecond
-	mostPut = 45 // plans of a history
+	mostPut = 45 // plans in a history
 )
 
-// world is two daemons beside two managers, with a network between the daemons that
-// loses, delays and cuts, and managers whose mastership moves. It checks each action.
+// world is two daemons, their two managers, and a network between the daemons that loses,
+// delays and cuts messages. Mastership moves between the managers. It checks each action.
 type world struct {
 	t       *rapid.T
 	now     time.Time
 	dice    *rand.Rand
 	nodes   [2]*node
 	flights []*flight
-	made    map[uint64]int // the plan of each number given
+	made    map[uint64]int // the plan with each number given
 	plans   int
 
-	ahead time.Duration // one clock of the other
-	fast  int           // whose that is
-	top   uint64        // the highest number given
+	ahead time.Duration // of the fast clock over the other one
+	fast  int           // the daemon with the fast clock
+	top   uint64        // highest number given
 
-	untimed bool          // a daemon led in doubt that did not know which clock is ahead
-	slow    time.Duration // what a message may take
+	untimed bool          // a daemon led in doubt without knowing which clock is ahead
+	slow    time.Duration // longest delay of a message
 	lossy   bool
 	cut     bool
-	faults  bool // anything has gone wrong so far
+	faults  bool // a fault has occurred
 
-	led, doubts, both int // leads begun: all, in doubt, while the other one led
+	led, doubts, both int // takeovers: all, in doubt, while the other daemon led
 }
 
-// node is a daemon as far as the machine knows it, and its host.
+// node is a daemon, as far as the machine knows it, and its host.
 type node struct {
 	w        *world
 	id       int
 	m        *Machine
 	up       bool
-	master   bool      // its manager says so
+	master   bool      // according to its manager
 	own      Numbers   // in memory
 	plan     int       // in force
-	stored   Numbers   // what a crash leaves
-	kept     int       // the plan that a crash leaves
-	told     uint64    // the highest number that the other one has told it of
-	putting  uint64    // the number of the plan that is being published, 0 for none
-	put      time.Time // when it is
-	anew     bool      // the plan in force is to be published anew
-	doubt    bool      // it led in doubt last
+	stored   Numbers   // survives a crash
+	kept     int       // the plan that survives a crash
+	told     uint64    // highest number that it has heard of from the other daemon
+	putting  uint64    // the number of the plan being published; 0 if none
+	put      time.Time // when publishing ends
+	anew     bool      // the plan in force must be published again
+	doubt    bool      // it last led in doubt
 	timed    bool      // it knows which clock is ahead
-	queue    []Event   // they wait until nothing is being published
-	held     *flight   // the other one's question, kept until there is news
-	answer   *flight   // being taken in
+	queue    []Event   // events that wait until no plan is being published
+	held     *flight   // the other daemon's question, held until there is news
+	answer   *flight   // being handled
 	restarts int
 }
 
-// flight is a question or an answer on its way.
+// flight is a question or an answer in transit.
 type flight struct {
 	to       *node
-	sent, at time.Time // when it arrives
+	sent, at time.Time // at is when it arrives
 	question *Ask
-	restart  int // of the asker, when it asked
+	restart  int // of the asker when it asked
 	answer   Answered
 	plan     int
-	until    time.Time // how long a question is kept
+	until    time.Time // when the question must be answered
 }
 
 func newWorld(t *rapid.T) *world {
@@ -95,7 +95,7 @@ func newWorld(t *rapid.T) *world {
 
 func (n *node) other() *node { return n.w.nodes[1-n.id] }
 
-// clock is the host's.
+// clock returns the time by the host's clock.
 func (n *node) clock() time.Time {
 	if n.id == n.w.fast {
 		return n.w.now.Add(n.w.ahead)
@@ -103,7 +103,7 @@ func (n *node) clock() time.Time {
 	return n.w.now
 }
 
-// start starts the daemon with what is stored. The plugin says what its manager is.
+// start starts the daemon from its stored state. The plugin reports the manager's state.
 func (n *node) start() {
 	n.up, n.own, n.plan, n.timed = true, n.stored, n.kept, n.id == n.w.fast
 	n.told = n.stored.Last
@@ -115,13 +115,13 @@ func (n *node) start() {
 	}
 }
 
-// crash ends it.
+// crash ends the daemon.
 func (n *node) crash() {
 	n.up, n.putting, n.queue, n.held, n.anew = false, 0, nil, nil, false
 	n.w.faults = true
 }
 
-// step gives the machine an event and carries out what follows.
+// step passes an event to the machine and carries out the actions.
 func (n *node) step(e Event) {
 	was := n.m.Role()
 	for _, a := range n.m.Step(n.clock(), e) {
@@ -142,7 +142,7 @@ func (n *node) step(e Event) {
 	}
 }
 
-// rest gives the machine an event when nothing is being published.
+// rest passes an event to the machine once no plan is being published.
 func (n *node) rest(e Event) {
 	n.queue = append(n.queue, e)
 	n.work()
@@ -157,7 +157,7 @@ func (n *node) work() {
 	}
 }
 
-// take is what a daemon does with an event when it is at rest.
+// take handles an event while no plan is being published.
 func (n *node) take(e Event) {
 	f, answered := e.(*flight)
 	switch {
@@ -168,7 +168,7 @@ func (n *node) take(e Event) {
 		n.held = f
 	default:
 		f.answer.Own = n.own
-		heard := n.m.open && f.answer.Serial == n.m.serial // it has not been given up
+		heard := n.m.open && f.answer.Serial == n.m.serial // the question has not been given up
 		if heard {
 			n.told = max(n.told, f.answer.Word.Last)
 			n.timed = n.timed || f.answer.Err == "" && n.w.now.Sub(f.sent) == 0
@@ -184,7 +184,7 @@ func (n *node) take(e Event) {
 
 func (*flight) event() {}
 
-// lead checks that this one may lead, and publishes anew in doubt.
+// lead checks that this daemon may lead. In doubt, it publishes its plan again.
 func (n *node) lead(a Lead, was Role) {
 	o := n.other()
 	if was != TakesOver {
@@ -211,7 +211,7 @@ func (n *node) lead(a Lead, was Role) {
 	n.publish(grid, true)
 }
 
-// adopt takes the other one's state over.
+// adopt adopts the other daemon's state.
 func (n *node) adopt() {
 	w, plan := n.answer.answer.Word, n.answer.plan
 	if !w.Whole {
@@ -230,7 +230,7 @@ func (n *node) adopt() {
 	n.step(Adopted{})
 }
 
-// publish begins to publish a plan, of the fabric or of a job, if this one leads.
+// publish starts publishing a plan of the fabric or of a job if this daemon leads.
 func (n *node) publish(takes time.Duration, fabric bool) {
 	if !n.up || n.m.Role() != Leads || n.putting != 0 || n.w.plans >= mostPut {
 		return
@@ -243,7 +243,7 @@ func (n *node) publish(takes time.Duration, fabric bool) {
 	n.anew = false
 }
 
-// published ends that. The plan is stored then, and everybody may have it.
+// published completes a publication. The plan is now stored and visible to clients.
 func (n *node) published() {
 	number := n.putting
 	if plan, given := n.w.made[number]; given {
@@ -259,7 +259,7 @@ func (n *node) published() {
 	n.work()
 }
 
-// word is what a daemon says of itself.
+// word returns the daemon's answer about itself.
 func (n *node) word(q *Ask) Word {
 	w := Word{Leads: n.m.Role() == Leads, Claim: n.m.Claim(), Numbers: n.own, Clock: n.clock().Add(-grid / 2).UnixMilli()}
 	w.Tag = fmt.Sprint(w.Leads, q.Brief)
@@ -273,7 +273,7 @@ func (n *node) word(q *Ask) Word {
 	return w
 }
 
-// reply answers the question that is kept, when there is news or the time has come.
+// reply answers the held question if there is news or its time is up.
 func (n *node) reply() {
 	f := n.held
 	if f == nil || !n.up || n.putting != 0 {
@@ -287,14 +287,14 @@ func (n *node) reply() {
 	n.w.send(&flight{to: n.other(), restart: f.restart, plan: n.plan, answer: Answered{Serial: f.question.Serial, Word: word}})
 }
 
-// send has a message arrive, late or never. A host that has no daemon says so.
+// send sends a message, which may be late or lost. A host without a daemon refuses it.
 func (w *world) send(f *flight) {
 	f.sent = w.now
 	f.at = w.now.Add(time.Duration(w.dice.Int63n(int64(w.slow/grid)+1)) * grid)
 	if w.cut || w.lossy && w.dice.Intn(4) == 0 {
 		w.faults = true
 		if f.question == nil || w.dice.Intn(2) == 0 {
-			return // nothing comes, ever
+			return // no answer at all
 		}
 		f = &flight{to: f.to.other(), at: f.at, restart: f.restart, answer: Answered{Serial: f.question.Serial, Err: "no route"}}
 	}
@@ -316,7 +316,7 @@ func (w *world) arrive(f *flight) {
 	}
 }
 
-// pass has time pass, step by step.
+// pass advances the time step by step.
 func (w *world) pass(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(grid) {
 		w.happen()
@@ -324,14 +324,14 @@ func (w *world) pass(d time.Duration) {
 	w.happen()
 }
 
-// happen is all that happens at one time.
+// happen handles all events of the current time.
 func (w *world) happen() {
 	for _, n := range w.nodes {
 		if n.up && n.putting != 0 && !w.now.Before(n.put) {
 			n.published()
 		}
 	}
-	for i := 0; i < len(w.flights); i++ { // some are sent meanwhile
+	for i := 0; i < len(w.flights); i++ { // handling a message may send others
 		if f := w.flights[i]; !w.now.Before(f.at) {
 			w.flights = append(w.flights[:i], w.flights[i+1:]...)
 			w.arrive(f)
@@ -348,7 +348,7 @@ func (w *world) happen() {
 	}
 }
 
-// manager has a manager say what it is.
+// manager sets a manager's mastership.
 func (w *world) manager(i int, master bool) {
 	n := w.nodes[i]
 	if n.master == master {
@@ -363,13 +363,14 @@ func (w *world) manager(i int, master bool) {
 	}
 }
 
-// TestTwo has two daemons live through random histories. Never do both lead but where
-// one began in doubt; none leads whose manager is not the master; no number is given
-// to two plans, and in doubt none below another, however far the clocks are apart, while those
-// that lead in doubt have heard the other's clock; a daemon gives no number that is not above
-// all that it has heard of since its start, and hands out no plan older than the one before; who hears of higher numbers yields; a
-// takeover is in doubt only if something has gone wrong. And when all goes well again,
-// the one beside the master leads, and the other one has what it has.
+// TestTwo runs two daemons through random histories. Both lead at the same time only if
+// one of them began in doubt. A daemon whose manager is not the master never leads. A
+// number is given to one plan only. A daemon in doubt never gives a number below another
+// one, whatever the difference between the clocks, if all daemons that lead in doubt know
+// the other's clock. A daemon gives only numbers above all that it has heard of since its
+// start, and never replaces a plan by an older one. A daemon that hears of higher numbers
+// yields. A takeover is in doubt only after a fault. When all faults have ended, the
+// daemon at the master leads and the other one has the same state.
 func TestTwo(t *testing.T) {
 	if f := flag.Lookup("rapid.steps"); f.Value.String() == f.DefValue {
 		if err := f.Value.Set("50"); err != nil {
@@ -392,7 +393,7 @@ func TestTwo(t *testing.T) {
 			},
 			"publish": func(t *rapid.T) {
 				takes, fabric := time.Duration(rapid.IntRange(1, 5).Draw(t, "steps"))*grid, rapid.Bool().Draw(t, "fabric")
-				for _, n := range w.nodes { // those that lead
+				for _, n := range w.nodes { // only a leader publishes
 					n.publish(takes, fabric)
 				}
 			},
@@ -412,7 +413,7 @@ func TestTwo(t *testing.T) {
 	t.Logf("%d plans published, %d leads taken, %d of them in doubt, %d while the other one led", plans, led, doubts, both)
 }
 
-// trouble adds what goes wrong.
+// trouble adds the actions that cause faults.
 func (w *world) trouble(actions map[string]func(*rapid.T)) {
 	which := rapid.IntRange(0, 1)
 	actions["split"] = func(*rapid.T) { w.manager(0, true); w.manager(1, true) }
@@ -425,19 +426,19 @@ func (w *world) trouble(actions map[string]func(*rapid.T)) {
 	}
 	actions["crash"] = func(t *rapid.T) { w.nodes[which.Draw(t, "daemon")].crash() }
 	actions["restart"] = func(t *rapid.T) {
-		w.now = w.now.Add(grid) // it takes a while
+		w.now = w.now.Add(grid) // a restart takes time
 		if n := w.nodes[which.Draw(t, "daemon")]; !n.up {
 			n.start()
 		}
 	}
-	actions["hang"] = func(t *rapid.T) { // the disk does
+	actions["hang"] = func(t *rapid.T) { // the disk hangs
 		w.faults = true
 		w.nodes[which.Draw(t, "daemon")].publish(time.Duration(rapid.IntRange(5, 50).Draw(t, "steps"))*grid, true)
 	}
 }
 
-// heal has all go well, with one master, and wants its daemon to lead and the other
-// one to follow.
+// heal ends all faults, makes one manager the master, and checks that its daemon leads
+// and the other one follows.
 func (w *world) heal(master int) {
 	w.cut, w.lossy, w.slow, w.faults = false, false, 0, true
 	w.now = w.now.Add(grid)

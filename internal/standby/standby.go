@@ -2,11 +2,11 @@
 // manager of the same fabric. It is a pure state machine: an event goes in, a batch of
 // actions comes out, and the caller supplies the time.
 //
-// A daemon leads only while its manager is the master, and begins to lead when the peer has
-// said that it does not lead. If the peer cannot be asked, or leads as well because both
-// managers are masters, the daemon leads in doubt after Settings.TakeoverWait, under
-// numbers that are taken from the two clocks and exceed all numbers given before. The
-// invariants are in docs/architecture.md.
+// A daemon leads only while its manager is the master, and begins to lead when the peer
+// has confirmed that it does not lead. If the peer cannot be asked, or leads as well
+// because both managers are masters, the daemon leads in doubt after
+// Settings.TakeoverWait, under numbers that are taken from the two clocks and exceed all
+// numbers given before. The invariants are in docs/architecture.md.
 package standby
 
 import (

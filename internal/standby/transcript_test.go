@@ -25,7 +25,7 @@ func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block { return new(script).run })
 }
 
-// script is a machine that is played to.
+// script is the machine of a transcript.
 type script struct {
 	m   *Machine
 	now time.Time
@@ -47,7 +47,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	return out.String() + s.state()
 }
 
-// event is what a command says.
+// event returns the event of a command.
 func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	switch d.Cmd {
 	case "start":
@@ -85,7 +85,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	return nil
 }
 
-// state is the last line of an answer.
+// state returns the last line of an answer.
 func (s *script) state() string {
 	line := "= " + s.m.Role().String()
 	if c := s.m.Claim(); c != 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 )
 
-// Peer is the forsd next to the other subnet manager. It is asked one question at a time,
-// and its own questions are answered.
+// Peer is the connection to the forsd of the other subnet manager. It asks that forsd one
+// question at a time, and answers its questions.
 type Peer struct {
 	Address string // "" if none
 	Client  *api.Client
@@ -44,7 +44,7 @@ func (p *Peer) Answer(r *http.Request) (any, error) {
 	return p.Desk.Answer(r)
 }
 
-// Put sets the next question, in place of one that was not asked yet.
+// Put sets the next question, replacing one that was not asked yet.
 func (p *Peer) Put(a standby.Ask) {
 	select {
 	case <-p.Asks:

@@ -118,7 +118,7 @@ func Ask(ctx context.Context, c *api.Client, a standby.Ask) (*Replica, error) {
 // longest limits the wait that a question may ask for.
 const longest = time.Minute
 
-// Desk answers the peer from the snapshot shown last, without involving the daemon's loop,
+// Desk answers the peer from the last snapshot without involving the daemon's loop,
 // except when the peer takes over.
 type Desk struct {
 	// Claimed tells the daemon's machine that the peer takes over, and shows the state
@@ -130,7 +130,7 @@ type Desk struct {
 	news  chan struct{} // closed when another snapshot is shown; nil while no question waits
 }
 
-// Show sets the snapshot that questions are answered from.
+// Show sets the snapshot for answers.
 func (d *Desk) Show(n *Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,8 +154,8 @@ func (d *Desk) Begins(leads bool, claim uint64) {
 	}
 }
 
-// look returns the snapshot shown last, nil before the first, and a channel that is closed
-// when another one is shown.
+// look returns the last snapshot, nil before the first, and a channel that is closed when
+// another one is shown.
 func (d *Desk) look() (*Snapshot, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -165,9 +165,9 @@ func (d *Desk) look() (*Snapshot, <-chan struct{}) {
 	return d.shown, d.news
 }
 
-// Answer answers /v1/replica?have=TAG&wait=SECONDS with the state, once its tag differs
-// from TAG or the wait is over. brief=1 asks only whether this daemon leads. claim=N says
-// that the asker is taking over.
+// Answer answers /v1/replica?have=TAG&wait=SECONDS with the state as soon as its tag
+// differs from TAG, or when the wait is over. brief=1 asks only whether this daemon
+// leads. claim=N means that the asker is taking over.
 func (d *Desk) Answer(r *http.Request) (any, error) {
 	q, err := question(r)
 	if err != nil {

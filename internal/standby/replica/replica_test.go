@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 )
 
-// TestOddAnswers refuses answers that no forsd gives.
+// TestOddAnswers checks that answers which a forsd never gives are refused.
 func TestOddAnswers(t *testing.T) {
 	for name, text := range map[string]string{
 		"another service": `{}`,
@@ -41,7 +41,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestQuestions holds the two ends of the question together.
+// TestQuestions checks that the server understands the questions that Ask sends.
 func TestQuestions(t *testing.T) {
 	var got standby.Ask
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = question(r) }))
@@ -63,28 +63,28 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// shown is a snapshot in which numbers up to one were given.
+// shown returns a snapshot in which last is the highest number given.
 func shown(leads bool, last uint64) *Snapshot {
 	n := &Snapshot{leads: leads, last: last}
 	n.tag = n.hash
 	return n
 }
 
-// TestWaits answers as soon as something new is shown, and at the latest when the time that
-// was asked for has passed. Before anything is shown, it waits for that.
+// TestWaits checks that a question is answered as soon as there is news, and at the
+// latest after the requested wait. Before the first snapshot, the answer waits for it.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := shown(true, 1).Replica(standby.Ask{}).Tag
 		for _, c := range []struct {
 			wait    string
-			happens time.Duration // when something is shown
+			happens time.Duration // when the snapshot is shown
 			what    *Snapshot
 			want    time.Duration
 		}{
 			{"10", time.Hour, shown(true, 2), 10 * time.Second},
 			{"10", 2500 * time.Millisecond, shown(true, 2), 2500 * time.Millisecond},
 			{"10", 2500 * time.Millisecond, shown(false, 1), 2500 * time.Millisecond},
-			{"10", 2500 * time.Millisecond, shown(true, 1), 10 * time.Second}, // nothing new
+			{"10", 2500 * time.Millisecond, shown(true, 1), 10 * time.Second}, // no news
 			{"3600", 2 * time.Hour, shown(true, 2), time.Minute},
 			{"0", time.Hour, shown(true, 2), 0},
 		} {
@@ -113,8 +113,9 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// TestBegins holds what is said amid an action: a daemon that begins to lead or to take over
-// says so at once, one that ceases to lead only when no action is under way.
+// TestBegins checks the answers during an action. A daemon that begins to lead or to take
+// over reports that immediately. A daemon that stops leading reports it only after the
+// action.
 func TestBegins(t *testing.T) {
 	d := &Desk{}
 	d.Begins(true, 0)

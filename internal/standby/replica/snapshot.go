@@ -45,8 +45,8 @@ func (s *State) Now(leads bool, claim uint64) *Snapshot {
 }
 
 // beginning returns the snapshot of a daemon that begins to lead or to take over while an
-// action is under way. One that ceases to lead says so after that action, which may still
-// give a number.
+// action is under way. A daemon that stops leading reports that after the action, because
+// the action may still give a number.
 func (n *Snapshot) beginning(leads bool, claim uint64) *Snapshot {
 	next := *n
 	next.leads, next.claim = n.leads || leads, claim

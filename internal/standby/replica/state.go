@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// State is the state that one forsd sends (Now) and the other one takes over (Keep). Both
-// must be called between two actions of the controller.
+// State is the state that one forsd sends (Now) and the other one adopts (Keep). Both
+// methods must be called between two actions of the controller.
 type State struct {
 	Board      *board.Board
 	Store      *vault.Vault
@@ -23,7 +23,8 @@ type State struct {
 	KeepEpochs int
 }
 
-// Keep replaces this daemon's state by the leader's: on disk first, then for API clients.
+// Keep replaces this daemon's state with the leader's: on disk first, then for API
+// clients.
 func (s *State) Keep(r *Replica) error {
 	if r.Baseline != nil {
 		base, err := topology.ReadBaseline(r.Baseline.Encode())
@@ -50,7 +51,7 @@ func (s *State) Keep(r *Replica) error {
 	return nil
 }
 
-// keepEpoch takes over the epoch in force.
+// keepEpoch adopts the epoch in force.
 func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 	plan, err := phasetable.Decode(k.Table)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 	return s.Board.SetCurrent(e)
 }
 
-// keepBase takes over the plan for base LIDs in force, under the same number.
+// keepBase adopts the plan for base LIDs in force, under the same number.
 func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if k == nil {
 		s.Board.NoBase(nil)
@@ -92,7 +93,7 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	return s.Board.SetBase(plan, k.About, nil)
 }
 
-// keepJobs takes over the jobs and ends all others.
+// keepJobs adopts the jobs and ends all others.
 func (s *State) keepJobs(jobs []Kept[store.JobInfo]) error {
 	for i := range jobs {
 		if err := s.keepJob(&jobs[i]); err != nil {
