@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestKeepCopy keeps the last copies, and no more.
+// TestKeepCopy checks that only the last copies are kept.
 func TestKeepCopy(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir)

@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// TestAnother has another state directory in the place of the one that was taken: nothing is
-// stored there until Restore takes it, which lets the other go.
+// TestAnother replaces the locked state directory with another one, or removes it.
+// Nothing is stored there until Restore locks the new directory and releases the old one.
 func TestAnother(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)
@@ -52,7 +52,7 @@ func TestAnother(t *testing.T) {
 		if err := s.Restore(w.now, 20); err == nil || s.Owed() == nil {
 			t.Errorf("%s: restored in a file: %v", what, err)
 		}
-		ok(t, os.Remove(s.dir), os.Rename(old, s.dir), d.do(s)) // it is still taken
+		ok(t, os.Remove(s.dir), os.Rename(old, s.dir), d.do(s)) // the old directory is still locked
 		ok(t, os.Rename(s.dir, old), s.Restore(w.now, 20))
 		other, err := Open(old)
 		ok(t, err, other.Close(), w.found(reopened(t, s)))
@@ -73,8 +73,9 @@ func TestAnother(t *testing.T) {
 	}
 }
 
-// TestRestoreLeaves leaves in place what is whole and in force, where a crash meanwhile cannot
-// lose it, goes on above all numbers that it meets, and counts again.
+// TestRestoreLeaves checks that Restore does not rewrite intact state in force, so that a
+// crash during the call cannot lose it. Numbers continue above all numbers found, and are
+// counted up again.
 func TestRestoreLeaves(t *testing.T) {
 	w := newWorld(t)
 	dir := inMemory(t)
@@ -136,7 +137,8 @@ func TestRestoreLeaves(t *testing.T) {
 	}
 }
 
-// TestOrder holds that numbers are in order whatever their length: the clock gives longer ones.
+// TestOrder checks that numbers are ordered by value and not by length: the clock gives
+// longer ones.
 func TestOrder(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	numbers := []uint64{8, 19, 9_999_999_999, 1_700_000_000_000}
@@ -164,8 +166,8 @@ func TestOrder(t *testing.T) {
 	ok(t, differs("what planning must know", want, j.Planning()))
 }
 
-// TestBeside holds the edges of what the files beside, and the promise, may say, and that a
-// number of the clock waits for the disk of the file beside.
+// TestBeside checks the limits of the numbers in note files and in the promise, and that
+// a number from the clock waits until the note file is on disk.
 func TestBeside(t *testing.T) {
 	dir := inMemory(t)
 	beside := filepath.Join(dir, "beside")
@@ -219,7 +221,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestPrune keeps as many epochs as asked for, one at least.
+// TestPrune checks that as many epochs as requested are kept, but at least one.
 func TestPrune(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	for n := range uint64(5) {
@@ -236,8 +238,8 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestAhead promises numbers before they are needed, and has the file beside forget numbers
-// given from memory once a higher one is stored, and not before.
+// TestAhead checks that numbers are promised before they are needed, and that the note
+// file drops the numbers given from memory only after a higher one is stored.
 func TestAhead(t *testing.T) {
 	dir, v := inMemory(t), tree(t)
 	beside := filepath.Join(dir, "beside")
@@ -266,8 +268,8 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTake takes a file for one process alone, waits for one that is just ending, and does
-// without where no file can be.
+// TestTake checks that only one process can lock a file, that Take waits for a process
+// that is just ending, and that it does without a lock if the file cannot exist.
 func TestTake(t *testing.T) {
 	path := filepath.Join(inMemory(t), "file")
 	first, err := Take(path, "a file")
@@ -291,7 +293,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestStageFails says where a plan cannot be staged, and has it stored all the same once it can.
+// TestStageFails checks that staging reports an error, and that the plan is stored later
+// nevertheless.
 func TestStageFails(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	e := planned(t, v, 1)
@@ -306,8 +309,8 @@ func TestStageFails(t *testing.T) {
 	ok(t, os.Rename(s.dir+".old", s.dir), hasEpoch(reopened(t, s), e))
 }
 
-// TestCounted counts decisions one by one, and makes the copy of a baseline that has none or
-// another one, and of no other.
+// TestCounted checks that decisions are counted one by one, and that only a missing or
+// different copy of the baseline is written.
 func TestCounted(t *testing.T) {
 	d := Decisions{}
 	for n := range uint64(12) {

@@ -19,7 +19,7 @@ import (
 // the package that decides; values are JSON that only that package reads.
 type Decisions map[string]json.RawMessage
 
-// decisionsSerial is the key of the counter that tells the later of two sets.
+// decisionsSerial is the key of the counter that determines the later of two sets.
 const decisionsSerial = "serial"
 
 // Serial returns the number of decisions made up to these.

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDecisions keeps what was decided, also through a time without a disk, and tells of
-// damage.
+// TestDecisions checks that decisions are kept, also while the disk is unavailable, and
+// that damage is reported.
 func TestDecisions(t *testing.T) {
 	dir := t.TempDir()
 	s := besides(t, dir)

@@ -22,15 +22,16 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// deed stores something. found fails unless a new process finds all of that.
+// deed is an operation that stores something. found fails unless a new process finds all
+// of it.
 type deed struct {
 	do    func(s *Store) error
 	found func(s *Store) error
 }
 
-// world is what a store has, and what may happen to it.
+// world is the content of a store and the operations on it.
 type world struct {
-	now   State // all that is stored
+	now   State // the stored state
 	deeds map[string]deed
 }
 
@@ -59,7 +60,7 @@ func newWorld(t *testing.T) *world {
 			if s.Last() < 9 {
 				return fmt.Errorf("the last number is %d", s.Last())
 			}
-			dir, info := s.jobs.path(jobVersion{3, 3}), JobInfo{} // the plan is not its business
+			dir, info := s.jobs.path(jobVersion{3, 3}), JobInfo{} // the job's plan is not compared
 			err := sealed.ReadFile(filepath.Join(dir, jobInfo), &info)
 			data, err2 := os.ReadFile(filepath.Join(dir, planner.BaseBinaryFile))
 			return errors.Join(err, err2, differs("lease", leased.JobInfo, info), differs("plan for base LIDs", base.Bytes(), data))
@@ -75,7 +76,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// found fails unless all that is in force is found.
+// found fails unless the complete state in force is found.
 func (w *world) found(s *Store) error {
 	err := errors.Join(hasBaseline(s, w.now.Baseline), hasDecisions(s, w.now.Decisions), hasBase(s, w.now.Base.Bytes(), 7), hasEpoch(s, w.now.Epoch))
 	for _, j := range w.now.Jobs {
@@ -108,7 +109,7 @@ func hasBase(s *Store, want []byte, last uint64) error {
 	return err
 }
 
-// hasEpoch fails unless this one is in force.
+// hasEpoch fails unless the given epoch is in force.
 func hasEpoch(s *Store, want *Epoch) error {
 	e, damaged := s.Current()
 	if e == nil {
@@ -120,7 +121,7 @@ func hasEpoch(s *Store, want *Epoch) error {
 	return differs("epoch", want.EpochInfo, e.EpochInfo)
 }
 
-// hasJob fails unless this plan of a job is in force, with its plan for base LIDs.
+// hasJob fails unless the given plan of a job is in force, with its plan for base LIDs.
 func hasJob(s *Store, want *Job) error {
 	list, damaged := s.Jobs()
 	i := slices.IndexFunc(list, func(j *Job) bool { return j.ID == want.ID })
@@ -143,8 +144,8 @@ func differs[T any](what string, want, got T) error {
 	return nil
 }
 
-// template is a state directory with all that is in force, a plan of a job and an epoch
-// before that, and one that another forsd may have stored.
+// template returns a state directory with the complete state in force, earlier plans of a
+// job and an earlier epoch.
 func (w *world) template(t *testing.T) string {
 	s, v := newStore(t), tree(t)
 	ok(t, s.SaveBaseline(w.now.Baseline), s.save(planned(t, v, 1), 20), s.save(w.now.Epoch, 20), s.SaveJobs(w.now.Jobs[:1]), s.SaveBase(w.now.Base),
@@ -158,11 +159,11 @@ func copied(t *testing.T, template string) *Store {
 	ok(t, os.CopyFS(dir, os.DirFS(template)))
 	s, err := Open(dir)
 	ok(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // again where the test did
+	t.Cleanup(func() { _ = s.Close() }) // no effect if the test has closed it
 	return s
 }
 
-// below lists what is in a directory, the directory itself too.
+// below lists a directory and everything in it.
 func below(t *testing.T, dir string) (paths []string) {
 	ok(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		paths = append(paths, path)
@@ -171,9 +172,10 @@ func below(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// TestBarred bars every path of the state directory in every way, also those that are about
-// to be made, and stores one thing after the other: either a new process finds it, or the
-// error says so, something is owed, and Restore stores all once the way is free.
+// TestBarred blocks every path of the state directory in every way, including paths that
+// are about to be created, and performs one operation after the other. Either a new
+// process finds the result, or the operation returns an error, something is owed, and
+// Restore stores everything once the path is free.
 func TestBarred(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)
@@ -228,7 +230,8 @@ func TestBarred(t *testing.T) {
 	}
 }
 
-// TestUnsynced has the disk fail at each of the syncs of a deed: it fails then, and is owed.
+// TestUnsynced fails each sync of an operation in turn. The operation must fail, and its
+// state is owed.
 func TestUnsynced(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)
@@ -248,7 +251,7 @@ func TestUnsynced(t *testing.T) {
 			}
 			err := d.do(s)
 			syncPath = plain
-			if left > 0 { // all of them came
+			if left > 0 { // fewer than n syncs
 				ok(t, err)
 				break
 			}
@@ -259,8 +262,8 @@ func TestUnsynced(t *testing.T) {
 	}
 }
 
-// TestSynced has the machine fail at the end of each deed: whatever was not brought to disk
-// is lost then, and the deed is not.
+// TestSynced simulates a crash of the machine at the end of each operation. Anything that
+// was not synced is lost, and the operation's result must survive.
 func TestSynced(t *testing.T) {
 	w := newWorld(t)
 	empty := newStore(t)
@@ -278,7 +281,7 @@ func (w *world) synced(t *testing.T, what string, d deed, template string) {
 	defer func() { syncPath = plain }()
 	s := copied(t, template)
 	var mu sync.Mutex
-	disk := map[uint64]string{} // [inode] what is in a file, or the names in a directory
+	disk := map[uint64]string{} // [inode] the content of a file, or the names in a directory
 	inode := func(path string) uint64 {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -311,11 +314,11 @@ func (w *world) synced(t *testing.T, what string, d deed, template string) {
 	for _, path := range below(t, s.dir) {
 		was, is := disk[inode(path)], look(path)
 		if filepath.Base(filepath.Dir(path)) == filepath.Base(s.dir) && strings.HasPrefix(is, "file ") || strings.HasSuffix(path, lastFile) {
-			continue // files that take the place of others are synced before that
+			continue // such files are synced before they are renamed
 		}
 		if strings.HasPrefix(is, "file ") {
 			if _, err := os.Stat(strings.Replace(filepath.Dir(path), s.dir, template, 1)); err == nil {
-				continue // likewise
+				continue // as above
 			}
 			if was != is {
 				t.Errorf("%s: %s is not on disk", what, path)
@@ -333,7 +336,8 @@ func (w *world) synced(t *testing.T, what string, d deed, template string) {
 	}
 }
 
-// TestUntold refuses what cannot be written down, and stores nothing of it.
+// TestUntold checks that values which cannot be encoded are refused, and that nothing of
+// them is stored.
 func TestUntold(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// jobOf is a job of all servers with a plan.
+// jobOf returns a job of all servers with a plan.
 func jobOf(t *testing.T, v *topology.FatTree, id, n uint64) *Job {
 	t.Helper()
 	r, err := planner.Make(context.Background(), v, planner.Settings{})
@@ -33,7 +33,7 @@ func jobOf(t *testing.T, v *topology.FatTree, id, n uint64) *Job {
 	return j
 }
 
-// wantJobs fails unless a new process finds these jobs, whole.
+// wantJobs fails unless a new process finds exactly these jobs, undamaged.
 func wantJobs(t *testing.T, s *Store, want ...*Job) *Store {
 	t.Helper()
 	s = reopened(t, s)
@@ -50,8 +50,8 @@ func wantJobs(t *testing.T, s *Store, want ...*Job) *Store {
 	return s
 }
 
-// TestStoreKeepsJobs takes two jobs through their lives: each has its last plan and the
-// one before, and no number is given again when they are gone.
+// TestStoreKeepsJobs follows two jobs from start to end. Each keeps its last plan and the
+// one before. No number is given again after the jobs have ended.
 func TestStoreKeepsJobs(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	a, b := jobOf(t, v, 1, 1), jobOf(t, v, 2, 2)
@@ -77,8 +77,8 @@ func TestStoreKeepsJobs(t *testing.T) {
 	}
 }
 
-// TestStoreReplacesJobs takes over a job's plan of another forsd where plans of the job
-// are stored under its number and a higher one: they are gone.
+// TestStoreReplacesJobs adopts another forsd's plan of a job while plans of that job are
+// stored under the same number and a higher one. These are removed.
 func TestStoreReplacesJobs(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	other := jobOf(t, v, 1, 8)
@@ -94,17 +94,18 @@ func TestStoreReplacesJobs(t *testing.T) {
 	}
 }
 
-// TestJobStoreAfterCrash leaves behind what a crash can, and what a disk can spoil.
+// TestJobStoreAfterCrash opens a store with the leftovers of a crash and with damaged
+// files.
 func TestJobStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	j := jobOf(t, v, 2, 2)
 	ok(t, s.save(planned(t, v, 1), 20), s.SaveJob(j))
 	stale := filepath.Join(string(s.jobs), tempPrefix+"2")
 	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobInfo), []byte("{"), 0o644))
-	// A later plan whose table never came to disk whole.
+	// A later plan whose table is incomplete.
 	torn := s.jobs.path(jobVersion{j.ID, j.Epoch + 1})
 	ok(t, os.Mkdir(torn, 0o755), os.WriteFile(filepath.Join(torn, planFile), j.Plan.Bytes()[:99], 0o644))
-	// Another job's files in the place of a third one.
+	// Another job's files under the name of a third one.
 	wrong := s.jobs.path(jobVersion{7, 7})
 	ok(t, os.CopyFS(wrong, os.DirFS(s.jobs.path(jobVersion{j.ID, j.Epoch}))))
 	ok(t, os.WriteFile(filepath.Join(string(s.jobs), lastFile), []byte("9x"), 0o644))
@@ -123,8 +124,8 @@ func TestJobStoreAfterCrash(t *testing.T) {
 	}
 }
 
-// TestLeaseOverStep stores a job with its lease, sets the clock by hours and reads it back:
-// the lease lasts as long as it was given for.
+// TestLeaseOverStep stores a job with a lease, sets the clock by hours and reads the job
+// back. The duration of the lease is unchanged.
 func TestLeaseOverStep(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	j := jobOf(t, v, 1, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// TestPromise loses an epoch with the machine: its number is not given again. After an
-// orderly end, or a crash of the process alone, numbers go on where they were.
+// TestPromise loses an epoch with the machine. Its number is not given again. After an
+// orderly shutdown, or a crash of the process alone, numbers continue where they ended.
 func TestPromise(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, s.save(planned(t, v, 1), 20))
@@ -63,7 +63,7 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// TestPromiseBroken publishes nothing where the number cannot be promised.
+// TestPromiseBroken checks that nothing is published if its number cannot be promised.
 func TestPromiseBroken(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, os.Mkdir(filepath.Join(s.dir, promiseFile), 0o755))
@@ -72,8 +72,9 @@ func TestPromiseBroken(t *testing.T) {
 	}
 }
 
-// TestOneRow gives numbers to epochs, jobs and plans for base LIDs: one shares the number of
-// the plan that it goes with where no plan before it may have had that.
+// TestOneRow gives numbers to epochs, jobs and plans for base LIDs. A plan shares the
+// number of the plan that it is published with, unless an earlier plan of its kind may
+// have that number.
 func TestOneRow(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, s.save(planned(t, v, 1), 20))

@@ -14,17 +14,17 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// besides opens a store of a directory that tells of its numbers in a file beside it.
+// besides opens a store with a note file outside its directory.
 func besides(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(dir, "state"), filepath.Join(dir, "beside"))
 	ok(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // again where the test did
+	t.Cleanup(func() { _ = s.Close() }) // no effect if the test has closed it
 	return s
 }
 
-// TestGive gives numbers from memory where the state directory is gone: no process that
-// follows comes to them again, with a file beside or by the clock.
+// TestGive gives numbers from memory while the state directory is missing. No later
+// process gives them again, thanks to a note file or to the clock.
 func TestGive(t *testing.T) {
 	dir, v := t.TempDir(), tree(t)
 	s := besides(t, dir)
@@ -48,7 +48,7 @@ func TestGive(t *testing.T) {
 		t.Errorf("what is stored comes after what was given, and the next number is %d, not %d", s.Next(), first+1)
 	}
 
-	// Where nothing can be written beside either, the clock gives the numbers.
+	// If no note file can be written either, the clock gives the numbers.
 	ok(t, os.Remove(filepath.Join(dir, "beside")), os.MkdirAll(filepath.Join(dir, "beside", "x"), 0o755), os.RemoveAll(s.dir))
 	n := s.Next()
 	if err := s.Reveal(planned(t, v, n)); err == nil {
@@ -67,8 +67,9 @@ func TestGive(t *testing.T) {
 	}
 }
 
-// TestGiveAhead gives numbers of the clock where the disk takes nothing for long: the file
-// beside is not written for each, and numbers after a crash are above them all.
+// TestGiveAhead gives numbers of the clock while the disk is unwritable for long. The
+// note file is not written for each number, and numbers after a crash are above all of
+// these.
 func TestGiveAhead(t *testing.T) {
 	dir, v := t.TempDir(), tree(t)
 	beside := filepath.Join(dir, "beside")
@@ -93,8 +94,8 @@ func TestGiveAhead(t *testing.T) {
 	}
 }
 
-// TestLostState starts on a state directory that is empty, or older than what was given by
-// the file beside it: numbers go on above.
+// TestLostState starts with a state directory that is empty or older than the note file.
+// Numbers continue above those in the note file.
 func TestLostState(t *testing.T) {
 	dir, v := t.TempDir(), tree(t)
 	s := besides(t, dir)
@@ -113,8 +114,8 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// TestRestore stores all that is in force in a directory that was emptied, replaced by an
-// older one, or could not even be opened.
+// TestRestore restores the complete state in force in a directory that was emptied, was
+// replaced by an older one, or could not be opened.
 func TestRestore(t *testing.T) {
 	v := tree(t)
 	job := func(id, epoch uint64) *Job {
@@ -191,7 +192,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestBaselineCopy damages the baseline, and then its copy.
+// TestBaselineCopy damages the baseline, and then its copy too.
 func TestBaselineCopy(t *testing.T) {
 	v := tree(t)
 	damages := map[string]func(path string) error{
@@ -214,7 +215,7 @@ func TestBaselineCopy(t *testing.T) {
 		before, err := os.ReadFile(path)
 		ok(t, err, damage(path))
 		if after, _ := os.ReadFile(path); string(after) == string(before) {
-			continue // this one has no such text
+			continue // the damage does not apply to this file
 		}
 		if b, damaged := s.Baseline(); damaged == nil || !cmp.Equal(b, v.Baseline) {
 			t.Errorf("%s: the copy is not used: %v", name, damaged)
@@ -224,14 +225,15 @@ func TestBaselineCopy(t *testing.T) {
 			t.Errorf("%s: there is a baseline: %v", name, damaged)
 		}
 	}
-	s := newStore(t) // of a forsd that knew no checksums
+	s := newStore(t) // written by a version without checksums
 	ok(t, os.WriteFile(filepath.Join(s.dir, baselineFile), v.Baseline.Encode(), 0o644))
 	if b, damaged := s.Baseline(); damaged != nil || !cmp.Equal(b, v.Baseline) {
 		t.Errorf("a baseline without a checksum: %v", damaged)
 	}
 }
 
-// TestSealedEpoch changes a digit, and the name of a member, in what is told of an epoch.
+// TestSealedEpoch changes a digit, and the name of a field, in the description of an
+// epoch.
 func TestSealedEpoch(t *testing.T) {
 	v := tree(t)
 	for _, change := range [][2]string{{`"phases": `, `"phases": 1`}, {`"lower_bound"`, `"lower_bgund"`}} {
@@ -241,7 +243,7 @@ func TestSealedEpoch(t *testing.T) {
 			path := filepath.Join(s.epochs.path(1), epochInfo)
 			text, err := os.ReadFile(path)
 			ok(t, err)
-			if old { // as files were before they had a checksum
+			if old { // as written by versions without checksums
 				text = append(text[:strings.LastIndex(string(text), ",\n \"checksum\"")], "\n}\n"...)
 				ok(t, os.WriteFile(path, text, 0o644))
 				_, err := s.LoadEpoch(1)

@@ -25,7 +25,7 @@ func ok(t *testing.T, errs ...error) {
 	}
 }
 
-// tree is a small fat tree with LIDs for each of its lanes.
+// tree returns a small fat tree with LIDs for each of its lanes.
 func tree(t *testing.T) *topology.FatTree { return treeOf(t, 4, 3) }
 
 func treeOf(t *testing.T, spines, leaves int) *topology.FatTree {
@@ -33,7 +33,7 @@ func treeOf(t *testing.T, spines, leaves int) *topology.FatTree {
 	return fabgen.Damaged(t, fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 2})
 }
 
-// planned makes an epoch of a verified plan.
+// planned returns an epoch with a verified plan.
 func planned(t *testing.T, v *topology.FatTree, n uint64) *Epoch {
 	t.Helper()
 	r, err := planner.Make(context.Background(), v, planner.Settings{})
@@ -44,17 +44,18 @@ func planned(t *testing.T, v *topology.FatTree, n uint64) *Epoch {
 	return e
 }
 
-// reopened is a store of the directory as a new process finds it.
+// reopened closes the store and opens it again, as a new process does.
 func reopened(t *testing.T, s *Store) *Store {
 	t.Helper()
 	ok(t, s.Close())
 	fresh, err := Open(s.dir)
 	ok(t, err)
-	t.Cleanup(func() { _ = fresh.Close() }) // again where the test did
+	t.Cleanup(func() { _ = fresh.Close() }) // no effect if the test has closed it
 	return fresh
 }
 
-// inMemory is a directory that takes its time for no disk, where the machine has one.
+// inMemory returns a directory in memory if the machine has one, so that tests do not
+// wait for a disk.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "store-")
@@ -69,7 +70,7 @@ func newStore(t *testing.T) *Store {
 	t.Helper()
 	s, err := Open(filepath.Join(inMemory(t), "state"))
 	ok(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // again where the test did
+	t.Cleanup(func() { _ = s.Close() }) // no effect if the test has closed it
 	return s
 }
 
@@ -106,8 +107,8 @@ func TestStoreKeepsEpochs(t *testing.T) {
 	}
 }
 
-// TestStoreAfterCrash leaves behind what a crash at any instruction of save can:
-// an unnamed directory with none, some or all of its files.
+// TestStoreAfterCrash opens a store with the leftovers of a crash during save: an unnamed
+// directory with none, some or all of its files.
 func TestStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, s.save(planned(t, v, 1), 20))
@@ -136,8 +137,8 @@ func TestStoreAfterCrash(t *testing.T) {
 	ok(t, s.save(lost, 20))
 }
 
-// TestStoreStages brings tables to disk ahead: they are out of sight until saved,
-// and what was not saved leaves no trace in what is.
+// TestStoreStages stages plans ahead. They are invisible until they are saved, and a
+// dropped plan leaves no trace in a saved one.
 func TestStoreStages(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, s.save(planned(t, v, 1), 20))
@@ -146,9 +147,9 @@ func TestStoreStages(t *testing.T) {
 	if got := s.epochs.kept(); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("epochs %v are in sight before epoch 2 was saved", got)
 	}
-	ok(t, s.Stage(wanted), s.save(wanted, 20)) // staged and saved
+	ok(t, s.Stage(wanted), s.save(wanted, 20)) // saved as staged
 	third := planned(t, v, 3)
-	ok(t, s.Stage(dropped), s.save(third, 20)) // one staged, another one saved
+	ok(t, s.Stage(dropped), s.save(third, 20)) // saved in place of the staged one
 	for _, want := range []*Epoch{wanted, third} {
 		got, err := s.LoadEpoch(want.Epoch)
 		ok(t, err)
@@ -169,8 +170,8 @@ func TestStoreStages(t *testing.T) {
 	}
 }
 
-// TestStoreReplaces takes over an epoch of another forsd below those that are stored:
-// they are gone, and their numbers are not given again.
+// TestStoreReplaces adopts an epoch of another forsd below stored ones. The stored ones
+// are removed, and their numbers are not given again.
 func TestStoreReplaces(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	for n := range uint64(4) {
@@ -191,8 +192,8 @@ func TestStoreReplaces(t *testing.T) {
 	}
 }
 
-// TestStoreSkipsDamage damages the highest epoch in many ways; the one before is
-// in force then, and the number is not given again.
+// TestStoreSkipsDamage damages the highest epoch in many ways. The epoch before it is
+// then in force, and the number is not given again.
 func TestStoreSkipsDamage(t *testing.T) {
 	v := tree(t)
 	for name, damage := range map[string]func(dir string, e *Epoch) error{
