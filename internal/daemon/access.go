@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// openAccess reads the means by which callers are identified.
+// openAccess reads the configuration that identifies callers.
 func (r *rooms) openAccess() {
 	c := &r.cfg.API
 	if u, err := url.Parse(r.cfg.Peer.Address); err == nil {
@@ -55,7 +55,7 @@ func certificateFiles(c *config.Config) access.Files {
 	return access.Files{Certificate: t.Certificate, Key: t.Key, ClientCA: t.ClientCA, Revoked: t.Revoked}
 }
 
-// listening warns of an address that cannot be listened on, or takes that back.
+// listening raises or clears the warning that forsd cannot listen on an address.
 func (r *rooms) listening(setting string, err error) {
 	var found []health.Finding
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *rooms) listening(setting string, err error) {
 	r.health.Set("listener "+setting, found, time.Now())
 }
 
-// terms are how long certificates, tokens and leases hold.
+// terms returns how long certificates, tokens and leases are valid.
 func (r *rooms) terms(now time.Time) (out []access.Term) {
 	if r.access.Certificates != nil {
 		out = r.access.Certificates.Terms()
@@ -82,10 +82,10 @@ func (r *rooms) terms(now time.Time) (out []access.Term) {
 	return out
 }
 
-// judgeEvery is how often it is looked whether something expires.
+// judgeEvery is how often forsd checks whether something expires.
 const judgeEvery = time.Minute
 
-// judgeTerms warns of all that has expired or will soon.
+// judgeTerms warns of everything that has expired or will soon.
 func (r *rooms) judgeTerms(ctx context.Context) error {
 	for {
 		now := time.Now()
@@ -98,8 +98,7 @@ func (r *rooms) judgeTerms(ctx context.Context) error {
 	}
 }
 
-// incomplete raises or clears the warning about one of the means by which callers are
-// identified.
+// incomplete raises or clears the warning about one source of the callers' identities.
 func (r *rooms) incomplete(source, text string) {
 	var found []health.Finding
 	if text != "" {

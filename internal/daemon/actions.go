@@ -18,8 +18,8 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// actions carries out the controller's requests, concurrently with the loop, one action at
-// a time. In between it belongs to a turn.
+// actions carries out the controller's requests concurrently with the loop, one action at
+// a time. Between two actions, it belongs to a turn.
 type actions struct {
 	*rooms
 	press *press.Press
@@ -44,7 +44,7 @@ func (x *actions) carryOut(ctx, act context.Context, a controller.Action) contro
 			err = errors.Join(err, x.manager.Signal(ctx))
 		}
 		if !changed {
-			x.press.JobsAhead(act) // else the manager comes first
+			x.press.JobsAhead(act) // otherwise the manager is told first
 		}
 		return controller.Written{Changed: changed, Err: controller.Text(rights.Explain(err))}
 	case controller.Signal:
@@ -57,14 +57,14 @@ func (x *actions) carryOut(ctx, act context.Context, a controller.Action) contro
 	panic("daemon: the controller asked for something unknown: " + a.String())
 }
 
-// signal has the manager sweep.
+// signal makes the manager sweep.
 func (x *actions) signal(ctx context.Context) error {
 	switch x.desk.Load() {
 	case delivery.ThisSweep:
 		return nil
 	case delivery.LastSweep:
 		again := context.WithoutCancel(ctx)
-		x.work.Go(func() { _ = x.call(again, func(ctx context.Context, l *loop) { l.seenAgain(ctx) }) }) // it ends with the loop, if not before
+		x.work.Go(func() { _ = x.call(again, func(ctx context.Context, l *loop) { l.seenAgain(ctx) }) }) // it ends with the loop at the latest
 		return nil
 	case delivery.NextSweep:
 		if err := x.manager.Resweep(); !errors.Is(err, plugin.ErrNotConnected) {
@@ -92,7 +92,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 		return controller.ReadBackDone{Err: err.Error()}
 	}
 	if v.Kind == controller.OwnRoutes {
-		x.desk.Read(got, false) // none were ordered
+		x.desk.Read(got, false) // no tables were ordered
 		x.markRead(v, swept)
 		return controller.ReadBackDone{Match: true}
 	}
@@ -114,7 +114,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 	return controller.ReadBackDone{Match: true, Unwritten: controller.Text(unwritten)}
 }
 
-// markRead notes that the tables of a sweep have been read.
+// markRead records that the tables of a sweep have been read.
 func (x *actions) markRead(v *view.View, swept time.Time) {
 	x.board.Mark(v, swept, func(t *board.Times) *time.Time { return &t.Swept })
 	x.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.ReadBack })

@@ -15,15 +15,16 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file has the plan follow the health of the cables.
+// This file makes the plan follow the health of the cables.
 
-// care is the loop where it follows the health of the cables.
+// care is the loop when it follows the health of the cables.
 type care struct{ *loop }
 
 // cableDecisions is the name under which decisions about cables are kept.
 const cableDecisions = "cables"
 
-// counters reads the counters of the cables' ends, while this forsd leads, or watches.
+// counters returns a reader of the counters at the cables' ends. It reads while this
+// forsd leads or watches.
 func (d *Daemon) counters() *portcounters.Reader {
 	fabric := func() *topology.Fabric {
 		if v := d.board.Latest(); v != nil {
@@ -44,32 +45,31 @@ func (d *Daemon) counters() *portcounters.Reader {
 		return cables.Want(v.Tree)
 	}
 	r.Told = func(ctx context.Context, round portcounters.Round) {
-		// If it is not delivered the daemon is shutting down.
+		// A round is lost only if the daemon is shutting down.
 		_ = d.call(ctx, func(_ context.Context, l *loop) { care{l}.read(round) })
 	}
 	return r
 }
 
-// seen shows the cables of a fabric to those who follow their health.
+// seen shows the cables of a fabric to the room that follows their health.
 func (l care) seen(v *view.View) {
 	if l.cfg.Cables.Mode != cablehealth.Off {
 		l.cables.Seen(time.Now(), v.Tree)
 	}
 }
 
-// unrest is when the fabric changed, and until when plan and tables did not fit it.
-// Counters are read by LIDs, over the tables that switches hold: while these do not fit the
-// cables, and while LIDs move, another switch may answer.
+// unrest is the time during which the plan and the tables did not fit the fabric after a
+// change. Counters are read by LID, over the tables in the switches. While these do not
+// fit the cables, and while LIDs move, another switch may answer.
 type unrest struct {
 	from, until time.Time
-	open        bool // it goes on
+	open        bool // it has not ended
 }
 
-// unnoticed is how long a change of the fabric may be there before it is noticed, but for
-// traps that are lost.
+// unnoticed is how long a change of the fabric may go unnoticed, except for lost traps.
 const unnoticed = time.Second
 
-// begins notes that the fabric has changed.
+// begins records that the fabric has changed.
 func (u *unrest) begins(now time.Time) {
 	if u.from.IsZero() {
 		u.from = now
@@ -77,7 +77,7 @@ func (u *unrest) begins(now time.Time) {
 	u.until, u.open = now, true
 }
 
-// goesOn notes the time, and whether plan and tables fit the fabric again.
+// goesOn records the time, and whether the plan and the tables fit the fabric again.
 func (u *unrest) goesOn(now time.Time, idle bool) {
 	if u.open {
 		u.until, u.open = now, !idle
@@ -107,12 +107,12 @@ func (l care) read(round portcounters.Round) {
 	l.carryOut(l.cables.Round(time.Now(), round, drained))
 }
 
-// carryOut has carried out what was decided about cables, in the next turn.
+// carryOut schedules decisions about cables for the next turn.
 func (l care) carryOut(o cables.Orders) {
 	l.waiting = append(l.waiting, func(ctx context.Context, t turn) { t.carryOut(ctx, o) })
 }
 
-// carryOut stores what was decided about cables, and carries it out.
+// carryOut stores decisions about cables and carries them out.
 func (t turn) carryOut(ctx context.Context, o cables.Orders) {
 	if t.MayLead() == nil {
 		t.keepCables()
@@ -125,7 +125,7 @@ func (t turn) carryOut(ctx context.Context, o cables.Orders) {
 	}
 }
 
-// keepCables stores what was decided about cables.
+// keepCables stores the decisions about cables.
 func (t turn) keepCables() {
 	var what any
 	if kept := t.cables.Keep(time.Now()); kept != nil {
@@ -143,13 +143,13 @@ func (l care) weigh(ctx context.Context, c withheld.Cable) {
 		if lane != nil {
 			cost = l.costs.Of(ctx, v, *lane, others, isolated)
 		}
-		// If it is not delivered the daemon is shutting down.
+		// The cost is lost only if the daemon is shutting down.
 		_ = l.call(ctx, func(_ context.Context, l *loop) { care{l}.carryOut(l.cables.Weighed(time.Now(), c, cost)) })
 	})
 }
 
-// weighing returns the lane of a cable, nil where the fabric has none; the lanes that are
-// held back for other reasons than that they are isolated; and those that are isolated.
+// weighing returns the lane of a cable, nil if the fabric does not have it, the lanes
+// that are held back for other reasons than isolation, and the isolated lanes.
 func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
 	if v == nil || v.Tree == nil {
 		return nil, nil, nil
@@ -162,7 +162,7 @@ func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, o
 	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(v.Tree, withheld.Drained)), l.book.Lanes(v.Tree, withheld.Isolated)
 }
 
-// release puts an isolated cable on probation: for good, when it returns.
+// release puts an isolated cable on probation. The decision is stored when it returns.
 func (t turn) release(ctx context.Context, name string) error {
 	o, err := t.cables.Release(time.Now(), name)
 	if err == nil {
@@ -171,7 +171,7 @@ func (t turn) release(ctx context.Context, name string) error {
 	return err
 }
 
-// resume takes up what was decided before, by this forsd or by the other one.
+// resume resumes from the decisions of this forsd or of the other one.
 func (l care) resume() {
 	var kept cables.Kept
 	if err := l.store.Decision(cableDecisions, &kept); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/forsd/forsd/internal/config"
 )
 
-// Problems lists the reasons why the API could not be served as a configuration says, though
-// forsd would work with it: files of TLS that cannot be used, and addresses that another program
-// has. A forsd that runs has its addresses itself. Remarks are certificates and lists that have
-// expired or will soon, and addresses that the machine does not have yet.
+// Problems lists the problems of a configuration that do not stop forsd but limit its
+// API: unusable TLS files, and addresses that another program has. If forsd is running,
+// addresses are not checked, because it has them itself. Remarks are certificates and
+// lists that have expired or will soon, and addresses that the machine does not have yet.
 func Problems(c *config.Config) (broken, remarks []string) {
 	add := func(err error) { broken = append(broken, err.Error()) }
 	if files := certificateFiles(c); files.Certificate != "" {

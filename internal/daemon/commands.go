@@ -14,9 +14,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file does what the API asks of the loop.
+// This file carries out the API's requests to the loop.
 
-// commands is the loop as requests reach it.
+// commands is the loop for API requests.
 type commands struct{ *rooms }
 
 var _ backend.Loop = commands{}
@@ -27,13 +27,13 @@ func (c commands) Stopped() <-chan struct{} { return c.stopped }
 // Reroute repeats every step.
 func (c commands) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
 	err = c.call(ctx, func(ctx context.Context, l *loop) {
-		done = l.board.NextRest() // as of the order: what settles before it does not count
+		done = l.board.NextRest() // from now on: an earlier rest does not count
 		l.step(ctx, controller.Reroute{})
 	})
 	return done, err
 }
 
-// Rollback publishes an old plan again, if it holds on the present fabric.
+// Rollback publishes an old plan again if it holds on the present fabric.
 func (c commands) Rollback(ctx context.Context, n uint64) error {
 	var err error
 	if cerr := c.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
@@ -45,7 +45,7 @@ func (c commands) Rollback(ctx context.Context, n uint64) error {
 	return nil
 }
 
-// Accept makes the fabric as it is the baseline.
+// Accept makes the present fabric the baseline.
 func (c commands) Accept(ctx context.Context) error {
 	var err error
 	if cerr := c.call(ctx, func(ctx context.Context, l *loop) { err = l.accept(ctx) }); cerr != nil {
@@ -81,7 +81,7 @@ func (c commands) Between(ctx context.Context, f func(backend.Ground)) error {
 	})
 }
 
-// rollback runs between two events.
+// rollback must run between two events.
 func (l *loop) rollback(n uint64) error {
 	if err := l.MayLead(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (l *loop) rollback(n uint64) error {
 	return t.actions.press.Put(t.actions.press.Epoch(plan), store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }
 
-// accept runs between two events.
+// accept must run between two events.
 func (l *loop) accept(ctx context.Context) error {
 	if err := l.MayLead(); err != nil {
 		return err

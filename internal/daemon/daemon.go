@@ -1,6 +1,6 @@
-// Package daemon is forsd: it wires the rooms (internal/manager, internal/press,
-// internal/board and so on) to the state machines that decide, the controller, the link
-// state and the standby, and has done what these ask for.
+// Package daemon is forsd. It connects the rooms (internal/manager, internal/press,
+// internal/board and so on) to the state machines that decide, which are the controller,
+// the link state and the standby, and carries out their actions.
 package daemon
 
 import (
@@ -26,12 +26,12 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// Daemon is one forsd. It does not touch signals or exit, so that tests and the
-// demo can run it like any other value: New, Run until the context ends.
+// Daemon is one forsd. It does not handle signals or exit the process, so tests and the
+// demo can run it like any other value: call New, then Run until the context ends.
 type Daemon struct{ *loop }
 
-// New prepares a daemon: it takes the state directory for itself, and takes up the
-// epoch in force. Run gives the directory up at its end.
+// New returns a daemon that has locked the state directory and has resumed from the epoch
+// in force. Run releases the directory at its end.
 func New(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (*Daemon, error) {
 	if cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
 		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
@@ -62,13 +62,13 @@ func controllerSettings(c *config.Config) controller.Settings {
 	}
 }
 
-// endWithin is how long Run waits at its end for work under way. All of it ends with its
-// context except calls into the disk and into libraries, which cannot be interrupted. A
-// crash loses nothing, and neither does an end during these.
+// endWithin is how long Run waits at its end for work under way. All work ends with its
+// context, except calls into the disk and into libraries, which cannot be interrupted. A
+// crash loses nothing, so ending during such a call is safe.
 const endWithin = 800 * time.Millisecond
 
-// Run works until ctx ends or the API cannot be served, and no longer than endWithin
-// after that. The state directory stays its own where something is under way still.
+// Run works until ctx ends or the API cannot be served, and at most endWithin longer. If
+// work is still under way then, the state directory stays locked.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -120,7 +120,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	kept := make(chan error, 1)
 	go func() { kept <- d.history.Run(keep) }()
 	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.EpochNumber()))
-	// Others may be started: the API answers. Plans come when OpenSM has brought the subnet up.
+	// The API answers, so dependent services may start. Plans follow when OpenSM has
+	// brought the subnet up.
 	d.notify("READY=1\nSTATUS=no plan is in force yet")
 	ended := make(chan struct{})
 	go func() {

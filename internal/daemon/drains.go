@@ -17,25 +17,26 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file carries out what internal/drains decides: it has the fabric's view and the
-// controller follow, looks at what still uses a part, and keeps the drains.
+// This file carries out the decisions of internal/drains: it makes the fabric's view and
+// the controller follow, looks for remaining uses of a part, and stores the drains.
 
-// drainsDecided is the name under which the store keeps the drains.
+// drainsDecided is the key of the drains in the store.
 const drainsDecided = "drains"
 
 // drainLook is how often the uses of draining parts are examined, in addition to when a
 // change has settled.
 const drainLook = 2 * time.Second
 
-// upkeep is the loop as it deals with drains.
+// upkeep is the loop when it handles drains.
 type upkeep struct{ *loop }
 
-// resume takes up the drains that are stored, or that the other forsd has handed over.
+// resume resumes from the stored drains, or from those that the other forsd has handed
+// over.
 func (l upkeep) resume() error {
 	var stored []drains.Drain
 	err := l.store.Decision(drainsDecided, &stored)
 	if err == nil {
-		l.drains.Step(time.Now(), drains.Load{Drains: stored}) // the view that comes follows
+		l.drains.Step(time.Now(), drains.Load{Drains: stored}) // the next view follows the drains
 		if len(stored) == 0 {
 			l.book.Set(withheld.Drained, nil)
 		}
@@ -44,7 +45,7 @@ func (l upkeep) resume() error {
 	return err
 }
 
-// stepDrains gives the machine an event and carries out what it answers.
+// stepDrains passes an event to the machine and carries out the actions.
 func (t turn) stepDrains(ctx context.Context, e drains.Event) {
 	keep, look, follow := false, false, []string(nil)
 	for _, a := range t.drains.Step(time.Now(), e) {
@@ -64,7 +65,7 @@ func (t turn) stepDrains(ctx context.Context, e drains.Event) {
 	if keep {
 		t.keepDrains()
 	}
-	if follow != nil { // which may begin an action, so it comes last
+	if follow != nil { // this may begin an action, so it comes last
 		t.followDrains(ctx, strings.Join(follow, "; "))
 	}
 	if look {
@@ -100,8 +101,8 @@ func (l upkeep) show() {
 	l.health.Raise(drains.Drained, strings.Join(texts, "; "), time.Now())
 }
 
-// followDrains has plans and tables follow the drains: hosts of leaves leave the view, and
-// cables are withheld.
+// followDrains makes the plan and the tables follow the drains. Hosts of drained leaves
+// leave the view, and cables are withheld.
 func (t turn) followDrains(ctx context.Context, why string) {
 	seen := t.board.Latest()
 	if seen == nil || seen.Tree == nil {
@@ -123,7 +124,7 @@ func (t turn) followDrains(ctx context.Context, why string) {
 }
 
 // lookAtDrains determines the uses of drained parts, concurrently with the loop. During a
-// change they are unknown; the end of the change asks again.
+// change they are unknown, and are determined after it.
 func (t turn) lookAtDrains(ctx context.Context) {
 	v, e, on := t.board.Latest(), t.board.Current(), t.desk.Possible()
 	match, _ := t.desk.Match()
@@ -144,7 +145,7 @@ func (t turn) lookAtDrains(ctx context.Context) {
 	})
 }
 
-// plans lists all plans by which programs may exchange now.
+// plans lists all plans by which programs may communicate now.
 func (l upkeep) plans() []drains.Plan {
 	out := []drains.Plan{{Name: "the plan", View: l.board.Current().Plan}}
 	if base, _ := l.board.BasePlan(); base != nil && l.board.BaseLIDs() != nil {
@@ -159,15 +160,15 @@ func (l upkeep) plans() []drains.Plan {
 	return out
 }
 
-// due is when there is something to do about drains, zero for never.
+// due returns when a drain needs attention; zero means never.
 func (l upkeep) due() time.Time {
 	if l.board.StandsBy() {
-		return time.Time{} // the daemon that leads does it
+		return time.Time{} // the leading daemon handles them
 	}
 	return l.drains.Wake()
 }
 
-// dueDrains does what is due about drains.
+// dueDrains does the work on drains that is due.
 func (t turn) dueDrains(ctx context.Context, now time.Time) {
 	due := upkeep(t).due()
 	switch {
@@ -180,12 +181,12 @@ func (t turn) dueDrains(ctx context.Context, now time.Time) {
 	}
 }
 
-// without returns a view without what is drained, and with the jobs that there are.
+// without returns a view without the drained parts, and with the present jobs.
 func (l upkeep) without(v *view.View) *view.View {
 	return v.Without(drains.Leaves(l.drains.List())).WithJobs(l.jobs.Planning())
 }
 
-// Drain takes parts out, or gives them back.
+// Drain drains parts or gives them back.
 func (c commands) Drain(ctx context.Context, all ...drains.Event) (err error) {
 	cerr := c.between(ctx, func(ctx context.Context, t turn) {
 		if err = t.MayLead(); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// inbox is how others reach the loop.
+// inbox carries messages from other goroutines to the loop.
 type inbox struct {
 	snapshots chan opensm.Snapshot
 	plugin    chan plugin.Event
@@ -21,7 +21,7 @@ type inbox struct {
 	stopped   chan struct{} // closed when the loop ends
 }
 
-// eventsAhead is how many events of the plugin the loop may be late by.
+// eventsAhead is how many events of the plugin may wait for the loop.
 const eventsAhead = 256
 
 func newInbox() inbox {
@@ -45,7 +45,7 @@ func (in *inbox) pluginEvent(e plugin.Event) {
 	}
 }
 
-// tell gives the controller an event.
+// tell passes an event to the controller.
 func (in *inbox) tell(e controller.Event) {
 	select {
 	case in.answers <- e:
@@ -53,8 +53,8 @@ func (in *inbox) tell(e controller.Event) {
 	}
 }
 
-// call has the loop run f between two events, with the loop's own context, and waits
-// for it.
+// call lets the loop run f between two events, with the loop's own context, and waits for
+// it.
 func (in *inbox) call(ctx context.Context, f func(context.Context, *loop)) error {
 	done := make(chan struct{})
 	select {
@@ -64,19 +64,19 @@ func (in *inbox) call(ctx context.Context, f func(context.Context, *loop)) error
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	<-done // the loop runs what it has taken
+	<-done // the loop runs every call that it has received
 	return nil
 }
 
-// between has the loop run f between two actions, and waits for it. The error is that of
-// ctx or of a daemon that ends; f has not run then.
+// between lets the loop run f between two actions, and waits for it. On an error, f does
+// not run: ctx has ended or the daemon is shutting down.
 func (in *inbox) between(ctx context.Context, f func(context.Context, turn)) error {
-	var claimed atomic.Bool // by the loop, or by a caller that waits no longer
+	var claimed atomic.Bool // by the loop, or by a caller that has stopped waiting
 	done := make(chan struct{})
 	run := func(ctx context.Context, t turn) {
 		if claimed.CompareAndSwap(false, true) {
 			f(ctx, t)
-			t.showPeer() // before the caller goes on
+			t.showPeer() // before the caller continues
 			close(done)
 		}
 	}
@@ -95,6 +95,6 @@ func (in *inbox) between(ctx context.Context, f func(context.Context, turn)) err
 	if claimed.CompareAndSwap(false, true) {
 		return err
 	}
-	<-done // its turn came just now
+	<-done // the loop has just started it
 	return nil
 }

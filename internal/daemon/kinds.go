@@ -28,12 +28,12 @@ const (
 	pluginUnused = "plugin-tables-unused"
 )
 
-// kinds lists every kind of warning. docs/warnings.md is made of them.
+// kinds lists every kind of warning. docs/warnings.md is generated from them.
 func kinds() []health.Warnable {
 	return slices.Concat(warnables, reload.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds(), access.Kinds())
 }
 
-// warnables lists those that are not brought by their packages.
+// warnables lists the kinds that their packages do not provide.
 var warnables = []health.Warnable{
 	{Code: topology.CableDown, Severity: health.Degraded, Title: "Cables are down"},
 	{Code: topology.CableDegraded, Severity: health.Degraded, Title: "Cables run below their rate"},

@@ -11,10 +11,10 @@ import (
 	"github.com/forsd/forsd/internal/view"
 )
 
-// This file shows the link state what happens, and has done what it asks for.
+// This file passes events to the link state and carries out its actions.
 
-// observe tells the link state what happened and begins what it asks for. It returns
-// the fabric to believe from now on, nil where that is as before.
+// observe passes an event to the link state and starts its actions. It returns the new
+// fabric to believe, or nil if that has not changed.
 func (l *loop) observe(ctx context.Context, e linkstate.Event) (believe *linkstate.Believe) {
 	for _, a := range l.links.Step(time.Now(), e) {
 		l.log.Debug("links", zap.Stringer("action", a))
@@ -45,7 +45,7 @@ func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 	l.show(ctx, v, false)
 }
 
-// heldBack tells the link state at which switches there are cables that keep bouncing.
+// heldBack reports the switches at bouncing cables to the link state.
 func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	var e linkstate.HeldBack
 	for _, c := range l.board.Latest().Cables(lanes) {
@@ -54,12 +54,12 @@ func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	l.observe(ctx, e)
 }
 
-// believed returns the view of the fabric to believe, where a sweep shows one.
+// believed returns the view of the fabric to believe after a sweep has shown one.
 func (l *loop) believed(ctx context.Context, e linkstate.Shown) (*view.View, error) {
 	return l.view(l.observe(ctx, e))
 }
 
-// view is that of a fabric to believe.
+// view returns the view of a fabric to believe.
 func (l *loop) view(b *linkstate.Believe) (*view.View, error) {
 	v, err := l.fit(b.Fabric)
 	if err != nil {

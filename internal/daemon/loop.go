@@ -23,31 +23,30 @@ import (
 // within the unit's WatchdogSec.
 const watchdogEvery = 5 * time.Second
 
-// loop turns what happens into events of the state machines, and carries out what they
-// answer. Its goroutine alone has it; others reach that by the inbox.
+// loop turns events into events of the state machines and carries out their actions. Only
+// its goroutine may use it. Other goroutines reach it through the inbox.
 type loop struct {
 	*rooms
 	core    *controller.Controller
 	links   *linkstate.Links
 	standby *standby.Machine
 	actions *actions
-	book    withheld.Book // what is to stay out of the plan by decision
-	costs   cables.Costs  // of taking cables out
+	book    withheld.Book // cables withheld from the plan by decisions
+	costs   cables.Costs  // of isolating cables
 	drains  *drains.Machine
 
 	giveUp   context.CancelFunc            // ends the read-back or the planning under way
-	waiting  []func(context.Context, turn) // for no action to be under way
+	waiting  []func(context.Context, turn) // run when no action is under way
 	said     *replica.Replica              // the other forsd's last answer
-	bouncing []controller.Lane             // that the link state knows of
-	changed  bool                          // a change has settled since it was looked at drains
-	own      *view.View                    // the fabric as its own manager has shown it last, while that is the master
-	raw      *topology.Fabric              // the fabric believed last, without the names and roles that the settings give
-	weighed  string                        // the ID of the view for which a better plan was looked for last
-	unrest   unrest                        // since the last round over the counters
+	bouncing []controller.Lane             // as the link state knows them
+	changed  bool                          // a change has settled since the drains were last examined
+	own      *view.View                    // the last fabric shown by its own manager, while that is the master
+	raw      *topology.Fabric              // the last believed fabric, without the names and roles from the settings
+	weighed  string                        // ID of the view for which a better plan was last sought
+	unrest   unrest                        // since the last round of counters
 }
 
-// run works until ctx ends. One action at a time is under way; the controller sees to
-// that.
+// run works until ctx ends. The controller ensures that at most one action is under way.
 func (l *loop) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -91,10 +90,10 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// wake is when the loop has something to do though nothing happens; zero for never.
+// wake returns when the loop has something to do without an event; zero means never.
 func (l *loop) wake() time.Time {
 	due := []time.Time{l.core.Wake(), l.links.Wake()}
-	if !l.core.Busy() { // else these wait until the action has ended
+	if !l.core.Busy() { // otherwise these wait until the action has ended
 		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), upkeep{l}.due())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
@@ -112,7 +111,7 @@ func verified(e controller.Event) bool {
 	return planned.Same && planned.Err == "" || is && published.Err == ""
 }
 
-// step gives the controller an event and carries out what it answers.
+// step passes an event to the controller and carries out its actions.
 func (l *loop) step(ctx context.Context, e controller.Event) {
 	now := time.Now()
 	actions := l.core.Step(now, e)

@@ -34,8 +34,7 @@ const (
 	exitConfig = 78
 )
 
-// Main runs forsd with the arguments until it is told to end by SIGINT or
-// SIGTERM, and returns its exit code.
+// Main runs forsd with the arguments until SIGINT or SIGTERM, and returns its exit code.
 func Main(args []string, version string) int {
 	worker.Main(aside.Tasks())
 	flags := flag.NewFlagSet("forsd", flag.ContinueOnError)
@@ -89,7 +88,7 @@ func Main(args []string, version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	reloads := make(chan os.Signal, 1)
-	signal.Notify(reloads, syscall.SIGHUP) // which would end the process while it starts
+	signal.Notify(reloads, syscall.SIGHUP) // otherwise the signal ends the process while it starts
 	d, err := New(cfg, version, log, tellSystemd)
 	if err == nil {
 		d.Configuration(reload.File{Path: *path, Load: func() (*config.Config, error) {
@@ -107,8 +106,8 @@ func Main(args []string, version string) int {
 	return exitOK
 }
 
-// loadConfig reads the configuration; only the default file may be absent, and is not
-// found then.
+// loadConfig reads the configuration. Only the default file may be missing; found is
+// false then.
 func loadConfig(path string) (cfg *config.Config, found bool, err error) {
 	cfg, err = config.Load(path)
 	if path == config.DefaultPath && errors.Is(err, os.ErrNotExist) {
@@ -120,15 +119,15 @@ func loadConfig(path string) (cfg *config.Config, found bool, err error) {
 	return cfg, true, rights.Explain(err)
 }
 
-// tellSystemd passes a state on to the service manager, if there is one.
+// tellSystemd passes a state to the service manager, if there is one.
 func tellSystemd(state string) { _, _ = systemd.SdNotify(false, state) }
 
-// levels are the log's.
+// levels maps the levels of the configuration to the logger's.
 var levels = map[config.LogLevel]zapcore.Level{config.LevelDebug: zap.DebugLevel, config.LevelInfo: zap.InfoLevel,
 	config.LevelWarn: zap.WarnLevel, config.LevelError: zap.ErrorLevel}
 
-// newLogger logs to the journal under systemd, JSON elsewhere, and readable lines on a
-// terminal.
+// newLogger returns a logger that writes to the journal under systemd, readable lines to
+// a terminal, and JSON otherwise.
 func newLogger(c config.Log, level zap.AtomicLevel) *zap.Logger {
 	info, err := os.Stderr.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0

@@ -11,21 +11,21 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 )
 
-// This file carries out what internal/standby decides: it asks the other forsd, answers
-// it, and begins and ceases to lead. docs/managers.md tells the operator's side.
+// This file carries out the decisions of internal/standby: it asks the other forsd,
+// answers it, and starts and stops leading. docs/managers.md has the operator's view.
 
-// mastership tells the machine whether the manager is the master.
+// mastership reports to the machine whether the manager is the master.
 func (l *loop) mastership(ctx context.Context, master bool) {
 	if !l.watches() {
 		l.stepStandby(ctx, standby.Manager{Master: master})
 	}
 }
 
-// stepStandby gives the machine an event and carries out what it answers, but adopting the
-// other forsd's state, which is a turn's.
+// stepStandby passes an event to the machine and carries out its actions, except that the
+// caller must adopt the other forsd's state in a turn.
 func (l *loop) stepStandby(ctx context.Context, e standby.Event) (adopt bool) {
 	all := l.standby.Step(time.Now(), e)
-	l.showPeer() // before a question goes out or a number is given
+	l.showPeer() // before a question is sent or a number is given
 	for _, a := range all {
 		switch a := a.(type) {
 		case standby.Ask:
@@ -45,7 +45,8 @@ func (l *loop) stepStandby(ctx context.Context, e standby.Event) (adopt bool) {
 	return adopt
 }
 
-// showPeer shows the other forsd the state, which may be handed out between two actions only.
+// showPeer shows the state to the other forsd. The complete state is shown between two
+// actions only.
 func (l *loop) showPeer() {
 	if !l.peer.Exists() {
 		return
@@ -58,7 +59,7 @@ func (l *loop) showPeer() {
 	}
 }
 
-// lead begins to lead. In doubt the plan in force, which might be older than the ranks'
+// lead begins to lead. In doubt, the plan in force, which may be older than the ranks'
 // plan, is published under a new number even if it is unchanged.
 func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
@@ -95,6 +96,6 @@ func (l *loop) follow(ctx context.Context, a standby.Follow) {
 		l.own = nil
 	}
 	l.giveUp()
-	l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.forgetTables() }) // an action under way may need them
+	l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.forgetTables() }) // an action under way may need the tables
 	l.step(ctx, controller.Mastership{Master: false})
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// This file handles OpenSM's plugin. While it is connected, its messages replace the dump,
-// and it is given tables when it asks. The files are written too, for a sweep that forsd
-// does not answer.
+// This file handles OpenSM's plugin. While it is connected, its messages replace the
+// dump, and forsd gives it tables when it asks. forsd also writes the files, for sweeps
+// that it does not answer.
 
-// question is a request for tables on its way to the loop, which answers with the ID
-// of the fabric, or why it cannot be used.
+// question is a request for tables on its way to the loop. The loop answers with the ID
+// of the fabric, or the reason why it cannot be used.
 type question struct {
 	plugin.Request
 	reply chan<- named
@@ -31,8 +31,8 @@ type named struct {
 	err    error
 }
 
-// tablesAsked answers the plugin. The fabric goes through the loop first: it may be
-// news, and then plan and tables are made for it while the plugin waits.
+// tablesAsked answers the plugin. The fabric goes through the loop first. If it is new,
+// the plan and the tables are made while the plugin waits.
 func (r *rooms) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
 	reply := make(chan named, 1)
 	select {
@@ -52,7 +52,8 @@ func (r *rooms) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables,
 	}
 }
 
-// tablesWanted sees the fabric that the plugin asks tables for. Only a master asks.
+// tablesWanted handles the fabric for which the plugin requests tables. Only a master
+// requests them.
 func (l *loop) tablesWanted(ctx context.Context, q question) {
 	if l.core.Standby() {
 		l.mastership(ctx, true)
@@ -72,7 +73,7 @@ func (l *loop) tablesWanted(ctx context.Context, q question) {
 	q.reply <- named{fabric: v.ID}
 }
 
-// pluginSays takes in an event of the plugin.
+// pluginSays handles an event of the plugin.
 func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 	switch e := e.(type) {
 	case plugin.Connected:
@@ -100,7 +101,7 @@ func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 	}
 }
 
-// pluginCame begins a connection: from now on the plugin leads.
+// pluginCame handles a new connection. From now on the plugin's messages count.
 func (l *loop) pluginCame(ctx context.Context, e plugin.Connected) {
 	l.desk.PluginCame()
 	l.manager.PluginCame(e)
@@ -108,7 +109,7 @@ func (l *loop) pluginCame(ctx context.Context, e plugin.Connected) {
 	l.work.Go(func() { l.manager.Look(ctx) })
 }
 
-// pluginLeft handles the end of a connection: from now on the files are used. Work under
+// pluginLeft handles the end of a connection. From now on the files are used. Work under
 // way is checked when OpenSM dumps.
 func (l *loop) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 	l.desk.PluginLeft()
@@ -135,7 +136,7 @@ func (l *loop) managerState(ctx context.Context, s plugin.State) {
 }
 
 // fabricSent handles the fabric in OpenSM's memory, at the end of discovery or of the
-// sweep. In between newcomers get their LIDs: they cannot be used before.
+// sweep. New hosts get their LIDs in between, and cannot be used before.
 func (l *loop) fabricSent(ctx context.Context, s plugin.Sight, swept bool) {
 	err := s.Err
 	var v *view.View
@@ -163,7 +164,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 	}
 	l.desk.Missed()
 	if e.Result == plugin.Declined && l.board.OwnRoutes() {
-		l.health.Clear(pluginUnused) // that is how OpenSM comes to make its own
+		l.health.Clear(pluginUnused) // OpenSM makes its own tables this way
 		return
 	}
 	text := map[plugin.Result]string{
@@ -180,7 +181,7 @@ func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	case e.Own || l.board.OwnRoutes():
 		l.health.Clear(pluginUnused)
 		l.health.Clear(opensm.EngineFallback)
-	case e.Engine == opensm.PluginEngine: // it has mended the tables that it held
+	case e.Engine == opensm.PluginEngine: // the plugin has mended the tables that it held
 		l.step(ctx, controller.TablesDoubted{})
 	case e.Engine != opensm.FileEngine && e.Engine != "":
 		l.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
@@ -188,8 +189,8 @@ func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	}
 }
 
-// seenAgain shows the controller the fabric once more that the last sweep has left: it
-// was not ready for the end of that sweep when it came.
+// seenAgain shows the fabric of the last sweep to the controller once more: the
+// controller was not ready for the end of that sweep.
 func (l *loop) seenAgain(ctx context.Context) {
 	v := *l.board.Latest()
 	l.show(ctx, &v, true)

@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/view"
 )
 
-// This file has the daemon work by other settings.
+// This file applies changed settings to the daemon.
 
 // Configuration sets the file that the configuration was read from, for Reload. It must be
 // called before Run.
@@ -40,7 +40,7 @@ func (d *Daemon) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reconfigure takes up settings, between two actions.
+// reconfigure applies settings between two actions.
 func (r *rooms) reconfigure(ctx context.Context, next *config.Config, take func()) error {
 	var err error
 	if werr := r.between(ctx, func(ctx context.Context, t turn) { err = t.reconfigure(ctx, next, take) }); werr != nil {
@@ -49,8 +49,8 @@ func (r *rooms) reconfigure(ctx context.Context, next *config.Config, take func(
 	return err
 }
 
-// reconfigure takes up settings, unless the fabric cannot be planned by them. They may say
-// that other hosts take part: then it is another fabric.
+// reconfigure applies settings unless the fabric cannot be planned with them. If other
+// hosts take part under the new settings, the fabric is a different one.
 func (t turn) reconfigure(ctx context.Context, next *config.Config, take func()) error {
 	was := t.board.Latest()
 	var v *view.View

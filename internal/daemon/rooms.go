@@ -36,10 +36,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// rooms are the daemon's parts. Each guards its own state, so that every goroutine may read
-// them. What changes plans, tables and the store is an action or a turn.
+// rooms are the daemon's parts. Each guards its own state, so every goroutine may read
+// them. Only an action or a turn may change plans, tables and the store.
 type rooms struct {
-	cfg     *config.Config // as it was at the start: what may change since is in settings
+	cfg     *config.Config // as at the start; settings has the values that may change
 	version string
 	log     *zap.Logger
 	started time.Time
@@ -47,22 +47,22 @@ type rooms struct {
 
 	inbox
 	settings *reload.Settings
-	board    *board.Board // the state that is read everywhere
+	board    *board.Board // the state that all parts read
 	history  *history.History
 	health   *health.Tracker
 	webhook  *webhook.Hook
 	store    *vault.Vault
 	jobs     *jobs.Registry
 	desk     *desk.Desk              // brings tables into the switches
-	manager  *manager.Manager        // the OpenSM next door
-	reader   func() *opensm.Switches // the one of this process; it opens the local port when it is first used
+	manager  *manager.Manager        // the local OpenSM
+	reader   func() *opensm.Switches // of this process; opens the local port on first use
 	probe    *probe.Probe            // reads switches for the link state
-	cables   *cables.Room            // how well the cables are
+	cables   *cables.Room            // the health of the cables
 	peer     *replica.Peer           // the other forsd, if there is one
-	planning planner.Settings        // how plans are made
+	planning planner.Settings        // the planner's settings
 	backend  *backend.Backend        // answers the API
 	access   *api.Access             // identifies callers
-	workers  worker.Pools            // plan what others ask for
+	workers  worker.Pools            // run the plans that clients request
 	drained  atomic.Pointer[[]drains.Drain]
 	work     sync.WaitGroup // work outside the loop
 }
@@ -70,7 +70,7 @@ type rooms struct {
 // keepEvents is how many events a subscriber can catch up on.
 const keepEvents = 1024
 
-// open sets the rooms up, and resumes from the stored state.
+// open creates the rooms and resumes from the stored state.
 func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *rooms, err error) {
 	r = &rooms{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPools()}
 	r.settings = reload.New(cfg, r.started)
@@ -110,7 +110,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	return r, nil
 }
 
-// storedPlan returns the plan of an epoch that is kept on disk.
+// storedPlan returns the plan of a stored epoch.
 func (r *rooms) storedPlan(n uint64) (*phasetable.View, error) {
 	e, err := r.store.LoadEpoch(n)
 	if err != nil {
@@ -123,15 +123,15 @@ func (r *rooms) storedPlan(n uint64) (*phasetable.View, error) {
 func (r *rooms) resume() error {
 	base, lost := r.store.Baseline()
 	gone := base == nil && lost != nil
-	r.board.Resume(base, lost != nil && !gone, gone) // a copy goes where it belongs with the next plan
+	r.board.Resume(base, lost != nil && !gone, gone) // a baseline read from the copy is stored with the next plan
 	if gone {
 		r.health.Raise(vault.BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", r.started)
 		lost = nil
 	}
 	current, damaged := r.store.Current()
 	// If a later epoch was or may have been in force, this one may use cables that have
-	// died since: it is not published before it is verified, under a new number. A
-	// rollback's choice stays.
+	// died since. It is published only after verification, under a new number. The choice
+	// of a rollback stays.
 	if current != nil && damaged == nil && (current.Epoch > r.store.Passed() || current.RollbackOf != 0) {
 		if err := r.board.SetCurrent(current); err != nil {
 			return err
@@ -155,13 +155,13 @@ func (r *rooms) resume() error {
 	return nil
 }
 
-// planning is how plans are made, with a memory of plans made ahead.
+// planning returns the planner's settings, with a memory of plans made ahead.
 func planning(c *config.Config) planner.Settings {
 	p := &c.Planning
 	return planner.Settings{Engine: string(p.Engine), LIDs: p.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &p.MaxUnreachable, KeepPrice: &p.KeepPrice, JobLIDs: c.Jobs.BaseLIDs}
 }
 
-// listen binds the API and returns what serves it.
+// listen binds the API and returns the function that serves it.
 func (r *rooms) listen() (func(context.Context) error, error) {
 	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.listening})
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 	return s.Serve, nil
 }
 
-// interfaces returns what the API serves.
+// interfaces returns the API's configuration.
 func (r *rooms) interfaces() api.Config {
 	c := r.backend.Interfaces(r.cfg.API.ReadOverTCP)
 	c.Names, c.Access = r.cfg.API.Names, r.access
@@ -178,7 +178,7 @@ func (r *rooms) interfaces() api.Config {
 	return c
 }
 
-// MayLead refuses what only the leading daemon may do.
+// MayLead returns an error unless this daemon leads.
 func (r *rooms) MayLead() error {
 	switch {
 	case !r.board.StandsBy():
@@ -191,8 +191,8 @@ func (r *rooms) MayLead() error {
 	return api.Refused("another subnet manager is the master: ask the forsd beside it, at %s", r.peer.Address)
 }
 
-// newReader returns what reads the switches. It lasts as long as the process, so that the
-// local port stays open.
+// newReader returns the reader of the switches. It lasts as long as the process, so that
+// the local port stays open.
 func (r *rooms) newReader() *opensm.Switches {
 	c := &r.cfg.OpenSM
 	return &opensm.Switches{Port: string(c.Umad), Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
@@ -222,7 +222,7 @@ func (r *rooms) openSM() api.OpenSM {
 	return s
 }
 
-// warned logs and publishes what the health tracker says.
+// warned logs and publishes a change of a warning.
 func (r *rooms) warned(w health.Warning, on bool) {
 	if !on {
 		r.log.Info("warning over", zap.String("code", w.Code))
@@ -236,15 +236,15 @@ func (r *rooms) warned(w health.Warning, on bool) {
 	}{w, on})
 }
 
-// askPeer puts the machine's questions to the other forsd.
+// askPeer asks the other forsd the machine's questions.
 func (r *rooms) askPeer(ctx context.Context) error {
 	return r.peer.Run(ctx, func(ctx context.Context, serial uint64, said *replica.Replica, err error) {
-		// If it does not run, another question follows or the daemon is shutting down.
+		// If f does not run, another question follows or the daemon is shutting down.
 		_ = r.between(ctx, func(ctx context.Context, t turn) { t.peerSays(ctx, serial, said, err) })
 	})
 }
 
-// peerClaims records, between two actions, that the other forsd takes over.
+// peerClaims records, between two actions, that the other forsd is taking over.
 func (r *rooms) peerClaims(ctx context.Context, claim uint64) error {
 	return r.between(ctx, func(ctx context.Context, t turn) { t.stand(ctx, standby.Asked{Claim: claim}) })
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// dumpSeen takes in a dump of the manager. While the plugin leads, it has told of
-// the same before.
+// dumpSeen handles a dump of the manager. While the plugin is connected, it has already
+// reported the fabric.
 func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
-	if l.manager.PluginConnected() || l.peer.Exists() { // with a peer only the plugin tells who is the master
+	if l.manager.PluginConnected() || l.peer.Exists() { // with a peer, only the plugin reports which manager is the master
 		return
 	}
-	if l.core.Standby() { // a manager dumps as the master alone
+	if l.core.Standby() { // only a master writes dumps
 		l.mastership(ctx, true)
 	}
 	v, err := l.believed(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
@@ -37,7 +37,7 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	l.show(ctx, v, s.Swept)
 }
 
-// show has the controller see a view, at the end of a sweep or before.
+// show shows a view to the controller, at the end of a sweep or before.
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.own = v
 	if last := l.board.Latest(); last == nil || last.ID != v.ID {
@@ -48,7 +48,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	snapshot.Lost = v.Lost(l.board.Current(), l.board.Baseline())
 	care{l}.seen(v)
 	if tree := v.Tree; tree != nil {
-		if list := l.drains.List(); len(list) > 0 { // of a spine, cables to new leaves, too
+		if list := l.drains.List(); len(list) > 0 { // a drained spine's cables to new leaves are included
 			l.book.Set(withheld.Drained, drains.Cables(tree, list))
 		}
 		snapshot.Withheld = l.book.Lanes(tree)
@@ -62,7 +62,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 		l.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
 	}
 	if v.Tree != nil && !l.core.Doubts() {
-		l.board.Adopt(v.Tree.Baseline) // so that the next newcomer does not take this one's index
+		l.board.Adopt(v.Tree.Baseline) // so that the next new part does not get the index of this one
 	}
 	l.health.Set("fabric", drains.Quiet(v.Tree, l.drains.List(), v.Findings()), time.Now())
 }
@@ -92,7 +92,7 @@ func (l care) inUse(v *view.View) []controller.Lane {
 	return slices.DeleteFunc(l.book.Lanes(v.Tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
 }
 
-// showAgain shows the controller the fabric seen last with something decided about it.
+// showAgain shows the controller the last fabric after a decision about it.
 func (l *loop) showAgain(ctx context.Context, v *view.View) {
 	own := l.own
 	l.show(ctx, v, false)
@@ -114,7 +114,7 @@ func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
 	return l.fitBy(f, &l.settings.Now().Planning)
 }
 
-// fitBy is fit by other settings than those in force.
+// fitBy is fit with other settings than those in force.
 func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error) {
 	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.board.Baseline(), by, l.board.Current() == nil)
 	if err != nil {
@@ -126,10 +126,10 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 	return v, nil
 }
 
-// settled notes that plan and tables in force fit the fabric.
+// settled records that the plan and tables in force fit the fabric.
 func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	if match, _ := l.desk.Match(); match {
-		l.actions.markRead(view.Of(a.Fabric), time.Now()) // tables that were there all along are not read back
+		l.actions.markRead(view.Of(a.Fabric), time.Now()) // tables that had not changed are not read back
 	}
 	marks, planned := l.board.Settled()
 	if planned && !a.Planless {
@@ -154,14 +154,14 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
 }
 
-// improve goes on to a better plan, if one was found and nothing has changed.
+// improve changes to a better plan if one was found and nothing has changed.
 func (t turn) improve(ctx context.Context, v, better *view.View) {
 	if t.weighed = v.ID; better != nil && t.board.Latest().ID == v.ID && !t.board.StandsBy() {
 		t.showAgain(ctx, better)
 	}
 }
 
-// nowReady notes that a verified plan is in force.
+// nowReady records that a verified plan is in force.
 func (l *loop) nowReady() {
 	if l.board.GetReady() {
 		l.log.Info("ready", zap.Uint64("epoch", l.board.EpochNumber()))

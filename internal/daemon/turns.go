@@ -11,14 +11,14 @@ import (
 	"github.com/forsd/forsd/internal/standby/replica"
 )
 
-// turn is the loop between two actions: nothing that the controller asked for is under
-// way. Only in a turn, or as an action, are plans, tables, numbers and the store changed.
+// turn is the loop between two actions: no request of the controller is under way. Plans,
+// tables, numbers and the store change only in a turn or as an action.
 type turn struct{ *loop }
 
-// atRest returns the loop's turn, where no action is under way.
+// atRest returns a turn, and whether it is valid because no action is under way.
 func (l *loop) atRest() (t turn, rests bool) { return turn{l}, !l.core.Busy() }
 
-// giveTurns does what is to be done between two actions.
+// giveTurns does the work that waits for a turn.
 func (l *loop) giveTurns(ctx context.Context) {
 	for {
 		t, rests := l.atRest() // a turn may begin an action
@@ -35,8 +35,8 @@ func (l *loop) giveTurns(ctx context.Context) {
 	}
 }
 
-// routine does what is due: leases end, the other forsd is asked, what is not stored is
-// stored.
+// routine does the work that is due: it ends leases, asks the other forsd, and stores the
+// state that is not stored.
 func (t turn) routine(ctx context.Context, now time.Time) {
 	if due := t.jobs.LeaseDue(); !due.IsZero() && !now.Before(due) {
 		t.jobs.EndLeases(now)
@@ -49,8 +49,8 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 	t.followJobs(ctx)
 }
 
-// followJobs has tables follow jobs whose base LIDs are routed: with other such jobs the
-// fabric is another one to plan.
+// followJobs makes the tables follow jobs whose base LIDs are routed. With different such
+// jobs, the fabric must be planned as a different one.
 func (t turn) followJobs(ctx context.Context) {
 	v := t.board.Latest()
 	if v == nil || !t.jobs.Changed() {
@@ -62,31 +62,31 @@ func (t turn) followJobs(ctx context.Context) {
 	}
 }
 
-// stand gives the machine an event and carries out all that it answers.
+// stand passes an event to the machine and carries out all its actions.
 func (t turn) stand(ctx context.Context, e standby.Event) {
 	if t.stepStandby(ctx, e) {
 		t.stand(ctx, standby.Adopted{Err: controller.Text(t.adopt(ctx))})
 	}
 }
 
-// peerSays takes in an answer of the other forsd.
+// peerSays handles an answer of the other forsd.
 func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, err error) {
 	t.said = r
 	own := standby.Numbers{Last: t.store.Last(), Epoch: t.board.EpochNumber()}
 	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
-// state returns the state that one forsd hands the other.
+// state returns the state for the transfer between the two forsd.
 func (t turn) state() *replica.State {
 	return &replica.State{Board: t.board, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
 }
 
-// adopt takes over what the other forsd has said. A follower plans its fabric ahead. A
-// daemon that takes over plans when its own manager has found the fabric, and not before.
+// adopt adopts the state of the other forsd. A follower plans the fabric ahead. A daemon
+// that takes over plans only when its own manager has found the fabric.
 func (t turn) adopt(ctx context.Context) error {
 	r := t.said
 	if own := t.store.Decisions(); t.standby.Role() == standby.TakesOver && r.Last <= t.store.Last() && r.Decisions.Serial() < own.Serial() {
-		later := *r // the other one has not led since this one decided the rest
+		later := *r // the other forsd has not led since this one made the later decisions
 		later.Decisions = own
 		r = &later
 	}
@@ -120,7 +120,7 @@ func (t turn) adopt(ctx context.Context) error {
 	return nil
 }
 
-// forgetTables forgets what the switches held, where that is another's business.
+// forgetTables forgets the contents of the switches if another forsd controls them.
 func (t turn) forgetTables() {
 	if t.board.StandsBy() {
 		t.desk.Forget()

@@ -12,17 +12,17 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// This file is for a forsd that only watches its OpenSM. Its controller is always a
-// standby: it plans the fabric it sees, and nothing more.
+// This file is for a forsd that only watches OpenSM. Its controller is always a standby:
+// it only plans the fabric that it sees.
 
-// errWatches refuses what only a forsd that manages can do.
+// errWatches is the error for requests that only a managing forsd can carry out.
 var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
 
 // watches reports whether forsd only watches.
 func (r *rooms) watches() bool { return r.cfg.Mode == config.ModeWatch }
 
-// untouched returns a configuration by which nothing is sent to OpenSM or its fabric but
-// questions to switches.
+// untouched returns a configuration with which forsd sends nothing to OpenSM or its
+// fabric, except questions to switches.
 func untouched(cfg *config.Config) *config.Config {
 	if cfg.Mode != config.ModeWatch {
 		return cfg
