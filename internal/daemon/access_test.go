@@ -28,7 +28,7 @@ import (
 	"github.com/forsd/forsd/testbed/authority"
 )
 
-// guarded is a forsd with roles, on a socket, over TCP and over TLS.
+// guarded is a forsd with roles that listens on a socket, over TCP and over TLS.
 type guarded struct {
 	*Daemon
 	dir         string
@@ -39,7 +39,8 @@ type guarded struct {
 	end         func()
 }
 
-// The users of the test, who need not exist. The user that runs it is an administrator.
+// The user IDs of the test. The users do not have to exist. The user that runs the test is
+// an administrator.
 const operatorUID, viewerUID, nobodyUID, adminUID = 61001, 61002, 61003, 61004
 
 func freeAddress(t *testing.T) string {
@@ -50,12 +51,12 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// guard starts forsd with roles, and nothing else: no OpenSM is there.
+// guard starts a forsd with roles but without OpenSM.
 func guard(t *testing.T, set ...func(*config.Config)) *guarded {
 	t.Helper()
 	g := &guarded{dir: t.TempDir(), ca: authority.New(t, "authority"), plain: freeAddress(t), safe: freeAddress(t)}
 	for at := g.dir; at != "/tmp" && at != "/"; at = filepath.Dir(at) {
-		_ = os.Chmod(at, 0o755) // other users reach the socket
+		_ = os.Chmod(at, 0o755) // lets other users reach the socket
 	}
 	g.socket = filepath.Join(g.dir, "s")
 	_, cert, key := g.ca.Issue(t, "forsd", time.Now().Add(time.Hour))
@@ -103,8 +104,8 @@ func guard(t *testing.T, set ...func(*config.Config)) *guarded {
 	return nil
 }
 
-// dialAs connects to a Unix socket as another user: what the kernel tells of the other end
-// is of the thread that connects, which ends with it.
+// dialAs connects to a Unix socket as another user. The kernel reports the credentials of
+// the connecting thread, which therefore ends afterwards.
 func dialAs(uid int, path string) (net.Conn, error) {
 	if uid == os.Getuid() {
 		return net.Dial("unix", path)
@@ -115,7 +116,7 @@ func dialAs(uid int, path string) (net.Conn, error) {
 	}
 	out := make(chan made)
 	go func() {
-		runtime.LockOSThread() // and never given back
+		runtime.LockOSThread() // never unlocked, so the thread ends
 		out <- func() made {
 			for _, call := range [][4]uintptr{{syscall.SYS_SETGROUPS, 0, 0, 0}, {syscall.SYS_SETRESGID, uintptr(uid), uintptr(uid), uintptr(uid)}, {syscall.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)}} {
 				if _, _, e := syscall.RawSyscall(call[0], call[1], call[2], call[3]); e != 0 {
@@ -139,23 +140,23 @@ func dialAs(uid int, path string) (net.Conn, error) {
 	return m.c, m.err
 }
 
-// way is one way to ask forsd.
+// way is a way to send requests to forsd.
 type way struct {
 	name  string
 	url   string
 	http  *http.Client
 	token string
 	role  access.Role
-	known int // the status for what may not be done
+	known int // status for requests that are not permitted
 }
 
-// bySocket asks on the socket as a user.
+// bySocket returns a way over the socket as the given user.
 func (g *guarded) bySocket(uid int, role access.Role) *way {
 	return &way{name: fmt.Sprintf("socket as uid %d", uid), url: "http://forsd", role: role, known: http.StatusForbidden, http: &http.Client{Timeout: 10 * time.Second,
 		Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, g.socket) }}}}
 }
 
-// overTLS asks over TLS, by certificates, a token, or neither.
+// overTLS returns a way over TLS with certificates, a token, or neither.
 func (g *guarded) overTLS(role access.Role, token string, show ...tls.Certificate) *way {
 	roots := x509.NewCertPool()
 	roots.AddCert(g.ca.Certificate)
@@ -167,7 +168,8 @@ func (g *guarded) overTLS(role access.Role, token string, show ...tls.Certificat
 	return w
 }
 
-// ask asks, and returns the status and as much of the answer as there is at once.
+// ask sends a request and returns the status and the part of the answer that comes
+// immediately.
 func (w *way) ask(t *testing.T, method, path string) (int, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -192,7 +194,7 @@ func (w *way) ask(t *testing.T, method, path string) (int, string) {
 	return a.StatusCode, string(text)
 }
 
-// token makes a token for a role.
+// token creates a token for a role.
 func (g *guarded) token(t *testing.T, role access.Role) string {
 	t.Helper()
 	secret, _, err := g.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
@@ -200,12 +202,13 @@ func (g *guarded) token(t *testing.T, role access.Role) string {
 	return secret
 }
 
-// TestAccess asks at every endpoint, as nobody, viewer, operator and administrator, on the
-// socket, by certificate, by token, and over TCP without TLS. What an endpoint takes is
-// what docs/openapi.yaml says, which TestOpenAPIHasEveryEndpoint holds to the server.
+// TestAccess sends requests to every endpoint without a role and as viewer, operator and
+// administrator, over the socket, with a certificate, with a token, and over TCP without
+// TLS. Endpoints require the roles in docs/openapi.yaml, which
+// TestOpenAPIHasEveryEndpoint compares with the server.
 func TestAccess(t *testing.T) {
 	g := guard(t)
-	g.access.Limiter = nil // all of it is refused too often
+	g.access.Limiter = nil // the test sends too many refused requests
 	issue := func(name string, units ...string) tls.Certificate {
 		pair, _, _ := g.ca.Issue(t, name, time.Now().Add(time.Hour), units...)
 		return pair
@@ -229,7 +232,7 @@ func TestAccess(t *testing.T) {
 	for _, role := range []access.Role{access.Viewer, access.Operator, access.Administrator} {
 		secret := g.token(t, role)
 		ways = append(ways, g.overTLS(role, secret), plain(secret, access.Nobody))
-		onSocket := g.bySocket(os.Getuid(), role) // a token makes less of who has it
+		onSocket := g.bySocket(os.Getuid(), role) // a token reduces the user's rights
 		onSocket.token = secret
 		ways = append(ways, onSocket)
 	}
@@ -254,10 +257,10 @@ func TestAccess(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests", asked)
-	// Every order was told of, also those that were refused; none of the secrets was.
+	// Every order is reported, also refused ones. No secret is.
 	wanted := []string{`"what":"reroute"`, `"what":"POST /v1/reroute"`, `"way":"token"`, `"way":"certificate"`, `"way":"socket"`, `"way":"tcp"`, `"user":"t-operator"`, `the role viewer, and this takes the role operator`}
 	told := ""
-	for range 500 { // they are stored beside
+	for range 500 { // the history stores events concurrently
 		page, err := g.history.History(t.Context(), api.HistoryQuery{Kinds: []string{api.KindOrder}, Limit: api.MostHistory})
 		ok(t, err)
 		told = ""
@@ -282,8 +285,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestCertificates shows certificates that have expired, are revoked or of another
-// authority, and lets forsd have new ones while it runs.
+// TestCertificates shows certificates that have expired, are revoked or come from another
+// authority, and replaces forsd's certificate while it runs.
 func TestCertificates(t *testing.T) {
 	g := guard(t)
 	pair := func(a *authority.Authority, name string, until time.Time) (tls.Certificate, int64) {
@@ -305,7 +308,7 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("a certificate that is %s: %d %s", name, status, text)
 		}
 	}
-	// On the same connection: one is revoked, the other expires.
+	// On open connections, one certificate is revoked and the other one expires.
 	g.ca.Revoke(t, filepath.Join(g.dir, "crl.pem"), serial)
 	became := func(x *way, path string, want int) {
 		t.Helper()
@@ -320,7 +323,7 @@ func TestCertificates(t *testing.T) {
 	}
 	became(w, "/v1/status", http.StatusUnauthorized)
 	became(brief, "/v1/status", http.StatusUnauthorized)
-	// A new certificate is shown to those who connect from now on, and a broken one is not.
+	// forsd shows a new certificate on new connections, and ignores a broken one.
 	next := authority.New(t, "next")
 	_, cert, key := next.Issue(t, "forsd", time.Now().Add(time.Hour))
 	ok(t, os.WriteFile(filepath.Join(g.dir, "key.pem"), []byte("broken"), 0o600))
@@ -348,8 +351,8 @@ func TestCertificates(t *testing.T) {
 	t.Error("the new certificate is not shown")
 }
 
-// TestOneProtocol speaks HTTP/1.1 alone: with HTTP/2 a client would have forsd keep what it
-// sends before it is read.
+// TestOneProtocol checks that only HTTP/1.1 is offered. With HTTP/2, a client could make
+// forsd buffer requests before it reads them.
 func TestOneProtocol(t *testing.T) {
 	g := guard(t)
 	roots := x509.NewCertPool()
@@ -374,15 +377,15 @@ func TestOneProtocol(t *testing.T) {
 	}
 }
 
-// drained is closed when there is nothing more to read.
+// drained returns a channel that is closed when there is nothing more to read.
 func drained(r io.Reader) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() { _, _ = io.Copy(io.Discard, r); close(ended) }()
 	return ended
 }
 
-// TestTokens follows tokens through their lives: made over HTTP, used, listed, expired,
-// revoked while a stream of events goes on, and read back after a restart.
+// TestTokens follows the life of tokens: created over HTTP, used, listed, expired,
+// revoked while a stream of events is open, and read back after a restart.
 func TestTokens(t *testing.T) {
 	g := guard(t)
 	client, err := api.Dial(g.socket)

@@ -16,8 +16,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// afar starts a daemon whose OpenSM is on another host: a discovery prints the fabric
-// of a file, and the switches hold the tables that were brought to another one.
+// afar starts a daemon whose OpenSM is on another host. A discovery prints the fabric in
+// a file, and the switches hold the tables that were copied to another file.
 func afar(t *testing.T, f *topology.Fabric, install bool) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,15 +41,15 @@ func afar(t *testing.T, f *topology.Fabric, install bool) *site {
 	return s
 }
 
-// shows has the discovery see a fabric.
+// shows sets the fabric that the discovery sees.
 func (s *site) shows(f *topology.Fabric) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, "net")
 	ok(s.t, os.WriteFile(path+".new", fabgen.Ibnetdiscover(f), 0o644), os.Rename(path+".new", path))
 }
 
-// TestFromAfar takes a daemon through a failure and a repair beside an OpenSM on
-// another host.
+// TestFromAfar takes a daemon whose OpenSM is on another host through a failure and a
+// repair.
 func TestFromAfar(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := afar(t, healthy, true)
@@ -67,8 +67,8 @@ func TestFromAfar(t *testing.T) {
 	ok(t, <-s.ended)
 }
 
-// TestAdvice publishes nothing that does not hold on the switches' tables, and what
-// does once somebody has brought the tables there.
+// TestAdvice checks that a plan is published only if it holds on the switches' tables,
+// which is the case after an operator has copied the tables.
 func TestAdvice(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := afar(t, healthy, false)

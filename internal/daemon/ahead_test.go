@@ -17,15 +17,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ahead is what planning a failure before it happens would have to keep.
+// ahead is the data to keep for a failure that was planned in advance.
 type ahead struct {
 	view   *view.View
 	epoch  *store.Epoch
 	tables *lft.Tables
 }
 
-// prepare does for a failure all that makePlan and stage do, on the tables in
-// force.
+// prepare does the work of makePlan and stage for a failure, on the tables in force.
 func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	b.Helper()
 	v, err := view.New(f, d.board.Baseline(), nil)
@@ -51,8 +50,8 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	return a
 }
 
-// singleFailures lists FT(2;20,18) without each of its 360 cables and of its 20
-// spines, by number.
+// singleFailures returns FT(2;20,18) without one of its 360 cables or 20 spines, by
+// number.
 func singleFailures(healthy *topology.Fabric) (count int, failed func(n int) *topology.Fabric) {
 	const spines, leaves = 20, 18
 	return leaves*spines + spines, func(n int) *topology.Fabric {
@@ -68,9 +67,9 @@ func singleFailures(healthy *topology.Fabric) (count int, failed func(n int) *to
 	}
 }
 
-// BenchmarkAhead is what it would cost to keep plans and tables ready for every
-// failure of one cable or one spine of FT(2;20,18): the time for one of the 380,
-// and the memory for all. All are stale as soon as anything changes.
+// BenchmarkAhead measures the cost of keeping plans and tables ready for every failure of
+// one cable or one spine of FT(2;20,18): the time for one of the 380 failures, and the
+// memory for all. Any change makes all of them stale.
 func BenchmarkAhead(b *testing.B) {
 	d := newDaemon(b)
 	healthy := fabric(20, 18)
@@ -80,7 +79,7 @@ func BenchmarkAhead(b *testing.B) {
 	before := heap()
 	var kept [measured]ahead
 	for i := range kept {
-		kept[i] = prepare(b, d, failed(i*(count-1)/(measured-1))) // the last is a spine
+		kept[i] = prepare(b, d, failed(i*(count-1)/(measured-1))) // the last failure is of a spine
 	}
 	each := float64(heap()-before) / measured
 	runtime.KeepAlive(kept)
@@ -93,16 +92,16 @@ func BenchmarkAhead(b *testing.B) {
 	b.ReportMetric(each*float64(count)/(1<<20), "MiB/all")
 }
 
-// heap is the number of bytes in use.
+// heap returns the number of bytes in use.
 func heap() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools hold outlives one collection
+	runtime.GC() // pools keep their contents for one collection
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
 
-// cpu is the processor time that the process has used.
+// cpu returns the processor time that the process has used.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -111,9 +110,9 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPublishAhead is BenchmarkPublish with everything at hand that can be:
-// plan, tables, verification and the encoded table. What is left is to recognise
-// the failure and to make the epoch durable.
+// BenchmarkPublishAhead is BenchmarkPublish with the plan, the tables, the verification
+// and the encoded table prepared. It measures recognising the failure and making the
+// epoch durable.
 func BenchmarkPublishAhead(b *testing.B) {
 	d := newDaemon(b)
 	healthy := fabric(20, 18)
@@ -140,8 +139,8 @@ func BenchmarkPublishAhead(b *testing.B) {
 	}
 }
 
-// TestAhead holds the benchmarks to their word: what was prepared for a failure is
-// what is planned when it happens, to the byte.
+// TestAhead checks the benchmarks' assumption: the plan prepared for a failure is
+// identical, byte by byte, to the one made when the failure happens.
 func TestAhead(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(5, 4)

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// baseOf asks the API for the plan for base LIDs, and holds it to the tables.
+// baseOf requests the plan for base LIDs from the API and verifies it on the tables.
 func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 	t.Helper()
 	h := api.Handler(api.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
@@ -41,8 +41,8 @@ func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 	return table
 }
 
-// TestBasePlan publishes the plan for base LIDs when the tables that carry it have been
-// read back, and not with the other one before.
+// TestBasePlan checks that the plan for base LIDs is published when its tables have been
+// read back, and not earlier with the fabric's plan.
 func TestBasePlan(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -90,9 +90,9 @@ func TestBasePlan(t *testing.T) {
 	}
 }
 
-// TestBasePlanInDoubt takes over in doubt, where another forsd may have published since: the
-// plans for base LIDs, of the fabric and of a job, get numbers above all that it may have
-// given, though they stay the same.
+// TestBasePlanInDoubt takes over in doubt, when another forsd may have published since.
+// The plans for base LIDs of the fabric and of a job get numbers above all that it may
+// have given, although they stay the same.
 func TestBasePlanInDoubt(t *testing.T) {
 	d := readable(newDaemon(t))
 	healthy := fabric(4, 4)
@@ -117,8 +117,8 @@ func TestBasePlanInDoubt(t *testing.T) {
 	}
 }
 
-// TestChangesAfterRestart asks what the plan in force changes since one that was in force
-// before the daemon was started anew, and since one that is not kept.
+// TestChangesAfterRestart requests the changes of the plan in force since a plan that was
+// in force before the daemon was restarted, and since a plan that is not kept.
 func TestChangesAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	healthy := fabric(4, 4)

@@ -8,10 +8,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// BenchmarkPublish is the failure path from a parsed dump to a published epoch
-// on FT(2;20,18): recognise the tree, tell the differences, plan and verify on
-// the tables in force and those that are to follow, publish, make the epoch durable.
-// Two cables die by turns, for which a plan is ready: see prepare.
+// BenchmarkPublish measures the failure path from a parsed dump to a published epoch on
+// FT(2;20,18): recognise the tree, find the differences, plan and verify on the current
+// tables and the next ones, publish, and make the epoch durable. Two cables die in turn,
+// and a plan is ready for each: see prepare.
 func BenchmarkPublish(b *testing.B) {
 	d := newDaemon(b)
 	healthy := fabric(20, 18)
@@ -25,14 +25,14 @@ func BenchmarkPublish(b *testing.B) {
 		stations["planned"] += d.board.Change().Since(d.board.Change().Planned)
 		stations["verified"] += d.board.Change().Since(d.board.Change().Verified)
 		stations["published"] += d.board.Change().Since(d.board.Change().Published)
-		v.LetGo() // the next tables are made as for a failure never seen before
+		v.LetGo() // the next tables are made as for an unknown failure
 	}
 	for station, sum := range stations {
 		b.ReportMetric(sum.Seconds()*1e3/float64(b.N), "ms-until-"+station)
 	}
 }
 
-// BenchmarkSeen is the part of it before planning.
+// BenchmarkSeen measures the part of BenchmarkPublish before planning.
 func BenchmarkSeen(b *testing.B) {
 	d := newDaemon(b)
 	healthy := fabric(20, 18)

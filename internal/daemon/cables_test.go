@@ -20,8 +20,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestReleaseIsKept gives an isolated cable back at an operator's word. Once that is
-// answered it is stored: a crash does not take it back.
+// TestReleaseIsKept releases an isolated cable at an operator's request. The release is
+// stored before the answer, so a crash does not undo it.
 func TestReleaseIsKept(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.leader.cables.Settings.Mode = cablehealth.Isolate
@@ -49,8 +49,8 @@ func TestReleaseIsKept(t *testing.T) {
 	}
 }
 
-// TestCountersAmidChange takes nothing from counters that were read while a change was under
-// way, or shortly before it was noticed.
+// TestCountersAmidChange checks that counters read during a change, or shortly before it
+// was noticed, are ignored.
 func TestCountersAmidChange(t *testing.T) {
 	s := running(t, fabric(4, 4))
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
@@ -87,7 +87,7 @@ func TestCountersAmidChange(t *testing.T) {
 			t.Errorf("%d cables are suspect by what was read amid a change", n)
 		}
 	}
-	_, err := s.backend.Reroute(s.ctx) // the tables fit the cables all along
+	_, err := s.backend.Reroute(s.ctx) // the tables have always fitted the cables
 	ok(t, err)
 	round(time.Now(), 1_000_000)
 	if n := round(time.Now(), 2_000_000); n != 16 {

@@ -16,8 +16,8 @@ const manual = "../../docs/warnings.md"
 
 var updateManual = flag.Bool("manual", false, "write docs/warnings.md anew")
 
-// TestManualExplainsEveryWarning holds docs/warnings.md to the kinds of warnings that forsd
-// can raise and to what internal/health/advice.txt says of each.
+// TestManualExplainsEveryWarning compares docs/warnings.md with the kinds of warnings
+// that forsd can raise and their texts in internal/health/advice.txt.
 func TestManualExplainsEveryWarning(t *testing.T) {
 	want := writeManual(t)
 	if *updateManual {

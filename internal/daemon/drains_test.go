@@ -23,12 +23,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// hasty is a machine of drains for tests.
+// hasty sets a machine for drains with short times.
 func hasty(d *Daemon) {
 	d.drains = drains.New(drains.Settings{Grace: 100 * time.Millisecond, Look: 20 * time.Millisecond})
 }
 
-// order posts a request about drains, as forsctl would.
+// order posts a request about drains as forsctl does.
 func (s *site) order(path string, q any) (int, api.Drained, string) {
 	s.t.Helper()
 	body, err := json.Marshal(q)
@@ -41,7 +41,7 @@ func (s *site) order(path string, q any) (int, api.Drained, string) {
 	return status, out, text
 }
 
-// drainsAre waits until the drains are in such a state.
+// drainsAre waits until the drains satisfy a condition.
 func (s *site) drainsAre(what string, good func([]drains.Drain) bool) {
 	s.t.Helper()
 	for !good(*s.drained.Load()) {
@@ -57,8 +57,8 @@ func safe(all []drains.Drain) bool {
 	return !slices.ContainsFunc(all, func(d drains.Drain) bool { return d.State != drains.Safe })
 }
 
-// uses counts the transfers of the plans in force that a part of the fabric would lose, by
-// the lanes that the plan says, and by the servers that it has.
+// uses counts the transfers of the plans in force that the loss of a part of the fabric
+// would stop, by the lanes and the servers of the plan.
 func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n int) {
 	v := s.board.Latest()
 	at := map[topology.GUID]int{}
@@ -82,8 +82,8 @@ func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n 
 	return n
 }
 
-// TestDrains takes a cable, a spine, a leaf, and two parts at once out of the plan, has
-// them vanish and return, and gives them back.
+// TestDrains drains a cable, a spine, a leaf, and two parts together, lets them vanish
+// and return, and gives them back.
 func TestDrains(t *testing.T) {
 	healthy := fabric(4, 4)
 	never := func(int) bool { return false }
@@ -138,7 +138,7 @@ func TestDrains(t *testing.T) {
 	}
 }
 
-// pulled is the fabric without some parts, as a sweep finds it.
+// pulled returns the fabric without some parts, as a sweep finds it.
 func pulled(t *testing.T, f *topology.Fabric, parts []string) *topology.Fabric {
 	t.Helper()
 	var cables []topology.PortRef
@@ -157,10 +157,11 @@ func pulled(t *testing.T, f *topology.Fabric, parts []string) *topology.Fabric {
 	return f.Without(cables...)
 }
 
-// rests waits until the daemon has done its work for a fabric, with a new plan or without.
+// rests waits until the daemon has completed its work for a fabric, with a new plan or
+// without.
 func (s *site) rests(f *topology.Fabric) {
 	s.t.Helper()
-	f, err := topology.ReadSubnetLst(fabgen.SubnetLst(f)) // adapters without a cable are not in it
+	f, err := topology.ReadSubnetLst(fabgen.SubnetLst(f)) // adapters without a cable are missing from it
 	ok(s.t, err)
 	lids, err := os.ReadFile(filepath.Join(s.dir, "guid2lid"))
 	ok(s.t, err)
@@ -178,8 +179,8 @@ func (s *site) rests(f *topology.Fabric) {
 	}
 }
 
-// quiet fails where there is a warning beyond those that OpenSM's settings give here, and
-// information.
+// quiet fails if a warning above severity info is in force, except those about OpenSM's
+// settings in this test.
 func (s *site) quiet(when string) {
 	s.t.Helper()
 	for _, w := range s.health.List(time.Now()) {
@@ -189,8 +190,8 @@ func (s *site) quiet(when string) {
 	}
 }
 
-// TestDrainsLast keeps drains over a restart, also where the part is absent by then, and
-// ends them at their time.
+// TestDrainsLast checks that drains survive a restart, even if the part is absent by
+// then, and end at their time.
 func TestDrainsLast(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy, hasty)
@@ -227,7 +228,7 @@ func TestDrainsLast(t *testing.T) {
 	ok(t, <-n.ended)
 }
 
-// TestDrainRequests refuses what makes no sense, and says why.
+// TestDrainRequests checks that senseless requests are refused with the reason.
 func TestDrainRequests(t *testing.T) {
 	s := running(t, fabric(4, 4), hasty)
 	past := time.Now().Add(-time.Hour)
@@ -258,8 +259,8 @@ func TestDrainRequests(t *testing.T) {
 	}
 }
 
-// TestDrainPreviews asks what draining and giving back would cost: neither changes what is
-// drained, and giving back costs what the fabric cost before.
+// TestDrainPreviews requests the cost of draining a part and of giving it back. Neither
+// changes the drains, and the fabric without drains costs what it cost before.
 func TestDrainPreviews(t *testing.T) {
 	s := running(t, fabric(4, 4), hasty)
 	before := s.board.Current().Report.Phases

@@ -23,16 +23,16 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// disk is a file system for a state directory, which fails in every way. Where this process
-// may not mount one, a directory that cannot be written takes its place.
+// disk is a file system for a state directory, which fails in every way. If this process
+// may not mount one, an unwritable directory is used instead.
 type disk struct {
 	t       *testing.T
 	path    string
 	mounted bool
-	fault   string // "" for none
+	fault   string // "" if none
 }
 
-// faults lists what may be wrong with a disk.
+// faults lists the faults of a disk.
 var faults = []string{"full", "read-only", "gone", "removed", "another"}
 
 func newDisk(t *testing.T, path string) *disk {
@@ -43,7 +43,7 @@ func newDisk(t *testing.T, path string) *disk {
 		t.Log("a file system cannot be mounted here")
 	}
 	t.Cleanup(func() {
-		for _, path := range []string{path, path, path + ".away"} { // whichever are mounted
+		for _, path := range []string{path, path, path + ".away"} { // not all of them are mounted
 			_ = syscall.Unmount(path, syscall.MNT_DETACH)
 		}
 	})
@@ -52,7 +52,7 @@ func newDisk(t *testing.T, path string) *disk {
 
 func (d *disk) filler() string { return filepath.Join(d.path, "filler") }
 
-// fail begins a fault.
+// fail starts a fault.
 func (d *disk) fail(fault string) {
 	d.t.Helper()
 	if !d.mounted && (fault == "full" || fault == "read-only" || fault == "another") {
@@ -74,7 +74,7 @@ func (d *disk) fail(fault string) {
 		ok(d.t, f.Close())
 	case "read-only":
 		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=2m"))
-	case "gone": // and nothing can be made in its place
+	case "gone": // and nothing can be created at the path
 		if d.mounted {
 			ok(d.t, syscall.Mount(d.path, d.path+".away", "", syscall.MS_MOVE, ""))
 			ok(d.t, os.Remove(d.path))
@@ -114,7 +114,7 @@ func (d *disk) mend() {
 	d.fault = ""
 }
 
-// spoil damages a file below the directory: a byte of it, or its end.
+// spoil removes a file below the directory, truncates it, or flips a bit.
 func (d *disk) spoil(r *rand.Rand) string {
 	var files []string
 	_ = filepath.WalkDir(d.path, func(path string, e fs.DirEntry, err error) error {
@@ -144,22 +144,22 @@ func (d *disk) spoil(r *rand.Rand) string {
 	return what + " " + path
 }
 
-// besideDisk is a forsd beside a disk that fails, and all that it has ever given out.
+// besideDisk is a forsd with a failing disk, and all plans that it has published.
 type besideDisk struct {
 	*Daemon
 	t      *testing.T
 	r      *rand.Rand
 	dir    string
 	disk   *disk
-	given  map[series]map[uint64]string // tables by number
-	last   map[series]uint64            // the highest number given
+	given  map[series]map[uint64]string // published tables by number
+	last   map[series]uint64            // highest number published
 	fabric *topology.Fabric             // healthy
-	alone  bool                         // nothing can be written beside the state directory either
+	alone  bool                         // no file outside the state directory can be written either
 	now    *topology.Fabric
 	log    []string
 }
 
-// series are plans whose numbers readers compare.
+// series identifies plans whose numbers clients compare.
 type series struct {
 	job  uint64 // 0 for the fabric
 	base bool   // plans for base LIDs
@@ -180,7 +180,7 @@ func (h *besideDisk) start() {
 	h.look()
 }
 
-// look checks what is given out: no number is ever given twice, nor one below another.
+// look checks the published plans: no number is given twice, and none decreases.
 func (h *besideDisk) look() {
 	h.t.Helper()
 	h.take(series{}, h.board.Plans)
@@ -209,7 +209,7 @@ func (h *besideDisk) take(of series, plans *api.Plans) {
 	h.given[of][p.Epoch], h.last[of] = string(p.Table.Bytes()), p.Epoch
 }
 
-// settle has the fabric as it is be planned, which no disk may keep from it.
+// settle lets the present fabric be planned, which no fault of the disk may prevent.
 func (h *besideDisk) settle() {
 	h.t.Helper()
 	h.atRest(h.t, h.now)
@@ -236,7 +236,7 @@ func (h *besideDisk) warned(code string) bool {
 	return slices.ContainsFunc(h.health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
 }
 
-// step does something at random.
+// step performs a random operation.
 func (h *besideDisk) step() {
 	h.t.Helper()
 	switch n := h.r.IntN(11); {
@@ -264,7 +264,7 @@ func (h *besideDisk) step() {
 	case n == 6 && h.disk.fault == "":
 		kinds := faults
 		if h.alone {
-			kinds = faults[:3] // where nothing is left that forsd wrote, it knows nothing
+			kinds = faults[:3] // the other faults leave nothing that forsd wrote
 		}
 		h.disk.fail(kinds[h.r.IntN(len(kinds))])
 		h.note("fault: %s", h.disk.fault)
@@ -279,7 +279,7 @@ func (h *besideDisk) step() {
 		h.note("spoilt: %s", h.disk.spoil(h.r))
 		h.start()
 		h.settle()
-	case n == 10: // the machine fails, and its disk is back when it has been started anew
+	case n == 10: // the machine restarts with a working disk
 		h.kill()
 		h.note("the machine is started anew, with its disk")
 		h.disk.mend()
@@ -295,15 +295,15 @@ func (h *besideDisk) step() {
 	h.look()
 }
 
-// kill ends the process at once.
+// kill ends the process abruptly.
 func (h *besideDisk) kill() {
 	h.note("killed, epoch %d, last %d, owed: %v", h.board.EpochNumber(), h.store.Last(), h.store.Owed())
 	h.finish()
 	ok(h.t, h.store.Close())
 }
 
-// mend brings the disk back, after which all is stored: a process that is killed then comes
-// back to it.
+// mend ends the fault of the disk. Everything is then stored, and a killed process
+// resumes from it.
 func (h *besideDisk) mend() {
 	h.t.Helper()
 	h.note("mended: %s", h.disk.fault)
@@ -313,7 +313,7 @@ func (h *besideDisk) mend() {
 	if !rests {
 		h.fail("an action is under way")
 	}
-	at.routine(h.t.Context(), time.Now().Add(time.Minute)) // what is owed is tried again by then
+	at.routine(h.t.Context(), time.Now().Add(time.Minute)) // owed state is stored again by then
 	if err := h.store.Owed(); err != nil {
 		h.fail("the disk is back, and this is owed: %v", err)
 	}
@@ -341,7 +341,7 @@ func (h *besideDisk) mend() {
 	h.settle()
 }
 
-// newBesideDisk is a forsd that has settled.
+// newBesideDisk returns a forsd that has settled.
 func newBesideDisk(t *testing.T, seed int, alone bool) *besideDisk {
 	t.Helper()
 	dir := t.TempDir()
@@ -357,19 +357,19 @@ func newBesideDisk(t *testing.T, seed int, alone bool) *besideDisk {
 	return h
 }
 
-// TestCableOverFullDisk has a cable leave and return while the disk is full. Neither after
-// that nor after a kill does any plan have a number below the one that it had.
+// TestCableOverFullDisk lets a cable fail and return while the disk is full. No plan's
+// number decreases, even after a kill.
 func TestCableOverFullDisk(t *testing.T) {
 	for _, stored := range []bool{true, false} {
 		for _, alone := range []bool{true, false} {
 			if alone && !stored {
-				continue // what was in force from memory is nowhere to be known of
+				continue // plans in force from memory are recorded nowhere
 			}
 			h := newBesideDisk(t, 0, alone)
 			_, err := h.tryMake(api.JobRequest{Hosts: names(0, 5), LeaseSeconds: 3600})
 			ok(t, err)
 			h.settle()
-			h.alone = false // and yet numbers are not to go back
+			h.alone = false // numbers must not decrease in this case either
 			h.disk.fail("full")
 			for _, now := range []*topology.Fabric{lacking(h.fabric, 4, 0, 2), h.fabric} {
 				h.now = now
@@ -391,10 +391,10 @@ func TestCableOverFullDisk(t *testing.T) {
 	}
 }
 
-// TestDisk has the state directory be full, read-only, gone, empty or another one, and its
-// files damaged, in random histories of a fabric that fails and of a forsd that is killed.
-// Plans and tables follow the fabric all the same; no number is given to two plans, and none
-// after a higher one; and when the disk is back all is stored.
+// TestDisk makes the state directory full, read-only, absent, empty or a different one,
+// and damages its files, in random histories of a fabric that fails and a forsd that is
+// killed. Plans and tables always follow the fabric. No number is given to two plans or
+// after a higher one. When the disk works again, everything is stored.
 func TestDisk(t *testing.T) {
 	cases := 100
 	if os.Getenv("FORS_LONG") != "" {
@@ -414,8 +414,8 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestDamagedEpoch damages the epoch in force, and the plan of a job: nobody gets the older
-// ones, which are there, before a plan has been verified.
+// TestDamagedEpoch damages the epoch in force and the plan of a job. Their older plans
+// must not be published before a plan has been verified.
 func TestDamagedEpoch(t *testing.T) {
 	dir, healthy := t.TempDir(), fabric(4, 4)
 	d := readable(daemonIn(t, dir))
@@ -449,8 +449,9 @@ func TestDamagedEpoch(t *testing.T) {
 	}
 }
 
-// TestBaselineLost loses the baseline beside an epoch, with its copy: the fabric as it is
-// takes its place with a warning, and is not stored before somebody says so.
+// TestBaselineLost removes the baseline of a store with an epoch, and then its copy too.
+// The present fabric replaces the baseline with a warning, and is not stored until an
+// operator accepts it.
 func TestBaselineLost(t *testing.T) {
 	dir, healthy := t.TempDir(), fabric(4, 4)
 	cut := lacking(healthy, 4, 1, 2)

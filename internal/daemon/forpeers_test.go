@@ -19,9 +19,9 @@ import (
 	"github.com/forsd/forsd/internal/standby/replica"
 )
 
-// TestPeerAlone answers GET /v1/replica to the other forsd, which its certificate names, and to
-// administrators. Others are refused, and what they claim does not reach the machine that
-// decides who leads.
+// TestPeerAlone checks that GET /v1/replica is answered only for the other forsd,
+// identified by its certificate, and for administrators. The claims of others do not
+// reach the machine that decides which forsd leads.
 func TestPeerAlone(t *testing.T) {
 	g := guard(t, func(c *config.Config) { c.Peer.Address = "https://other.example.org:1" })
 	issue := func(name string) tls.Certificate {
@@ -62,8 +62,8 @@ func TestPeerAlone(t *testing.T) {
 	}
 }
 
-// TestReplicaBesideLoop answers the other forsd while the loop is at work: only where that one
-// takes over does it wait for the loop's turn.
+// TestReplicaBesideLoop checks that the other forsd is answered while the loop is busy.
+// Only the answer to a takeover waits for the loop.
 func TestReplicaBesideLoop(t *testing.T) {
 	g := guard(t, func(c *config.Config) { c.Peer.Address = "https://other.example.org:1" })
 	w := g.bySocket(os.Getuid(), access.Administrator)
@@ -94,8 +94,8 @@ func TestReplicaBesideLoop(t *testing.T) {
 	}
 }
 
-// TestIdlePolls has many questions of the other forsd wait for news: the loop has nothing to do
-// with them, and all are answered when there are some.
+// TestIdlePolls has many questions of the other forsd wait for news. The loop is not
+// involved, and all of them are answered when there is news.
 func TestIdlePolls(t *testing.T) {
 	polls := 200
 	if os.Getenv("FORS_LONG") != "" {

@@ -35,14 +35,14 @@ func ok(t *testing.T, errs ...error) {
 	}
 }
 
-// newDaemon returns a daemon with directories of its own and no OpenSM. Nothing
-// of it runs: the tests call what the loop would.
+// newDaemon returns a daemon with its own directories and without OpenSM. Nothing runs:
+// the tests take the place of the loop.
 func newDaemon(t testing.TB) *Daemon {
 	t.Helper()
 	return daemonIn(t, t.TempDir())
 }
 
-// daemonIn is newDaemon on a directory that may hold the state of another one.
+// daemonIn is newDaemon in a directory that may hold the state of another daemon.
 func daemonIn(t testing.TB, dir string) *Daemon {
 	t.Helper()
 	cfg := config.Default()
@@ -70,19 +70,19 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 	return d
 }
 
-// fabric is a healthy tree.
+// fabric returns a healthy tree.
 func fabric(spines, leaves int) *topology.Fabric {
 	return fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, LMC: 5})
 }
 
-// lacking is the fabric without the cable of lane k at leaf l.
+// lacking returns the fabric without the cable of lane k at leaf l.
 func lacking(f *topology.Fabric, spines, l, k int) *topology.Fabric {
 	f = f.Clone()
 	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(l)), Port: uint8(spines + 1 + k)})
 	return f
 }
 
-// tree is a small fat tree with LIDs for each of its lanes.
+// tree returns a small fat tree with LIDs for each of its lanes.
 func tree(t *testing.T) *view.View {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
@@ -93,7 +93,7 @@ func tree(t *testing.T) *view.View {
 	return v
 }
 
-// planned makes an epoch of a verified plan.
+// planned returns an epoch with a verified plan.
 func planned(t *testing.T, v *view.View, n uint64) *store.Epoch {
 	t.Helper()
 	r, err := planner.Make(context.Background(), v.Tree, planner.Settings{})
@@ -103,7 +103,7 @@ func planned(t *testing.T, v *view.View, n uint64) *store.Epoch {
 	return e
 }
 
-// promised is the highest number that a state directory promises.
+// promised returns the highest number that a state directory promises.
 func promised(t *testing.T, dir string) uint64 {
 	t.Helper()
 	var p struct{ Epoch uint64 }
@@ -113,15 +113,14 @@ func promised(t *testing.T, dir string) uint64 {
 	return p.Epoch
 }
 
-// promise has a state directory, which nobody has, promise numbers up to n since a boot.
+// promise sets the promise of an unused state directory to numbers up to n since a boot.
 func promise(t *testing.T, dir string, n uint64, boot string) {
 	t.Helper()
 	text := fmt.Sprintf(`{"epoch":%d,"boot":%q}`, n, boot)
 	ok(t, os.WriteFile(filepath.Join(dir, "promised.json"), []byte(text), 0o644))
 }
 
-// see has the daemon take in a view of the fabric, as if it were OpenSM's dump,
-// without telling the controller.
+// see shows a fabric to the daemon as OpenSM's dump does, but not to the controller.
 func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	base := d.board.Baseline()
@@ -140,7 +139,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 	return v
 }
 
-// bringUp puts a plan and tables of the fabric in force, as the first start does.
+// bringUp puts a plan and tables of the fabric in force, as a first start does.
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
@@ -156,7 +155,7 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	return v
 }
 
-// planAndPublish wants a plan that differs from the one in force.
+// planAndPublish makes a plan, which must differ from the one in force, and publishes it.
 func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	t.Helper()
 	if e := d.actions.press.Plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
@@ -167,8 +166,9 @@ func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	}
 }
 
-// finish waits for what was begun beside a loop that does not run. What switches say
-// meanwhile, such as the manager's leaf, which is read once a second, is for nobody.
+// finish waits for the concurrent work of a daemon whose loop does not run. It discards
+// the answers of switches, such as those of the manager's leaf, which is read once a
+// second.
 func (d *Daemon) finish() {
 	done := make(chan struct{})
 	go func() { d.work.Wait(); close(done) }()
@@ -181,13 +181,13 @@ func (d *Daemon) finish() {
 	}
 }
 
-// dump is OpenSM's dump of the fabric.
+// dump returns OpenSM's dump of the fabric.
 func dump(f *topology.Fabric) opensm.Snapshot {
 	now := time.Now()
 	return opensm.Snapshot{Fabric: f, SeenAt: now, CompleteAt: now, Swept: true}
 }
 
-// next waits for the answer of the action under way.
+// next waits for the result of the current action.
 func (d *Daemon) next(ctx context.Context, t testing.TB) controller.Event {
 	t.Helper()
 	select {
@@ -199,7 +199,7 @@ func (d *Daemon) next(ctx context.Context, t testing.TB) controller.Event {
 	}
 }
 
-// tablesOf is the tables of a view, with some lanes held back.
+// tablesOf returns the tables of a view, with some lanes held back.
 func tablesOf(v *view.View, hold []controller.Lane) (*lft.Tables, error) {
 	r, err := v.Route(context.Background(), hold, planner.Settings{})
 	return r.Tables, err
@@ -212,7 +212,7 @@ func ask(ctx context.Context, h http.Handler, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// withoutJobs has the daemon know no jobs, whatever is stored.
+// withoutJobs removes the daemon's jobs from memory, but not from disk.
 func (d *Daemon) withoutJobs() {
 	*d.jobs = jobs.Registry{Log: d.log, Board: d.board, Store: d.store}
 }

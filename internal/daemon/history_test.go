@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/internal/view"
 )
 
-// TestHistoryOutlastsForsd runs forsd twice: the second one has what the first one did, and
-// its events go on where a client of the first one left off.
+// TestHistoryOutlastsForsd runs forsd twice. The second run has the history of the first
+// one, and a client of the first run can continue with its events.
 func TestHistoryOutlastsForsd(t *testing.T) {
 	dir := t.TempDir()
 	var last string
@@ -48,9 +48,9 @@ func TestHistoryOutlastsForsd(t *testing.T) {
 	}
 }
 
-// TestHistoryBlocks has the database of the history block from the start on: cables die, and
-// their plans are published all the same, before anything is stored. What has happened
-// meanwhile is stored later, in order.
+// TestHistoryBlocks blocks the database of the history from the start. When cables die,
+// their plans are published before anything is stored. The events are stored later, in
+// order.
 func TestHistoryBlocks(t *testing.T) {
 	asked, free := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(free) })
@@ -66,7 +66,7 @@ func TestHistoryBlocks(t *testing.T) {
 			return nil
 		})
 	})
-	<-asked // and it has its answer only below
+	<-asked // the answer comes after release below
 	const failures = 3
 	for k := range failures {
 		s.sweep(lacking(healthy, 4, k, k))

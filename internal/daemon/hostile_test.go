@@ -24,14 +24,14 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// besieged is a forsd without a subnet manager, in a process of its own with few
+// besieged is a forsd without a subnet manager, in its own process with few file
 // descriptors.
 type besieged struct {
 	pid         int
 	socket, tcp string
 }
 
-// asForsd has the test's program be forsd where besiege has started it.
+// asForsd runs forsd in the test's program if besiege has started it.
 func asForsd() {
 	path := os.Getenv("FORSD_TEST_CONFIG")
 	if path == "" {
@@ -53,8 +53,9 @@ func asForsd() {
 	os.Exit(Main([]string{"-config", path}, "test"))
 }
 
-// probed is Main of a forsd whose loop is asked every two milliseconds. Who connects to the
-// socket learns the median and the longest of its answers' times since the last one did.
+// probed is Main for a forsd whose loop is called every two milliseconds. A connection to
+// the socket returns the median and the longest time of the calls since the last
+// connection.
 func probed(path, socket string) int {
 	press.PaceGarbage()
 	cfg, _, err := loadConfig(path)
@@ -101,8 +102,8 @@ func probed(path, socket string) int {
 	return 0
 }
 
-// besiege starts forsd on the dump of a fat tree, with more in its environment, and waits until
-// it answers.
+// besiege starts forsd with the dump of a fat tree and an extended environment, and waits
+// until it answers.
 func besiege(t *testing.T, spines, leaves int, env ...string) *besieged {
 	t.Helper()
 	dir, f := t.TempDir(), fabric(spines, leaves)
@@ -110,7 +111,7 @@ func besiege(t *testing.T, spines, leaves int, env ...string) *besieged {
 	return besiegeIn(t, dir, "", "", env...)
 }
 
-// besiegeIn is besiege in a folder, with more settings of OpenSM and of the API.
+// besiegeIn is besiege in a folder, with further settings of OpenSM and of the API.
 func besiegeIn(t *testing.T, dir, manager, more string, env ...string) *besieged {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,7 +141,7 @@ api: {socket: %[1]s/s, listen: "%[2]s"%[4]s}
 	return nil
 }
 
-// ask asks on the Unix socket, on a connection of its own.
+// ask sends a request over the Unix socket, on a new connection.
 func (b *besieged) ask(method, path, body string) (int, string) {
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", b.socket) }}}
@@ -158,17 +159,17 @@ func (b *besieged) ask(method, path, body string) (int, string) {
 	return a.StatusCode, string(text)
 }
 
-// begin opens a connection and sends what is given, without end.
+// begin opens a connection, sends the text and leaves the connection open.
 func (b *besieged) begin(t *testing.T, network, address, text string) net.Conn {
 	t.Helper()
 	c, err := net.Dial(network, address)
 	ok(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	_, _ = io.WriteString(c, text) // it may be refused in the midst of it
+	_, _ = io.WriteString(c, text) // forsd may refuse it before it is complete
 	return c
 }
 
-// resident is the memory that forsd has, in MB, and its peak the most that it has had.
+// resident returns forsd's memory in MB, and peak the largest amount so far.
 func (b *besieged) resident(t *testing.T) int { return b.memory(t, "VmRSS:") }
 
 func (b *besieged) peak(t *testing.T) int { return b.memory(t, "VmHWM:") }
@@ -183,11 +184,11 @@ func (b *besieged) memory(t *testing.T, which string) (mb int) {
 	return mb / 1024
 }
 
-// mostMB is what forsd may have at its peak: the memory for bodies, several times as
-// much for the collector, and itself.
+// mostMB limits forsd's peak: the memory for bodies, several times as much for the
+// collector, and forsd itself.
 const mostMB = 200
 
-// TestHostileBodies sends what is large, and what is large and never comes.
+// TestHostileBodies sends large bodies, and announces large bodies that never arrive.
 func TestHostileBodies(t *testing.T) {
 	b := besiege(t, 4, 4)
 	junk := "[" + strings.Repeat(" ", 15<<20) + "]"
@@ -221,8 +222,8 @@ func TestHostileBodies(t *testing.T) {
 	}
 }
 
-// TestHostileConnections opens more connections than there are descriptors, which wait
-// for a plan that does not come.
+// TestHostileConnections opens more connections than there are descriptors. They wait for
+// a plan that never comes.
 func TestHostileConnections(t *testing.T) {
 	b := besiege(t, 4, 4)
 	held, told := 0, 0
@@ -251,12 +252,12 @@ func TestHostileConnections(t *testing.T) {
 	}
 }
 
-// TestHostilePlans asks for more plans than there are processes.
+// TestHostilePlans requests more plans than there are processes.
 func TestHostilePlans(t *testing.T) {
 	b := besiege(t, 32, 32)
-	const body = `{"fail":["Spine001"]}` // takes a while on a fabric of so many hosts
+	const body = `{"fail":["Spine001"]}` // takes some time on a fabric with so many hosts
 	var clients []net.Conn
-	for range 26 { // of 32 connections that there may be
+	for range 26 { // of at most 32 connections
 		c, err := net.Dial("unix", b.socket)
 		ok(t, err)
 		_, err = fmt.Fprintf(c, "POST /v1/whatif HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -305,7 +306,7 @@ func TestHostilePlans(t *testing.T) {
 	t.Error("processes go on for clients that have left")
 }
 
-// workersOf counts the processes that a process has started.
+// workersOf returns the number of processes that a process has started.
 func workersOf(pid int) (n int) {
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, thread := range threads {

@@ -10,9 +10,10 @@ import (
 	"github.com/forsd/forsd/internal/config"
 )
 
-// TestFailureAmidILP has a cable die while the integer programme makes the plan of the
-// failure before: that planning is given up, and the plan of the second failure is there
-// as if the first had not been. Waiting for the first would take most of its time more.
+// TestFailureAmidILP lets a cable die while the integer programme makes the plan for the
+// previous failure. That planning is cancelled, and the plan for the second failure takes
+// as long as without the first one. Waiting for the first plan would take most of its
+// time in addition.
 func TestFailureAmidILP(t *testing.T) {
 	healthy := fabric(32, 32)
 	first, both := lackingSome(healthy, 32, 32, 1, 2), lackingSome(healthy, 32, 32, 1, 3)
@@ -37,7 +38,7 @@ func TestFailureAmidILP(t *testing.T) {
 	}
 }
 
-// TestStopsAmidILP tells a daemon to end while lp_solve works.
+// TestStopsAmidILP stops a daemon while lp_solve works.
 func TestStopsAmidILP(t *testing.T) {
 	healthy := fabric(32, 32)
 	stops(t, healthy, []doing{{"the integer programme makes a plan", func(s *site) {

@@ -19,15 +19,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// told tells the daemon of a fabric at once, as OpenSM's dump. Sweeps that follow show
-// it as well.
+// told shows a fabric to the daemon immediately, as OpenSM's dump. Later sweeps show it
+// as well.
 func (s *site) told(f *topology.Fabric) {
 	s.t.Helper()
 	ok(s.t, os.WriteFile(filepath.Join(s.dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
 	ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) { s.dumpSeen(s.ctx, dump(f)) }))
 }
 
-// planned waits until a plan is published that is for the fabric seen last.
+// planned waits until a plan for the last fabric seen is published.
 func (s *site) planned() {
 	s.t.Helper()
 	for {
@@ -42,8 +42,8 @@ func (s *site) planned() {
 	}
 }
 
-// after measures how long a plan of a fabric takes that is told to a daemon at rest amid
-// something, given the fabric before.
+// after measures the time until next has a plan. The daemon is at rest on healthy before,
+// and the given function starts other work.
 func after(t *testing.T, healthy, next *topology.Fabric, amid func(*site), set ...func(*Daemon)) time.Duration {
 	t.Helper()
 	s := running(t, healthy, set...)
@@ -58,13 +58,13 @@ func after(t *testing.T, healthy, next *topology.Fabric, amid func(*site), set .
 	return took
 }
 
-// median is the middle one of some durations.
+// median returns the median of some durations.
 func median(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]
 }
 
-// lackingSome is the fabric without some cables, one of each of several leaves.
+// lackingSome returns the fabric without some cables, each at a different leaf.
 func lackingSome(f *topology.Fabric, spines, leaves, first, n int) *topology.Fabric {
 	for i := range n {
 		f = lacking(f, spines, (first+i)%leaves, (5*i+first)%spines)
@@ -72,9 +72,9 @@ func lackingSome(f *topology.Fabric, spines, leaves, first, n int) *topology.Fab
 	return f
 }
 
-// TestJobsOvertaken has a fabric overtake the planning for jobs, which comes when the
-// fabric's plan is in force and its tables are ordered: these stay, the jobs keep their
-// plans, and nothing has failed.
+// TestJobsOvertaken lets a new fabric overtake the planning of jobs, which follows the
+// fabric's plan and the order of its tables. These stay in force, the jobs keep their
+// plans, and nothing fails.
 func TestJobsOvertaken(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy)
@@ -97,8 +97,8 @@ func TestJobsOvertaken(t *testing.T) {
 	}))
 }
 
-// TestJobsWithoutTables has the tables of a failure be refused by the disk, and the
-// manager not be there: jobs leave the dead cable all the same.
+// TestJobsWithoutTables fails the writing of the tables after a failure of a cable, or
+// removes the manager. The jobs avoid the dead cable nevertheless.
 func TestJobsWithoutTables(t *testing.T) {
 	healthy := fabric(4, 4)
 	for _, refuse := range []func(d *Daemon){
@@ -122,15 +122,15 @@ func TestJobsWithoutTables(t *testing.T) {
 	}
 }
 
-// nobody finds no manager.
+// nobody is a finder that finds no manager.
 type nobody struct{}
 
 func (nobody) Find(context.Context) (opensm.Process, error) {
 	return opensm.Process{}, errors.New("there is none")
 }
 
-// TestFailureWhileOthersCompute has cables die while others ask without pause what would be:
-// they do not delay the plan but for their share of the processors.
+// TestFailureWhileOthersCompute lets cables die while clients request what-ifs without
+// pause. These delay the plan only by their share of the processors.
 func TestFailureWhileOthersCompute(t *testing.T) {
 	healthy := fabric(20, 18)
 	cut := lackingSome(healthy, 20, 18, 3, 3)

@@ -26,8 +26,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// serving turns the daemon's loop until the test's end. Nothing happens to the
-// fabric meanwhile.
+// serving runs the daemon's loop until the end of the test. The fabric does not change.
 func (d *Daemon) serving(t testing.TB) backend.Jobs {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -45,8 +44,8 @@ func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view.View {
 	return d.board.Latest()
 }
 
-// drive plays the manager until the controller rests: it sweeps when told to, and
-// the switches hold what the table file has.
+// drive plays the manager until the controller is idle. The manager sweeps when told to,
+// and the switches hold the tables in the table file.
 func (d *Daemon) drive(t testing.TB, f *topology.Fabric) {
 	t.Helper()
 	for d.core.State() != controller.Idle {
@@ -58,21 +57,21 @@ func (d *Daemon) drive(t testing.TB, f *topology.Fabric) {
 	}
 }
 
-// readable has the daemon read the table file for the switches' tables, and take
-// this process for the manager.
+// readable makes the daemon read the switches' tables from the table file, and use this
+// process as the manager.
 func readable(d *Daemon) *Daemon {
 	d.cfg.OpenSM.DumpCommand = []string{"cat", d.cfg.OpenSM.LFTsFile}
 	d.manager.Finder = self{}
 	return d
 }
 
-// hangups catches the signals to the manager. They are not ignored, for what this
-// process starts would ignore them too.
+// hangups catches the signals to the manager. Ignoring them would make child processes
+// ignore them too.
 var hangups = make(chan os.Signal, 1)
 
 func init() { signal.Notify(hangups, syscall.SIGHUP) }
 
-// self finds this process.
+// self is a finder that finds this process.
 type self struct{}
 
 func (self) Find(context.Context) (opensm.Process, error) { return opensm.Inspect(os.Getpid()) }
@@ -84,7 +83,7 @@ func names(first, last int) (out []string) {
 	return out
 }
 
-// holds fails where the plan of a job is not conflict-free on the tables.
+// holds fails unless the plan of a job is conflict-free on the tables.
 func holds(t *testing.T, v *view.View, j *jobs.Job, tables *lft.Tables) {
 	t.Helper()
 	var members []topology.GUID
@@ -96,7 +95,7 @@ func holds(t *testing.T, v *view.View, j *jobs.Job, tables *lft.Tables) {
 	ok(t, err, verify.Plan(sub, tables, rows, nil))
 }
 
-// make creates a job without the loop, which the test stands for.
+// make creates a job; the test takes the place of the loop.
 func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	t.Helper()
 	j, err := d.tryMake(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1, LeaseSeconds: 3600})
@@ -104,7 +103,7 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *jobs.Job {
 	return d.job(t, strconv.FormatUint(j.ID, 10))
 }
 
-// tryMake is make for any request, which may be refused.
+// tryMake is make for any request, including one that is refused.
 func (d *Daemon) tryMake(q api.JobRequest) (j *api.Job, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -133,7 +132,7 @@ func (d *Daemon) job(t *testing.T, name string) *jobs.Job {
 	return j
 }
 
-// warning is the text of a warning in force.
+// warning returns the text of a warning in force, or "".
 func (d *Daemon) warning(code string) string {
 	for _, w := range d.health.List(time.Now().Add(time.Hour)) {
 		if w.Code == code {
@@ -143,10 +142,10 @@ func (d *Daemon) warning(code string) string {
 	return ""
 }
 
-// TestJobsFollow takes two jobs through the loss of a cable of one of them and its
-// return: the job that it matters to gets a new plan that holds on the tables of before and
-// on the new ones, once these have been ordered, and another after they have been read
-// back, under the number of the fabric's plan; the other one keeps its own.
+// TestJobsFollow removes and restores a cable of one of two jobs. The affected job gets a
+// new plan that holds on the old and the new tables once these have been ordered. After
+// the read-back it gets another one, under the number of the fabric's plan. The other job
+// keeps its plan.
 func TestJobsFollow(t *testing.T) {
 	healthy := fabric(4, 4)
 	d := readable(newDaemon(t))
@@ -201,7 +200,7 @@ func TestJobsFollow(t *testing.T) {
 	}
 }
 
-// TestJobLosesHosts takes hosts away from a job one by one, and gives them back.
+// TestJobLosesHosts removes hosts from a job one by one, and restores them.
 func TestJobLosesHosts(t *testing.T) {
 	healthy := fabric(4, 4)
 	d := readable(newDaemon(t))
@@ -228,8 +227,8 @@ func TestJobLosesHosts(t *testing.T) {
 	}
 }
 
-// TestJobsWithFewLIDs plans a job on tables that belong to the fabric's plan; they
-// come first when a cable is lost, then both plans.
+// TestJobsWithFewLIDs plans a job on tables that belong to the fabric's plan. When a
+// cable is lost, the tables come first, then both plans.
 func TestJobsWithFewLIDs(t *testing.T) {
 	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})
 	d := readable(newDaemon(t))
@@ -246,8 +245,8 @@ func TestJobsWithFewLIDs(t *testing.T) {
 	}
 }
 
-// TestJobsPersist restarts the daemon: jobs come back as they were, and no number
-// is given twice though the job that had the highest one was removed.
+// TestJobsPersist restarts the daemon. Jobs are restored unchanged, and no number is
+// given twice although the job with the highest one was removed.
 func TestJobsPersist(t *testing.T) {
 	dir := t.TempDir()
 	d := readable(daemonIn(t, dir))
@@ -276,8 +275,8 @@ func TestJobsPersist(t *testing.T) {
 	}
 }
 
-// TestJobsLagBehind ends the daemon when the fabric's plan is in force and the jobs'
-// are not: they follow at the next start, under a number of their own.
+// TestJobsLagBehind stops the daemon when the fabric's plan is in force but the jobs'
+// plans are not. They follow at the next start, under another number.
 func TestJobsLagBehind(t *testing.T) {
 	dir := t.TempDir()
 	d := readable(daemonIn(t, dir))

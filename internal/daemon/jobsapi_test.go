@@ -83,8 +83,8 @@ func TestJobRequests(t *testing.T) {
 	}
 }
 
-// TestJobsAreLimited has as many jobs as there may be: one more is refused, also where it is
-// only asked about, until one has ended.
+// TestJobsAreLimited creates as many jobs as permitted. One more is refused, even as a
+// dry run, until a job has ended.
 func TestJobsAreLimited(t *testing.T) {
 	d := readable(newDaemon(t))
 	d.atRest(t, fabric(4, 4))
@@ -108,8 +108,8 @@ func TestJobsAreLimited(t *testing.T) {
 	}
 }
 
-// TestJobWaits asks for a job in the midst of a change: it waits for its turn, or
-// for as long as it may.
+// TestJobWaits requests a job during a change. The request waits for a turn, or until its
+// deadline.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &loop{rooms: &rooms{inbox: newInbox(), board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, store: &vault.Vault{Store: &store.Store{}}, peer: &replica.Peer{}},
@@ -138,9 +138,9 @@ func TestJobWaits(t *testing.T) {
 	})
 }
 
-// TestJobOfNewcomer asks for a job with a host that has just come, while OpenSM
-// sweeps: the tables in force do not lead to it, and the job waits for those that
-// do. A job without it is planned at once.
+// TestJobOfNewcomer requests a job with a new host while OpenSM sweeps. The tables in
+// force do not lead to the host, so the job waits for the new ones. A job without the
+// host is planned immediately.
 func TestJobOfNewcomer(t *testing.T) {
 	d := readable(newDaemon(t))
 	whole := fabric(4, 4)
@@ -180,7 +180,7 @@ func TestJobOfNewcomer(t *testing.T) {
 	}
 }
 
-// TestLeases lets leases end by the clock, one of them renewed.
+// TestLeases lets leases end at their time, one of them renewed.
 func TestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := readable(newDaemon(t))
@@ -219,8 +219,8 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// TestLeaseAfterClock ends a lease that is over though nothing else happens, as after a step
-// of the clock, of which no timer hears.
+// TestLeaseAfterClock checks that an expired lease ends even if nothing else happens, as
+// after a step of the clock, which triggers no timer.
 func TestLeaseAfterClock(t *testing.T) {
 	s := running(t, fabric(4, 4))
 	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 3600})
@@ -228,7 +228,7 @@ func TestLeaseAfterClock(t *testing.T) {
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
 	over := *s.jobs.List()[0]
 	over.Expires = time.Now().Add(-time.Second).Round(0)
-	ok(t, s.jobs.Set(&over)) // the loop is not told
+	ok(t, s.jobs.Set(&over)) // without the loop's knowledge
 	for len(s.jobs.List()) > 0 {
 		select {
 		case <-time.After(10 * time.Millisecond):

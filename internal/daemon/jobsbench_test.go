@@ -9,9 +9,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// BenchmarkJob is the time from the request for a job of all 360 servers of
-// FT(2;20,18), over the socket, to its table, checked, with the asker: on the whole
-// fabric, and with a dead cable. What it takes to remove the job is not counted.
+// BenchmarkJob measures the time from the request for a job of all 360 servers of
+// FT(2;20,18), over the socket, until the client has checked its table. It runs on the
+// healthy fabric and with a dead cable. The removal of the job is not measured.
 func BenchmarkJob(b *testing.B) {
 	healthy := fabric(20, 18)
 	hosts := names(0, 359)

@@ -22,13 +22,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// bench is a daemon whose loop turns, beside a manager that the test plays.
+// bench is a daemon with a running loop. The test plays its manager.
 type bench struct {
 	*testing.T
 	d    *Daemon
 	dir  string
-	f    *topology.Fabric // as it is
-	own  *lft.Tables      // that the manager has made by itself, nil where it loads the file
+	f    *topology.Fabric // the present fabric
+	own  *lft.Tables      // made by the manager itself; nil if it loads the file
 	stop func()
 }
 
@@ -38,7 +38,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// start starts a daemon on the state of the one before.
+// start starts a daemon on the state of the previous one.
 func (b *bench) start() {
 	b.Helper()
 	d := readable(daemonIn(b.T, b.dir))
@@ -55,7 +55,7 @@ func (b *bench) start() {
 	b.Cleanup(b.stop)
 }
 
-// restart ends the daemon between two instructions and starts another one.
+// restart stops the daemon between two instructions and starts another one.
 func (b *bench) restart() {
 	b.Helper()
 	b.stop()
@@ -64,7 +64,8 @@ func (b *bench) restart() {
 	b.sweep()
 }
 
-// sweep is the manager's: it routes what is not a tree by itself, and dumps.
+// sweep plays a sweep of the manager, which routes fabrics other than trees itself, and
+// dumps.
 func (b *bench) sweep() {
 	b.Helper()
 	if b.own != nil {
@@ -73,7 +74,8 @@ func (b *bench) sweep() {
 	ok(b.T, b.d.call(b.Context(), func(ctx context.Context, _ *loop) { b.d.dumpSeen(ctx, dump(b.f)) }))
 }
 
-// shows has the manager find a fabric, and waits until the daemon has done its work.
+// shows lets the manager find a fabric, and waits until the daemon has completed its
+// work.
 func (b *bench) shows(f *topology.Fabric, own *lft.Tables) {
 	b.Helper()
 	b.f, b.own = f, own
@@ -107,7 +109,7 @@ func (b *bench) rests() {
 	}
 }
 
-// holds walks every plan in force over the tables in the switches.
+// holds checks every plan in force on the tables in the switches.
 func (b *bench) holds(after string) {
 	b.Helper()
 	b.rests()
@@ -132,14 +134,14 @@ func (b *bench) holds(after string) {
 		}
 	}
 	for _, w := range b.d.health.List(time.Now()) {
-		// The settings are not those of an OpenSM: this process is the manager.
+		// This process is the manager, so OpenSM's settings cannot be found.
 		if w.Severity == health.Critical && !slices.ContainsFunc(opensm.Kinds(), func(k health.Warnable) bool { return k.Code == w.Code }) || strings.HasPrefix(w.Code, "job-") {
 			b.Errorf("after %s: %s: %s", after, w.Code, w.Text)
 		}
 	}
 }
 
-// held is what the switches hold.
+// held returns the tables in the switches.
 func (b *bench) held() (*lft.Tables, error) {
 	text, err := os.ReadFile(b.d.cfg.OpenSM.LFTsFile)
 	if err != nil {
@@ -148,7 +150,7 @@ func (b *bench) held() (*lft.Tables, error) {
 	return lft.ReadBytes(text)
 }
 
-// another is a dragonfly with the hosts of the tree and other switches.
+// another returns a dragonfly with the hosts of the tree and other switches.
 func another(hosts int) (*topology.Fabric, *lft.Tables) {
 	f := fabgen.Dragonfly(4, 3, hosts)
 	for i := range f.Nodes {
@@ -164,9 +166,9 @@ func another(hosts int) (*topology.Fabric, *lft.Tables) {
 	return f, shortest(f)
 }
 
-// TestKindsOfFabrics asks for everything that changes a plan in a tree, in something
-// else with the same hosts, and in the tree again: whatever is published holds on the
-// tables and the fabric that are there.
+// TestKindsOfFabrics requests everything that changes a plan, in a tree, in a dragonfly
+// with the same hosts, and in the tree again. Every published plan holds on the present
+// tables and fabric.
 func TestKindsOfFabrics(t *testing.T) {
 	b := newBench(t)
 	tree := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, LMC: 2})
@@ -215,7 +217,7 @@ func TestKindsOfFabrics(t *testing.T) {
 	}
 }
 
-// reroute asks for one, and plays the manager meanwhile.
+// reroute requests a reroute and plays the manager.
 func (b *bench) reroute() error {
 	done := make(chan error, 1)
 	go func() {
@@ -232,7 +234,8 @@ func (b *bench) reroute() error {
 	}
 }
 
-// rollback asks for one to every epoch: some are refused. It ends with one that is not.
+// rollback requests a rollback to every epoch. Some are refused, but the plan in force
+// afterwards must be a rollback.
 func (b *bench) rollback() error {
 	epochs := b.d.store.Epochs()
 	var last error
@@ -249,7 +252,7 @@ func (b *bench) rollback() error {
 	return nil
 }
 
-// TestMassLossInEachKind has most hosts vanish: there is one place that doubts it.
+// TestMassLossInEachKind removes most hosts. The fabric must be doubted in each kind.
 func TestMassLossInEachKind(t *testing.T) {
 	ring, own := another(2)
 	for _, x := range []struct {
@@ -277,7 +280,7 @@ func TestMassLossInEachKind(t *testing.T) {
 			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.board.Current() != before {
 				t.Errorf("epoch %d, warnings %v", b.d.board.EpochNumber(), b.d.health.List(time.Now()))
 			}
-			ok(t, b.reroute()) // it is believed
+			ok(t, b.reroute()) // now the fabric is believed
 			b.holds("a reroute")
 			if n := b.d.board.Current().Plan.Servers(); n != 11 {
 				t.Errorf("%d servers, want 11", n)
@@ -286,8 +289,8 @@ func TestMassLossInEachKind(t *testing.T) {
 	}
 }
 
-// TestHostWithoutLID keeps the optimal plan of a healthy tree for all others where one host
-// has no LID yet: that is no reason to plan on the manager's routes.
+// TestHostWithoutLID checks that the other hosts of a healthy tree keep the optimal plan
+// while one host has no LID yet. The daemon must not fall back to the manager's routes.
 func TestHostWithoutLID(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		b := newBench(t)
@@ -315,8 +318,8 @@ func TestHostWithoutLID(t *testing.T) {
 	}
 }
 
-// TestMuchUnreachable refuses a first fabric whose plan would leave out more than the
-// limit, and raises it as critical where a plan is in force, which stays.
+// TestMuchUnreachable checks that a first fabric is refused if its plan would leave out
+// more than the limit. If a plan is in force, it stays, and a critical warning is raised.
 func TestMuchUnreachable(t *testing.T) {
 	whole := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	apart := whole.Clone() // each leaf shares no lane with one of the others

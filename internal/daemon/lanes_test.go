@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// hostPorts asks a daemon for its host ports.
+// hostPorts requests the host ports from a daemon.
 func hostPorts(t *testing.T, d *Daemon) (out api.HostPorts) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -27,7 +27,7 @@ func hostPorts(t *testing.T, d *Daemon) (out api.HostPorts) {
 	return out
 }
 
-// TestHostPorts tells which ports are down, and which slower, in the order of the leaves.
+// TestHostPorts checks the ports that are down or slow, in the order of the leaves.
 func TestHostPorts(t *testing.T) {
 	d := readable(newDaemon(t))
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
@@ -72,8 +72,8 @@ func TestHostPorts(t *testing.T) {
 	}
 }
 
-// TestLanesOnTheFabric pins an exchange on the lanes of the daemon's own fabric, and another
-// way when a cable has died.
+// TestLanesOnTheFabric pins an exchange to the lanes of the daemon's fabric, and in a
+// different way after a cable has died.
 func TestLanesOnTheFabric(t *testing.T) {
 	d := readable(newDaemon(t))
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})

@@ -11,10 +11,10 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestTablesFirst goes from one damage to another on a fabric with one LID a
-// server. The tables follow from the plan: no plan passes before they are in the
-// switches, then the very plan that they were made for does. The plan before
-// cannot be put in force again, and after a restart nothing is written.
+// TestTablesFirst changes from one failure to another on a fabric with one LID per
+// server. The tables follow from the plan, so no plan passes before its tables are in the
+// switches. Then the plan that they were made for passes. The previous plan cannot be put
+// in force again, and after a restart nothing is written.
 func TestTablesFirst(t *testing.T) {
 	dir := t.TempDir()
 	d := daemonIn(t, dir)
@@ -56,7 +56,8 @@ func TestTablesFirst(t *testing.T) {
 	}
 }
 
-// TestTablesFirstHolding keeps a cable that bounces out of plan and tables alike.
+// TestTablesFirstHolding checks that neither the plan nor the tables use a bouncing
+// cable.
 func TestTablesFirstHolding(t *testing.T) {
 	d := newDaemon(t)
 	v := d.bringUp(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}))

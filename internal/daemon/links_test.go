@@ -11,12 +11,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// traps has a switch send a trap, without a reader that would read it.
+// traps lets a switch send a trap, without starting the reading.
 func (d *Daemon) traps(f *topology.Fabric, g topology.GUID, at time.Time) {
 	d.links.Step(time.Now(), linkstate.Trap{LID: f.Nodes[f.Find(g)].LID(), At: at})
 }
 
-// says is what a switch of a fabric says of its ports, some of which are down.
+// says returns a switch's answer about its ports, some of which are down.
 func says(f *topology.Fabric, g topology.GUID, down ...uint8) linkstate.Answer {
 	n := &f.Nodes[f.Find(g)]
 	a := linkstate.Answer{Switch: g}
@@ -33,15 +33,15 @@ func says(f *topology.Fabric, g topology.GUID, down ...uint8) linkstate.Answer {
 	return a
 }
 
-// TestFastPath plans without a cable as soon as its switch has said that it is down,
-// and has the same fabric before it as after the sweep.
+// TestFastPath plans without a cable as soon as its switch has reported it down, and
+// finds the same fabric before the sweep as after it.
 func TestFastPath(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	d.bringUp(t, healthy)
 	leaf := fabgen.LeafGUID + 1
 	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
-	for _, a := range []linkstate.Answer{says(healthy, leaf), {Switch: leaf}, says(healthy, leaf, 1)} { // all is well, no answer, a host's port
+	for _, a := range []linkstate.Answer{says(healthy, leaf), {Switch: leaf}, says(healthy, leaf, 1)} { // no fault, no answer, a host's port
 		d.traps(healthy, leaf, time.Now())
 		d.switchesSaid(t.Context(), a)
 	}
@@ -59,7 +59,8 @@ func TestFastPath(t *testing.T) {
 		t.Error("nothing is planned")
 	}
 
-	// A sweep that began before does not bring the cable back; one that began later does.
+	// A sweep that began earlier does not bring the cable back; one that began later
+	// does.
 	for _, c := range []struct {
 		began time.Time
 		id    string
@@ -73,8 +74,8 @@ func TestFastPath(t *testing.T) {
 	d.next(t.Context(), t) // the plan
 }
 
-// TestSpokenTogether takes what several switches say in one go: one fabric without all
-// that is down.
+// TestSpokenTogether handles the answers of several switches together. They yield one
+// fabric without all cables that are down.
 func TestSpokenTogether(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -93,8 +94,8 @@ func TestSpokenTogether(t *testing.T) {
 	d.next(t.Context(), t) // the plan
 }
 
-// TestPrepare makes a plan for the next loss when all is at rest: the one that is made
-// when a cable dies is found, and is the same as without.
+// TestPrepare makes plans for the next loss while the fabric is at rest. When a cable
+// dies, its plan is found, and is the same as without preparation.
 func TestPrepare(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -114,8 +115,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestTwoRates asks again where OpenSM shows a cable with two rates, and plans with it
-// when its switches have said that it has one.
+// TestTwoRates asks the switches if OpenSM shows a cable with two rates, and uses the
+// cable again when they have reported one rate.
 func TestTwoRates(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -134,7 +135,7 @@ func TestTwoRates(t *testing.T) {
 	}
 }
 
-// TestHeldBack has the switches of a cable read that keeps bouncing.
+// TestHeldBack reads the switches at a bouncing cable.
 func TestHeldBack(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)

@@ -18,8 +18,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// shortest routes every LID over the first port of each switch that is nearest to
-// it.
+// shortest routes every LID through the first port of each switch on a shortest path.
 func shortest(f *topology.Fabric) *lft.Tables {
 	tables := &lft.Tables{}
 	place := make([]int, len(f.Nodes))
@@ -55,7 +54,7 @@ func shortest(f *topology.Fabric) *lft.Tables {
 	return tables
 }
 
-// program has the switches hold tables, as far as the daemon can read.
+// program sets the tables that the daemon reads from the switches.
 func program(t *testing.T, d *Daemon, tables *lft.Tables) {
 	t.Helper()
 	file, err := os.Create(d.cfg.OpenSM.LFTsFile)
@@ -64,7 +63,7 @@ func program(t *testing.T, d *Daemon, tables *lft.Tables) {
 	ok(t, file.Close())
 }
 
-// liquidly is a daemon that schedules other fabrics as well, with its loop turning.
+// liquidly returns a daemon that also schedules other fabrics, with a running loop.
 func liquidly(t *testing.T) *Daemon {
 	d := readable(newDaemon(t))
 	d.cfg.Planning.OtherFabrics = config.OtherLiquid
@@ -72,13 +71,13 @@ func liquidly(t *testing.T) *Daemon {
 	return d
 }
 
-// show has the loop see a fabric.
+// show shows a fabric to the loop.
 func show(t *testing.T, d *Daemon, f *topology.Fabric) {
 	t.Helper()
 	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.dumpSeen(ctx, dump(f)) }))
 }
 
-// otherPlan waits for the work under way to end, and for what it has published.
+// otherPlan waits for the current work to end, and returns the epoch in force.
 func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	t.Helper()
 	for busy := true; busy; {
@@ -87,7 +86,7 @@ func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	return d.board.Current()
 }
 
-// raised tells whether a warning is in force, with a text in it.
+// raised reports whether a warning is in force whose text contains the given one.
 func raised(d *Daemon, code, text string) bool {
 	for _, w := range d.health.List(time.Now()) {
 		if w.Code == code && strings.Contains(w.Text, text) {
@@ -97,7 +96,7 @@ func raised(d *Daemon, code, text string) bool {
 	return false
 }
 
-// holdsOn walks a plan over tables.
+// holdsOn checks a plan on tables.
 func holdsOn(t *testing.T, e *store.Epoch, f *topology.Fabric, tables *lft.Tables, transfers int) {
 	t.Helper()
 	var rows []sim.Row
@@ -119,8 +118,8 @@ func holdsOn(t *testing.T, e *store.Epoch, f *topology.Fabric, tables *lft.Table
 	}
 }
 
-// TestOtherFabrics has the daemon see a dragonfly, the same again, other tables, and
-// a fat tree.
+// TestOtherFabrics shows the daemon a dragonfly, the same again, other tables, and a fat
+// tree.
 func TestOtherFabrics(t *testing.T) {
 	d := liquidly(t)
 	f := fabgen.Dragonfly(4, 3, 1)
@@ -143,7 +142,7 @@ func TestOtherFabrics(t *testing.T) {
 	if again := otherPlan(t, d); again != first {
 		t.Errorf("the same dump led to epoch %d after %d", again.Epoch, first.Epoch)
 	}
-	// A plan that is as good stays, when tables come that differ where no path goes.
+	// A plan stays if the tables change only in entries that no path uses.
 	other := first.Plan.Table()
 	n := len(other.Servers)
 	for i := range n {
@@ -157,7 +156,7 @@ func TestOtherFabrics(t *testing.T) {
 	}))
 	first = d.board.Current()
 	unused := shortest(f)
-	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, by a way round
+	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, on a detour
 	program(t, d, unused)
 	show(t, d, f)
 	if again := otherPlan(t, d); again != first || raised(d, controller.LiquidFailed, "") {
@@ -182,15 +181,15 @@ func TestOtherFabrics(t *testing.T) {
 		t.Errorf("the tables are not those of the test any more (%v)", err)
 	}
 
-	// Nothing is believed of a tree that lacks most servers, whatever was before.
+	// A tree that lacks most servers is not believed, whatever the previous fabric was.
 	show(t, d, fabric(2, 2))
 	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.board.Current() != second {
 		t.Errorf("epoch %d, warnings %v", d.board.EpochNumber(), d.health.List(time.Now()))
 	}
 }
 
-// TestOtherFabricsAreRefused is the daemon as it is without the setting, and where
-// most servers are missing.
+// TestOtherFabricsAreRefused checks a daemon without the setting, and one whose fabric
+// lacks most servers.
 func TestOtherFabricsAreRefused(t *testing.T) {
 	f := fabgen.Dragonfly(4, 3, 1)
 	d := readable(newDaemon(t))
@@ -208,14 +207,14 @@ func TestOtherFabricsAreRefused(t *testing.T) {
 	if e := otherPlan(t, d); e != first || !raised(d, controller.FabricIncomplete, "100 % of the servers") {
 		t.Errorf("a fabric without hosts led to epoch %v, warnings %v", e, d.health.List(time.Now()))
 	}
-	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.step(ctx, controller.Reroute{}) })) // it is believed
+	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.step(ctx, controller.Reroute{}) })) // now the fabric is believed
 	if e := otherPlan(t, d); e != first || !raised(d, controller.LiquidFailed, "0 hosts") || raised(d, controller.FabricRefused, "") {
 		t.Errorf("the same when it is believed: epoch %v, warnings %v", e, d.health.List(time.Now()))
 	}
 }
 
-// TestOtherFabricsWithoutTables cannot read the switches, and then finds pairs
-// without a path.
+// TestOtherFabricsWithoutTables checks a daemon that cannot read the switches, and then
+// finds pairs without a path.
 func TestOtherFabricsWithoutTables(t *testing.T) {
 	f := fabgen.Dragonfly(4, 3, 1)
 	d := liquidly(t)

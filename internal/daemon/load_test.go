@@ -25,15 +25,16 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// load is what the clients of an endpoint do, in a process of their own that comes after forsd,
-// as clients on other machines would.
+// load is the work of an endpoint's clients. They run in a process with lower priority
+// than forsd, like clients on other machines.
 type load struct {
 	Network, Address, Request string
 	Kind                      string // idle, slow or rude
 	Clients                   int
 }
 
-// asLoad has the test's program be clients where begin has started it, until its input ends.
+// asLoad runs the clients in the test's program, if begin has started it, until its input
+// ends.
 func asLoad() {
 	text := os.Getenv("FORSD_TEST_LOAD")
 	if text == "" {
@@ -56,8 +57,8 @@ func asLoad() {
 	os.Exit(0)
 }
 
-// client asks once and is idle, asks and does not read the answer, or asks again and again and
-// leaves in the midst of the answer every other time.
+// client sends one request and then idles, sends one and does not read the answer, or
+// sends requests again and again and closes every other connection during the answer.
 func (l *load) client(begun chan<- struct{}) {
 	buf := make([]byte, 16<<10)
 	for i := 0; ; i++ {
@@ -97,7 +98,7 @@ func (l *load) client(begun chan<- struct{}) {
 	}
 }
 
-// begin starts the clients, and returns what ends them.
+// begin starts the clients and returns a function that ends them.
 func (l load) begin(t *testing.T) (end func()) {
 	t.Helper()
 	text, err := json.Marshal(l)
@@ -114,7 +115,7 @@ func (l load) begin(t *testing.T) (end func()) {
 	return func() { _, _ = in.Close(), cmd.Wait() }
 }
 
-// loaded is a forsd in a process of its own, beside a manager, whose endpoints are put under
+// loaded is a forsd in its own process, with a manager, whose endpoints are put under
 // load.
 type loaded struct {
 	*besieged
@@ -123,12 +124,12 @@ type loaded struct {
 	spec   fabgen.Spec
 	whole  *topology.Fabric
 	client *api.Client // of root
-	viewer string      // a token
+	viewer string      // a viewer's token
 	job    string
-	pulled int // cables so far
+	pulled int // cables pulled so far
 }
 
-// newLoaded starts it on a fabric and waits for its plan.
+// newLoaded starts forsd on a fabric and waits for its plan.
 func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	t.Helper()
 	whole := fabgen.Generate(spec)
@@ -171,15 +172,16 @@ func (l *loaded) settled() uint64 {
 	return 0
 }
 
-// figures are those of forsd for a time.
+// figures are measurements of forsd.
 type figures struct {
 	median, worst time.Duration // of the loop's answers
-	request       time.Duration // of an operator's request that takes a turn of the loop, median
-	plan          time.Duration // for a pulled cable, the median of several
+	request       time.Duration // median of an operator's request that takes a turn of the loop
+	plan          time.Duration // median for a pulled cable
 	mb            int           // in use
 }
 
-// measure asks for a turn of the loop so often, and pulls so many cables and puts them back.
+// measure sends probes requests for a turn of the loop, and pulls and restores pulls
+// cables.
 func (l *loaded) measure(probes, pulls int) (f figures) {
 	l.t.Helper()
 	start := time.Now()
@@ -194,7 +196,7 @@ func (l *loaded) measure(probes, pulls int) (f figures) {
 		time.Sleep(2 * time.Millisecond)
 	}
 	for range pulls {
-		l.pulled++ // another one each time, for one that comes and goes is held back
+		l.pulled++ // another one each time, because forsd holds back a bouncing cable
 		cut := lacking(l.whole, l.spec.Spines, l.pulled%l.spec.Leaves, l.pulled%l.spec.Spines)
 		for _, next := range []*topology.Fabric{cut, l.whole} {
 			before := l.settled()
@@ -213,13 +215,13 @@ func (l *loaded) measure(probes, pulls int) (f figures) {
 	f.request, f.plan = took[len(took)/2], plans[len(plans)/2]
 	f.median, f.worst = l.answers()
 	if os.Getenv("FORS_LONG") != "" {
-		time.Sleep(max(0, watchdogEvery+time.Second-time.Since(start))) // garbage is collected once in a while
+		time.Sleep(max(0, watchdogEvery+time.Second-time.Since(start))) // garbage is collected periodically
 	}
 	f.mb = l.resident(l.t)
 	return f
 }
 
-// answers are the times of the loop's answers since they were read last.
+// answers returns the times of the loop's answers since its last call.
 func (l *loaded) answers() (median, worst time.Duration) {
 	l.t.Helper()
 	c, err := net.Dial("unix", filepath.Join(l.dir, "probe"))
@@ -230,7 +232,7 @@ func (l *loaded) answers() (median, worst time.Duration) {
 	return median, worst
 }
 
-// next waits until another epoch is in force, as a rank does.
+// next waits for another epoch as a rank does.
 func (l *loaded) next(than uint64) {
 	l.t.Helper()
 	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "http://forsd/v1/plan/phases?format=binary", nil)
@@ -244,13 +246,13 @@ func (l *loaded) next(than uint64) {
 	}
 }
 
-// request is what clients of an endpoint send.
+// request returns the load for an endpoint.
 func (l *loaded) request(pattern string, role access.Role) load {
 	method, path, _ := strings.Cut(pattern, " ")
 	path = strings.NewReplacer("{server...}", "0", "{job}", l.job, "{file}", "app.js", "{token}", "none", "{$}", "", "{server}", "0").Replace(path)
 	out := load{Network: "tcp", Address: l.tcp}
 	body, headers := "", "Host: localhost\r\n"
-	if role >= access.Viewer { // others than viewers are refused
+	if role >= access.Viewer { // clients without the role are refused
 		out.Network, out.Address = "unix", l.socket
 		headers += "Authorization: Bearer " + l.viewer + "\r\n"
 	}
@@ -269,11 +271,11 @@ func (l *loaded) request(pattern string, role access.Role) load {
 	return out
 }
 
-// TestEndpointsUnderLoad has many clients at each endpoint, idle, slow and rude ones: the loop
-// answers, a pulled cable gets its plan, and the memory stays bounded. With FORS_LONG it is all
-// endpoints and 1000 clients, and what takes more than twice of the quiet figure fails, the
-// longest answer if it takes more than timeSlice as well; docs/reliability.md sums the
-// table up.
+// TestEndpointsUnderLoad attaches many clients to an endpoint: idle, slow and rude ones.
+// The loop answers, a pulled cable gets its plan, and the memory stays bounded. With
+// FORS_LONG, it covers all endpoints with 1000 clients and fails if a figure is more than
+// twice the quiet one. The longest answer must also exceed timeSlice to fail.
+// docs/reliability.md summarises the table.
 func TestEndpointsUnderLoad(t *testing.T) {
 	clients, probes, pulls, spec := 60, 20, 1, fabgen.Spec{Spines: 4, Leaves: 4}
 	few := []string{"GET /v1/plan/phases", "GET /v1/events", "POST /v1/whatif", "POST /v1/reroute", "GET /v1/replica"}
@@ -328,11 +330,12 @@ func TestEndpointsUnderLoad(t *testing.T) {
 	}
 }
 
-// timeSlice is that of Go's scheduler: whether the loop's longest answer took less is chance.
+// timeSlice is the time slice of Go's scheduler. Whether the longest answer takes less is
+// chance.
 const timeSlice = 10 * time.Millisecond
 
-// String is a cell of the table: the loop's median in µs and its longest answer in ms, an
-// operator's request and the plan for a pulled cable in ms, memory in MB.
+// String formats a cell of the table: the loop's median in µs and its longest answer in
+// ms, an operator's request and the plan for a pulled cable in ms, and the memory in MB.
 func (f figures) String() string {
 	return fmt.Sprintf("%d/%s/%s/%s/%d", f.median.Microseconds(), millis(f.worst), millis(f.request), millis(f.plan), f.mb)
 }

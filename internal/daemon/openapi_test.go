@@ -18,8 +18,8 @@ var writeSchemas = flag.Bool("openapi", false, "write the schemas of docs/openap
 
 const description = "../../docs/openapi.yaml"
 
-// TestOpenAPIHasEveryEndpoint holds the paths of the description to the patterns that
-// the server answers, and the roles that it says they take to those that they do.
+// TestOpenAPIHasEveryEndpoint compares the paths and roles in the description with those
+// of the server.
 func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	want := map[string]string{}
 	for pattern, role := range api.Endpoints(newDaemon(t).interfaces()) {
@@ -30,7 +30,7 @@ func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	}
 }
 
-// TestOpenAPIHasEveryField holds the schemas to the types that the server answers with.
+// TestOpenAPIHasEveryField compares the schemas with the types of the server's answers.
 func TestOpenAPIHasEveryField(t *testing.T) {
 	openapi.Schemas(t, description, *writeSchemas, openapi.Names{Schemas: map[reflect.Type]string{reflect.TypeFor[*api.Progress](): "{type: [integer, string]}"}, Prefixes: map[string]string{"lanes": "Lanes"}},
 		api.Status{}, api.Topology{}, api.Cabling{}, api.ServerPlan{}, api.PlanChanges{}, api.PlanPhase{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.DrainRequest{}, api.Undrain{}, api.Drained{}, api.Caller{}, access.Token{}, api.TokenRequest{}, api.NewToken{}, api.Cables{}, api.CableEvent{}, api.HostPorts{}, lanes.Request{}, lanes.Plan{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{})

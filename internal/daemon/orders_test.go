@@ -18,8 +18,8 @@ import (
 	"github.com/forsd/forsd/internal/config"
 )
 
-// TestOrders has a client order everything that an operator may over the socket, carried
-// out or refused: each leaves a line with who asked in the log, and the same as an event.
+// TestOrders sends every order of an operator over the socket. Each leaves an event and a
+// line in the log, with the user, whether it is carried out or refused.
 func TestOrders(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	var level config.LogLevel

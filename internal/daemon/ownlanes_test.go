@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// ask has a job created while nothing else happens, and lets tables follow.
+// ask creates a job while nothing else happens, and lets the tables follow.
 func (d *Daemon) ask(t *testing.T, f *topology.Fabric, q api.JobRequest) *jobs.Job {
 	t.Helper()
 	j, err := d.tryMake(q)
@@ -23,7 +23,7 @@ func (d *Daemon) ask(t *testing.T, f *topology.Fabric, q api.JobRequest) *jobs.J
 	return d.job(t, j.Name)
 }
 
-// rest drives until neither the controller nor the jobs want anything.
+// rest drives the daemon until neither the controller nor the jobs have work.
 func (d *Daemon) rest(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	for range 8 {
@@ -35,8 +35,8 @@ func (d *Daemon) rest(t *testing.T, f *topology.Fabric) {
 	t.Fatal("the daemon does not come to rest")
 }
 
-// lanesIn walks a table of a job on the tables that the switches hold, and adds the lanes
-// that it uses at each leaf. With base, it must send to base LIDs alone.
+// lanesIn checks a table of a job on the tables in the switches, and adds the lanes that
+// it uses at each leaf. With base, it must send only to base LIDs.
 func (d *Daemon) lanesIn(t *testing.T, j *jobs.Job, table *phasetable.View, base bool, used map[[2]int]uint64) {
 	t.Helper()
 	v := d.board.Latest()
@@ -65,7 +65,7 @@ func (d *Daemon) lanesIn(t *testing.T, j *jobs.Job, table *phasetable.View, base
 	}
 }
 
-// apart holds both plans of jobs to the tables, and to lanes of their own.
+// apart checks that both plans of the jobs hold on the tables and share no lanes.
 func (d *Daemon) apart(t *testing.T, names ...string) {
 	t.Helper()
 	used := map[[2]int]uint64{}
@@ -80,8 +80,8 @@ func (d *Daemon) apart(t *testing.T, names ...string) {
 	}
 }
 
-// TestOwnLanes runs jobs side by side on lanes of their own: through a failure, which
-// touches the jobs alone that hold the cable, its return, and a restart.
+// TestOwnLanes runs jobs concurrently on their own lanes, through a failure, which
+// affects only the jobs with the cable, its repair, and a restart.
 func TestOwnLanes(t *testing.T) {
 	dir := t.TempDir()
 	d := readable(daemonIn(t, dir))
@@ -101,7 +101,7 @@ func TestOwnLanes(t *testing.T) {
 		t.Error("the fabric has no plan for base LIDs")
 	}
 
-	// A cable of job a dies on the first leaf, which is a's alone.
+	// A cable of job a dies at the first leaf, where a has all hosts.
 	before := map[string]*jobs.Job{}
 	for _, name := range []string{"a", "b", "c"} {
 		before[name] = d.job(t, name)
@@ -122,7 +122,7 @@ func TestOwnLanes(t *testing.T) {
 	d.rest(t, healthy)
 	d.apart(t, "a", "b", "c")
 
-	// The next forsd goes on from what this one had.
+	// The next forsd resumes the jobs unchanged.
 	kept := d.job(t, "b")
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
@@ -133,7 +133,7 @@ func TestOwnLanes(t *testing.T) {
 		t.Errorf("after a restart job b has epoch %d and base plan %d, before %d and %d", now.Epoch, now.BaseEpoch, kept.Epoch, kept.BaseEpoch)
 	}
 
-	// When the jobs end, tables are as before them.
+	// When the jobs have ended, the tables are as before.
 	for _, name := range []string{"a", "b", "c"} {
 		d.jobs.End(d.job(t, name), "removed")
 	}
@@ -144,7 +144,7 @@ func TestOwnLanes(t *testing.T) {
 	}
 }
 
-// TestSharesLanes warns where a job asks for lanes of its own and there are none.
+// TestSharesLanes checks the warning if a job requests its own lanes and none are free.
 func TestSharesLanes(t *testing.T) {
 	d := readable(newDaemon(t))
 	healthy := fabric(4, 4)
@@ -162,8 +162,9 @@ func TestSharesLanes(t *testing.T) {
 	}
 }
 
-// TestOwnLanesForLIDsAlone has a job with lanes of its own where base LIDs cannot be routed
-// over them, for there are as many LIDs as lanes: a warning says so, and ends with the job.
+// TestOwnLanesForLIDsAlone creates a job with its own lanes to which base LIDs cannot be
+// routed, because there are only as many LIDs as lanes. A warning reports that, and ends
+// with the job.
 func TestOwnLanesForLIDsAlone(t *testing.T) {
 	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	d := readable(newDaemon(t))

@@ -27,15 +27,14 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// twins is a daemon that leads, and another one that follows it. Their loops turn;
-// what the follower's would do by itself is done by the tests.
+// twins is a leading daemon and its follower. Their loops run. The tests do the
+// follower's periodic work.
 type twins struct {
 	leader, follower *Daemon
 	api              *httptest.Server // of the leader
 }
 
-// join has a daemon know the other one at an address. It leads, without having been told
-// to, or waits for Start.
+// join gives the daemon a peer at an address. The daemon leads, or waits for Start.
 func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	t.Helper()
 	p, err := replica.Dial(url, api.Credentials{})
@@ -59,7 +58,7 @@ func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	}
 }
 
-// hear puts the question that is due and has the daemon take the answer in.
+// hear asks the next question and lets the daemon handle the answer.
 func (d *Daemon) hear(t *testing.T) {
 	t.Helper()
 	a := <-d.peer.Asks
@@ -68,8 +67,8 @@ func (d *Daemon) hear(t *testing.T) {
 	ok(t, d.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, err) }))
 }
 
-// told gives the daemon an answer to the question that is due, and returns what it has
-// against it.
+// told gives the daemon an answer to the next question, and returns the daemon's
+// objection.
 func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 	t.Helper()
 	a := <-d.peer.Asks
@@ -82,13 +81,13 @@ func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 	return err
 }
 
-// manager has the daemon's manager say whether it is the master.
+// managerIs sets whether the daemon's manager is the master.
 func (d *Daemon) managerIs(t *testing.T, master bool) {
 	t.Helper()
 	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.stepStandby(ctx, standby.Manager{Master: master}) }))
 }
 
-// newTwins brings the leader up on a fabric.
+// newTwins returns twins whose leader has brought up a fabric.
 func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	t.Helper()
 	w := &twins{leader: readable(newDaemon(t)), follower: readable(newDaemon(t))}
@@ -109,7 +108,7 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	return w
 }
 
-// sync has the follower take over what it does not have, and waits until it has
+// sync lets the follower adopt the state that it does not have, and waits until it has
 // planned ahead.
 func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 	t.Helper()
@@ -122,7 +121,7 @@ func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 	return r
 }
 
-// same fails unless both have the same state, in memory and on disk.
+// same fails unless both daemons have the same state, in memory and on disk.
 func (w *twins) same(t *testing.T) {
 	t.Helper()
 	for _, d := range []*Daemon{w.leader, w.follower} {
@@ -163,9 +162,9 @@ func (w *twins) same(t *testing.T) {
 	}
 }
 
-// TestFollow keeps a follower in step with a leader: the plan, jobs that come, are
-// renewed and go, and a cable that dies. It makes the same tables, and changes
-// nothing by itself.
+// TestFollow checks that a follower has the state of the leader: the plan, jobs that are
+// created, renewed and removed, and a dead cable. It makes the same tables, and changes
+// nothing else.
 func TestFollow(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -221,7 +220,7 @@ func TestFollow(t *testing.T) {
 	w.refuses(t)
 }
 
-// refuses asks the follower for what only a leader may do.
+// refuses sends the follower the requests that only a leader carries out.
 func (w *twins) refuses(t *testing.T) {
 	t.Helper()
 	b, jobs := w.follower.backend, backend.Jobs{Backend: w.follower.backend}
@@ -244,8 +243,8 @@ func (w *twins) refuses(t *testing.T) {
 	w.same(t)
 }
 
-// takeOver has the follower's manager become the master, and waits until forsd
-// leads. The manager then shows its fabric.
+// takeOver makes the follower's manager the master, and waits until the follower leads.
+// The manager then shows its fabric.
 func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	d := w.follower
@@ -264,9 +263,9 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {}))
 }
 
-// TestTakeOver has the mastership change while the leader can be asked: what it did
-// last is not lost, though the follower has not seen it, and nothing is published
-// where nothing has changed.
+// TestTakeOver moves the mastership while the leader answers. Its last change is not
+// lost, although the follower has not seen it, and nothing is published if nothing has
+// changed.
 func TestTakeOver(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -283,9 +282,9 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTakeOverInDoubt has the mastership change while the leader cannot be asked: the
-// plans in force are published under a number that the leader cannot have given, and
-// numbers go on from there. A leader that comes back with its own learns of them.
+// TestTakeOverInDoubt moves the mastership while the leader does not answer. The plans in
+// force are published under a number that the leader cannot have given, and numbers
+// continue from there. The old leader learns of them when it returns.
 func TestTakeOverInDoubt(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -309,7 +308,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 		t.Errorf("after epoch %d comes %d", e.Epoch, j.Epoch)
 	}
 
-	// Now the other way round.
+	// Now in the other direction.
 	w.leader, w.follower = w.follower, w.leader
 	w.follower.managerIs(t, false)
 	w.sync(t, "")
@@ -319,9 +318,9 @@ func TestTakeOverInDoubt(t *testing.T) {
 	}
 }
 
-// TestYield has a leader learn that the other one led meanwhile: it follows it, and
-// leads again, with what that has done, when that leads no more and its own manager
-// is still the master.
+// TestYield lets a leader learn that the other daemon has led. It follows that one, and
+// leads again with the other's state when the other stops leading and its own manager is
+// still the master.
 func TestYield(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -352,9 +351,9 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestYieldsOnItsFabric has a leader, whose own manager has found that a cable has died, yield to one
-// that has given higher numbers and has seen nothing of it. When it leads again, at once or after it
-// has followed, its plan is one for its own manager's fabric.
+// TestYieldsOnItsFabric lets a leader yield whose manager has found a dead cable, to a
+// daemon with higher numbers that has not. When it leads again, at once or after it has
+// followed, its plan is for its own manager's fabric.
 func TestYieldsOnItsFabric(t *testing.T) {
 	for _, follows := range []bool{false, true} {
 		f := fabric(4, 4)
@@ -389,7 +388,7 @@ func TestYieldsOnItsFabric(t *testing.T) {
 	}
 }
 
-// sweeps has the manager sweep as long as the controller wants it to.
+// sweeps lets the manager sweep as long as the controller requests it.
 func (d *Daemon) sweeps(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	for state := controller.Sweeping; state != controller.Idle; {
@@ -401,7 +400,7 @@ func (d *Daemon) sweeps(t *testing.T, f *topology.Fabric) {
 	}
 }
 
-// seenBy has the manager show a fabric at the end of a sweep.
+// seenBy lets the manager show a fabric at the end of a sweep.
 func (l *loop) seenBy(ctx context.Context, f *topology.Fabric) {
 	v, err := l.believed(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
 	if err != nil {
@@ -410,7 +409,7 @@ func (l *loop) seenBy(ctx context.Context, f *topology.Fabric) {
 	l.show(ctx, v, true)
 }
 
-// rows are the rows of an epoch.
+// rows returns the rows of an epoch.
 func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()
 	out, err := view.RowsOf(e.Plan, d.board.Latest().Tree)
@@ -418,7 +417,7 @@ func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	return out
 }
 
-// TestReplicaWaits asks for what is new, and gets it when it comes.
+// TestReplicaWaits checks that an answer waits for news.
 func TestReplicaWaits(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	r := w.sync(t, "")
@@ -444,8 +443,8 @@ func TestReplicaWaits(t *testing.T) {
 	}
 }
 
-// TestReplicaDamaged holds a follower to its state where the leader's answer does
-// not hold together.
+// TestReplicaDamaged checks that a follower keeps its state if the leader's answer is
+// inconsistent.
 func TestReplicaDamaged(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
@@ -477,7 +476,8 @@ func TestReplicaDamaged(t *testing.T) {
 	}
 }
 
-// TestPeerLost warns where the peer cannot be followed, and follows it again.
+// TestPeerLost checks the warning while the peer cannot be followed, and that it is
+// followed again.
 func TestPeerLost(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	d := w.follower
@@ -505,7 +505,7 @@ func TestPeerLost(t *testing.T) {
 		return false
 	}
 	wait("it does not follow", func() bool { return d.board.EpochNumber() == 1 })
-	_ = w.api.Listener.Close() // else the client would be back at once
+	_ = w.api.Listener.Close() // otherwise the client reconnects immediately
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)

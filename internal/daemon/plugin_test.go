@@ -18,20 +18,19 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// sweeper plays OpenSM with the plugin beside a daemon whose loop turns. The switches
-// hold what its last sweep was given.
+// sweeper plays OpenSM with the plugin for a daemon with a running loop. The switches
+// hold the tables of its last sweep.
 type sweeper struct {
 	*site
 	switches   string // a file with their tables
 	generation uint64
 }
 
-// joined starts a daemon and has a plugin connect to it, in a master that has brought
-// the fabric up. Its sweeps by itself are asked for by SIGHUP, for nobody is at the
-// other end of the socket.
+// joined starts a daemon and connects a plugin in a master that has brought the fabric
+// up. The daemon requests sweeps by SIGHUP, because the socket has no other end.
 func joined(t *testing.T, f *topology.Fabric) *sweeper {
 	t.Helper()
-	select { // what a test before has left
+	select { // left by an earlier test
 	case <-hangups:
 	default:
 	}
@@ -62,7 +61,7 @@ func (s *sweeper) says(events ...plugin.Event) {
 	}
 }
 
-// sight is a fabric as the plugin sends it.
+// sight returns a fabric as the plugin sends it.
 func (s *sweeper) sight(f *topology.Fabric) plugin.Sight {
 	s.generation++
 	return plugin.Sight{Generation: s.generation, Fabric: f}
@@ -70,7 +69,7 @@ func (s *sweeper) sight(f *topology.Fabric) plugin.Sight {
 
 func (s *sweeper) up(f *topology.Fabric) { s.says(plugin.SubnetUp{At: time.Now(), Sight: s.sight(f)}) }
 
-// sweep finds a fabric and asks for its tables.
+// sweep plays a sweep that finds a fabric and asks for its tables.
 func (s *sweeper) sweep(f *topology.Fabric) (*lft.Tables, error) {
 	sight := s.sight(f)
 	s.says(plugin.SweepStart{At: time.Now()}, plugin.Discovered{At: time.Now(), Sight: sight})
@@ -85,8 +84,8 @@ func (s *sweeper) sweep(f *topology.Fabric) (*lft.Tables, error) {
 	return t, err
 }
 
-// TestSweepByPlugin loses a cable and gets it back inside OpenSM's sweeps: the plan is
-// out before the tables on the way down, and waits for them on the way up.
+// TestSweepByPlugin removes and restores a cable within OpenSM's sweeps. The plan is
+// published before the tables on the loss, and after them on the repair.
 func TestSweepByPlugin(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := joined(t, healthy)
@@ -109,15 +108,15 @@ func TestSweepByPlugin(t *testing.T) {
 	}
 	s.up(healthy)
 	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 3 && len(v.Down) == 0 })
-	if _, err := s.sweep(healthy); err != nil { // nothing has changed: the tables lie there
+	if _, err := s.sweep(healthy); err != nil { // nothing has changed: the tables are ready
 		t.Error(err)
 	}
 	s.up(healthy)
 	s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch == 3 })
 }
 
-// TestSweepMissed has a sweep go on without tables: they came too late, or there were
-// none. forsd has it sweep again, or waits, and warns meanwhile.
+// TestSweepMissed continues a sweep without forsd's tables, because they are late or do
+// not exist. forsd requests another sweep or waits, and warns until then.
 func TestSweepMissed(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := joined(t, healthy)
@@ -130,10 +129,10 @@ func TestSweepMissed(t *testing.T) {
 	if _, err := s.tablesAsked(ctx, plugin.Request{Sight: sight}); !errors.Is(err, late) {
 		t.Errorf("late: %v", err)
 	}
-	var text bytes.Buffer // the table file is that of the fabric before
+	var text bytes.Buffer // the table file is that of the previous fabric
 	ok(t, s.desk.InSwitches().Write(&text, nil), os.WriteFile(s.switches, text.Bytes(), 0o644))
 	s.says(plugin.Outcome{Result: plugin.Late}, plugin.RoutingDone{Engine: "file"}, plugin.SubnetUp{At: time.Now(), Sight: sight})
-	<-hangups // it has to sweep again
+	<-hangups // another sweep is requested
 	if !s.warns(pluginUnused) {
 		t.Error("no warning tells that a sweep did without")
 	}
@@ -146,7 +145,7 @@ func TestSweepMissed(t *testing.T) {
 		t.Error("the warning stays")
 	}
 
-	// Most hosts are gone: there are no tables for that, unless it lasts.
+	// If most hosts are missing, forsd makes tables only when that lasts.
 	empty := healthy.Clone()
 	for i := range empty.Nodes {
 		if empty.Nodes[i].Kind == topology.Adapter && i%4 > 0 {
@@ -161,7 +160,7 @@ func TestSweepMissed(t *testing.T) {
 	}
 }
 
-// warns tells whether a warning is in force once the loop has come so far.
+// warns reports whether a warning is in force after the events so far.
 func (s *site) warns(code string) bool {
 	s.t.Helper()
 	ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) {}))
@@ -173,8 +172,9 @@ func (s *site) warns(code string) bool {
 	return false
 }
 
-// TestStandbyPlansAlone beside a manager that is not the master: what is seen is
-// planned, and nothing is published, written or sent. A request makes it the master.
+// TestStandbyPlansAlone checks a daemon whose manager is not the master. It plans the
+// fabric that it sees, but publishes, writes and sends nothing. A request for tables
+// makes the manager the master.
 func TestStandbyPlansAlone(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := joined(t, healthy)
@@ -184,7 +184,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 	}
 	cut := lacking(healthy, 4, 1, 2)
 	s.says(plugin.Discovered{At: time.Now(), Sight: s.sight(cut)})
-	s.warns("") // the loop has taken it
+	s.warns("") // the loop has handled the event
 	s.betweenEvents(func() bool { return s.core.State() == controller.Idle })
 	if e := s.board.Current(); e.Epoch != 1 {
 		t.Errorf("epoch %d was published beside a standby manager", e.Epoch)
@@ -202,7 +202,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 	}
 }
 
-// betweenEvents waits for a condition between two events.
+// betweenEvents waits for a condition that it checks between events.
 func (s *site) betweenEvents(good func() bool) {
 	s.t.Helper()
 	for met := false; !met; {

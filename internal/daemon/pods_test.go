@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// failing is the fabric after failures, as in Fabric.Fail.
+// failing returns the fabric after failures, specified as for Fabric.Fail.
 func failing(t *testing.T, f *topology.Fabric, what ...string) *topology.Fabric {
 	t.Helper()
 	f = f.Clone()
@@ -32,10 +32,10 @@ func failing(t *testing.T, f *topology.Fabric, what ...string) *topology.Fabric 
 	return f
 }
 
-// TestThreeLevels takes a fat tree of three levels through the failure and return of each
-// of its parts, and asks for everything that changes a plan meanwhile: whatever is
-// published holds on the tables, and a restart leaves it as it is. With LIDs for every
-// lane the tables stay as they are for living lanes; with fewer they follow the plan.
+// TestThreeLevels takes a fat tree of three levels through the failure and repair of each
+// kind of part, and then requests everything that changes a plan. Every published plan
+// holds on the tables, and a restart does not change it. With LIDs for every lane, the
+// tables of living lanes stay the same; with fewer, they follow the plan.
 func TestThreeLevels(t *testing.T) {
 	for name, spec := range map[string]fabgen.TreeSpec{
 		"tables follow": fabgen.KAry(4),
@@ -72,7 +72,7 @@ func TestThreeLevels(t *testing.T) {
 	}
 }
 
-// baseHolds walks the plan for base LIDs in force over the tables in the switches.
+// baseHolds checks the plan for base LIDs in force on the tables in the switches.
 func (b *bench) baseHolds(after string) {
 	b.Helper()
 	base := b.d.board.Bases.Current()
@@ -93,7 +93,7 @@ func (b *bench) baseHolds(after string) {
 
 func port(n int) string { return string(rune('0' + n)) }
 
-// TestThreeLevelsAsked asks what can be asked of a fat tree of three levels.
+// TestThreeLevelsAsked sends the requests that a fat tree of three levels supports.
 func TestThreeLevelsAsked(t *testing.T) {
 	whole := fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: 1})
 	b := newBench(t)
@@ -127,14 +127,14 @@ func TestThreeLevelsAsked(t *testing.T) {
 	}
 }
 
-// accept has the fabric accepted, and plays the manager.
+// accept accepts the fabric as the baseline and plays the manager.
 func (b *bench) accept() error {
 	_, err := b.d.backend.Accept(b.Context())
 	b.rests()
 	return err
 }
 
-// quiet holds that nothing is said to be absent.
+// quiet fails if a warning reports a missing part.
 func quiet(s *site, when string) {
 	s.t.Helper()
 	for _, w := range s.health.List(time.Now()) {
@@ -144,14 +144,14 @@ func quiet(s *site, when string) {
 	}
 }
 
-// TestDrainsThreeLevels takes each kind of part of a tree of three levels out of the plan,
-// has it vanish and return, and gives it back.
+// TestDrainsThreeLevels drains each kind of part of a tree of three levels, lets it
+// vanish and return, and gives it back.
 func TestDrainsThreeLevels(t *testing.T) {
 	spec := fabgen.KAry(4)
 	spec.LMC = 1
 	healthy := fabgen.GenerateTree(spec)
 	never := func(int) bool { return false }
-	plane := func(lane int) int { // lanes 0 to 3, two a plane, and those within pods
+	plane := func(lane int) int { // lanes 0 to 3, two per plane, and those within pods
 		if lane >= 4 {
 			return lane - 4
 		}
@@ -210,10 +210,10 @@ func TestDrainsThreeLevels(t *testing.T) {
 	}
 }
 
-// TestStaleAtStart starts forsd where the switches hold entries that are not planned, as
-// amid a sweep in which a cable has returned, and the manager does not sweep for long: the
-// plan in force holds on these tables, and every reader has it. A plan that does not hold
-// waits for the tables.
+// TestStaleAtStart starts forsd while the switches hold entries that are not planned, as
+// during a sweep after the repair of a cable, and the manager does not sweep for long. If
+// the plan in force holds on these tables, every reader gets it. Otherwise it waits for
+// the tables.
 func TestStaleAtStart(t *testing.T) {
 	cut := failing(t, fabgen.GenerateTree(fabgen.KAry(4)), "Top001/3")
 	for _, used := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// podsUp puts the plan of a whole tree of three levels in force.
+// podsUp puts the plan of a complete tree of three levels in force.
 func podsUp(t *testing.T, spec fabgen.TreeSpec) (*Daemon, *topology.Fabric, *lft.Tables) {
 	t.Helper()
 	whole := fabgen.GenerateTree(spec)
@@ -24,7 +24,7 @@ func podsUp(t *testing.T, spec fabgen.TreeSpec) (*Daemon, *topology.Fabric, *lft
 	return d, whole, tables
 }
 
-// holdsOnAll walks the plan in force through tables.
+// holdsOnAll checks the plan in force on several tables.
 func (d *Daemon) holdsOnAll(t *testing.T, when string, v *view.View, tables ...*lft.Tables) {
 	t.Helper()
 	for i, x := range tables {
@@ -34,18 +34,18 @@ func (d *Daemon) holdsOnAll(t *testing.T, when string, v *view.View, tables ...*
 	}
 }
 
-// TestStages takes the 8-ary tree through a failure, step by step. With four LIDs a host a
-// plan around the dead cable is in force before any table changes, and holds before and
-// after. With the tables that follow base LIDs get their plan. A new plan that is worth
-// its tables comes last, and the one in force holds until then.
+// TestStages takes the 8-ary tree through a failure step by step. With four LIDs per
+// host, a plan around the dead cable is in force before any table changes, and holds
+// before and after the change. The new tables give base LIDs their plan. A better plan
+// that is worth its table changes comes last, and the plan in force holds until then.
 func TestStages(t *testing.T) {
 	spec := fabgen.KAry(8)
 	for _, c := range []struct {
 		lmc    uint8
 		dead   string
-		bridge int // phases at most before the tables, 0 where there can be no plan
-		base   int // phases at most of the plan for base LIDs
-		blocks int // of tables at most that change for it
+		bridge int // most phases before the tables, 0 if no plan is possible
+		base   int // most phases of the plan for base LIDs
+		blocks int // most blocks of tables that change
 		better bool
 	}{
 		{0, "Leaf001/5", 0, 168, 46, false}, {0, "Mid002/6", 0, 132, 48, false}, {1, "Leaf001/5", 256, 168, 48, false},
@@ -102,7 +102,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// reads has tables written and read back, and the plan for them published.
+// reads lets tables be written and read back, and publishes their plan.
 func (d *Daemon) reads(t *testing.T, v *view.View, tables *lft.Tables) {
 	t.Helper()
 	_, err := d.actions.press.Write(t.Context(), controller.Write{Fabric: v.Snapshot()})

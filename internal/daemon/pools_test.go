@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestPoolsApart has all turns of some askers taken: what others ask for is planned all the
-// same, orders in any case.
+// TestPoolsApart uses up all turns of some clients. The requests of others are planned
+// nevertheless, and orders always.
 func TestPoolsApart(t *testing.T) {
 	full := worker.NewPool(worker.Limits{Time: time.Minute, Memory: 1 << 30})
 	for name, c := range map[string]struct {

@@ -20,8 +20,8 @@ import (
 	"github.com/forsd/forsd/internal/view"
 )
 
-// reloads gives a daemon a configuration file with the settings that it has, and a log
-// level that is noted.
+// reloads gives the daemon a configuration file with its present settings, and records
+// the log level.
 func (s *site) reloads(level *config.LogLevel) (write func(lines string)) {
 	path := filepath.Join(s.dir, "forsd.yaml")
 	write = func(lines string) {
@@ -43,9 +43,9 @@ api: {socket: %[1]s/s}
 	return write
 }
 
-// TestReload has a running forsd read changed files: a wrong one changes nothing, is told
-// with file and line, and is a warning; of a good one the live settings count at once, and
-// the others are named.
+// TestReload lets a running forsd read changed files. A wrong file changes nothing and is
+// reported with file and line, also as a warning. A correct file applies the live
+// settings immediately and lists the others.
 func TestReload(t *testing.T) {
 	var level config.LogLevel
 	s := running(t, fabric(4, 4))
@@ -99,7 +99,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("the last epoch: %+v, %v", epochs, err)
 	}
 
-	// A file by which no host would take part is refused, too.
+	// A file that excludes all hosts is refused, too.
 	write("planning: {exclude: Hca}\n")
 	if _, err := ask(false); err == nil || !strings.Contains(err.Error(), "by these settings the fabric cannot be used") || s.settings.Now().Planning.Exclude.String() != "Hca0003" {
 		t.Errorf("no host takes part: %v", err)
@@ -122,7 +122,7 @@ func TestReload(t *testing.T) {
 	ok(t, <-s.ended)
 }
 
-// TestReloadWithoutFile refuses where there is nothing to read.
+// TestReloadWithoutFile checks that a reload is refused without a configuration file.
 func TestReloadWithoutFile(t *testing.T) {
 	d := newDaemon(t)
 	if _, err := d.backend.Reload(t.Context(), false); err == nil || !strings.Contains(err.Error(), "was not started with a configuration file") {
@@ -130,8 +130,9 @@ func TestReloadWithoutFile(t *testing.T) {
 	}
 }
 
-// TestHangup sends a process of forsd the signal of systemctl reload, with a wrong file and
-// with a good one: it stays up, and tells systemd when it begins and when it is done.
+// TestHangup sends a forsd process the signal of systemctl reload, with a wrong file and
+// with correct ones. The process stays up, and tells systemd when it begins and when it
+// is ready.
 func TestHangup(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "n")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
@@ -158,7 +159,7 @@ func TestHangup(t *testing.T) {
 	ok(t, err)
 	for _, c := range []struct {
 		more   string
-		warned string // "" for nothing
+		warned string // "" if none
 	}{{"nonsense: 1\n", reload.Refused}, {"keep_epochs: 5\n", reload.Waiting}, {"damping: {flaps: 7}\n", ""}} {
 		ok(t, os.WriteFile(path, append(slices.Clone(good), c.more...), 0o644), syscall.Kill(b.pid, syscall.SIGHUP))
 		hears("RELOADING=1\nMONOTONIC_USEC=")

@@ -25,9 +25,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestFollowAfterReboot follows where the machine was started anew, which may have
-// given numbers that nobody knows: the leader has given them, if anybody did, and goes
-// on to lead. The next leader passes over them.
+// TestFollowAfterReboot follows after a reboot of the follower's machine, which may have
+// given unknown numbers. If so, the leader has given them, and continues to lead. The
+// next leader skips them.
 func TestFollowAfterReboot(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -65,8 +65,8 @@ func TestFollowAfterReboot(t *testing.T) {
 	}))
 }
 
-// TestFollowOverDamage follows where the disk has spoiled the plans of a job, the one
-// that the leader has and a later one: the leader's takes their place.
+// TestFollowOverDamage follows with two damaged plans of a job on disk, the leader's plan
+// and a later one. The leader's plan replaces them.
 func TestFollowOverDamage(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -86,7 +86,7 @@ func TestFollowOverDamage(t *testing.T) {
 	w.same(t)
 }
 
-// TestDecisionsTravel hands over what was decided, which outlasts a restart.
+// TestDecisionsTravel checks that decisions are handed over, and survive a restart.
 func TestDecisionsTravel(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	decide := func(what any) {
@@ -113,8 +113,8 @@ func TestDecisionsTravel(t *testing.T) {
 	}
 }
 
-// TestDecisionOutlastsTakeover has a forsd lead again that has decided something which the
-// other one never heard of, as where it was killed just then: it keeps to its word.
+// TestDecisionOutlastsTakeover lets a forsd lead again after a decision that the other
+// one never heard of, for example because forsd was killed. The decision stays in force.
 func TestDecisionOutlastsTakeover(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
@@ -132,8 +132,8 @@ func TestDecisionOutlastsTakeover(t *testing.T) {
 	}
 }
 
-// TestIsolatedTravels has a follower keep the cables out of the plan that the leader has
-// isolated, and no longer than that.
+// TestIsolatedTravels checks that a follower withholds exactly the cables that the leader
+// has isolated.
 func TestIsolatedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.follower.cables.Settings.Mode = cablehealth.Isolate
@@ -160,8 +160,8 @@ func TestIsolatedTravels(t *testing.T) {
 	}
 }
 
-// TestDrainedTravels has a follower keep out of the plan what the leader has drained, and no
-// longer than that, also where the last drain was given back just before it leads.
+// TestDrainedTravels checks that a follower withholds exactly the parts that the leader
+// has drained, even if the last drain was given back just before it leads.
 func TestDrainedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	c := w.leader.board.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Cable
@@ -177,8 +177,8 @@ func TestDrainedTravels(t *testing.T) {
 	}
 }
 
-// FuzzReplica reads answers of every kind. A fabric that is taken out of one holds
-// together: it can be looked at through a baseline.
+// FuzzReplica decodes arbitrary answers. A fabric from a valid answer is consistent: it
+// can be seen through a baseline.
 func FuzzReplica(f *testing.F) {
 	small := fabgen.Generate(fabgen.Spec{Spines: 1, Leaves: 2, Hosts: []int{1}, LMC: 1})
 	whole, err := json.Marshal(replica.Replica{Leads: true, Last: 1, Whole: true, Fabric: small})
@@ -202,8 +202,9 @@ func FuzzReplica(f *testing.F) {
 	})
 }
 
-// TestLaterPlansStay has a forsd that was killed just after it had published plans for base LIDs
-// and of a job hear of a state in which they are not yet: readers get none with a lower number.
+// TestLaterPlansStay checks a forsd that was killed just after it had published plans for
+// base LIDs and of a job, and adopts a state without them. Clients get no plan with a
+// lower number.
 func TestLaterPlansStay(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 60})

@@ -24,10 +24,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// openSMScript is a process called opensm that writes a dump when it starts and at
-// every SIGHUP, unless there is a file "deaf". The tables that its switches hold are
-// those of the table file, or of a file "own", and cannot be read while there is a
-// file "hang".
+// openSMScript is a process named opensm that writes a dump at its start and at every
+// SIGHUP, unless a file "deaf" exists. The switches hold the tables in the table file, or
+// in a file "own", and cannot be read while a file "hang" exists.
 const openSMScript = `#!/bin/sh
 trap '[ -e deaf ] || cat fabric.lst > opensm-subnet.lst' HUP
 echo trapped
@@ -35,7 +34,7 @@ cat fabric.lst > opensm-subnet.lst
 while :; do sleep 1000 & wait $!; done
 `
 
-// site is a daemon that runs beside a manager.
+// site is a running daemon with its manager.
 type site struct {
 	*Daemon
 	t      *testing.T
@@ -45,7 +44,7 @@ type site struct {
 	ended  chan error
 }
 
-// running starts both on a fabric and waits for the first epoch.
+// running starts a daemon and its manager on a fabric and waits for the first epoch.
 func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +60,7 @@ func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	_, err = io.ReadFull(says, make([]byte, len("trapped\n"))) // a SIGHUP before would end it
+	_, err = io.ReadFull(says, make([]byte, len("trapped\n"))) // an earlier SIGHUP would end it
 	ok(t, err)
 	ok(t, os.WriteFile(filepath.Join(dir, "opensm.pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644))
 	s := &site{Daemon: daemonIn(t, dir), t: t, dir: dir, ended: make(chan error, 1)}
@@ -77,14 +76,14 @@ func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 	return s
 }
 
-// sweep has the manager see a fabric by itself.
+// sweep lets the manager see a fabric in a sweep of its own.
 func (s *site) sweep(f *topology.Fabric) {
 	s.t.Helper()
 	ok(s.t, os.WriteFile(filepath.Join(s.dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644),
 		os.WriteFile(filepath.Join(s.dir, "opensm-subnet.lst"), fabgen.SubnetLst(f), 0o644))
 }
 
-// settles waits until the daemon rests with such an epoch and fabric.
+// settles waits until the daemon is at rest and its epoch and fabric satisfy good.
 func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 	s.t.Helper()
 	for {
@@ -101,9 +100,9 @@ func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 	}
 }
 
-// TestRun takes a daemon through its life while others ask it about everything:
-// the first epoch, a cable lost, back again, a reroute, a rollback, a renumbered
-// baseline, the end. Run with -race it tells who shares what.
+// TestRun takes a daemon through its life while other goroutines request everything from
+// it: the first epoch, a lost cable, its repair, a reroute, a rollback, a renumbered
+// baseline, and the end. With -race, it detects unguarded state.
 func TestRun(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy)
@@ -169,9 +168,9 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestStartedWithoutPlan tells the service manager that forsd has started when the API
-// answers, though no fabric has been seen: a unit that waits for the boot to end does not wait
-// for a subnet.
+// TestStartedWithoutPlan checks that forsd reports its start to the service manager when
+// the API answers, even if no fabric has been seen. The boot does not wait for the
+// subnet.
 func TestStartedWithoutPlan(t *testing.T) {
 	d := daemonIn(t, t.TempDir())
 	said := make(chan string, 10)
@@ -193,8 +192,8 @@ func TestStartedWithoutPlan(t *testing.T) {
 	ok(t, <-ended)
 }
 
-// TestStartedAgain starts forsd on what another one has stored: the fabric is the one that is
-// known, and the last change says so.
+// TestStartedAgain starts forsd with stored state. The fabric is known, and the last
+// change is the start.
 func TestStartedAgain(t *testing.T) {
 	dir, f := t.TempDir(), fabric(4, 4)
 	for _, want := range []string{"the fabric was seen for the first time", "forsd was started"} {

@@ -7,12 +7,12 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// mostSeries is how many series of Prometheus one forsd has at most, with every warning in
-// force. Nearly half are the warnings and the Go runtime's.
+// mostSeries limits the Prometheus series of one forsd with every warning in force.
+// Nearly half are the warnings and the Go runtime's.
 const mostSeries = 300
 
-// TestSeriesAreBounded counts the series of a small fabric and of one of 2048 hosts, each
-// with cables down and with every warning that there is.
+// TestSeriesAreBounded counts the series of a small fabric and of one with 2048 hosts,
+// each with dead cables and with every warning.
 func TestSeriesAreBounded(t *testing.T) {
 	counts := map[int]int{}
 	for _, leaves := range []int{4, 64} {

@@ -17,13 +17,13 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// raw is a way to send bytes that no client of HTTP would.
+// raw is a way to send bytes that an HTTP client does not send.
 type raw struct {
 	name string
 	dial func() (net.Conn, error)
 }
 
-// raws are the socket, TCP and TLS.
+// raws returns raw connections over the socket, TCP and TLS.
 func (g *guarded) raws() []raw {
 	roots := x509.NewCertPool()
 	roots.AddCert(g.ca.Certificate)
@@ -36,15 +36,15 @@ func (g *guarded) raws() []raw {
 	}
 }
 
-// answers sends bytes, and then nothing, and reads the answers until forsd closes the
-// connection or waits for more: on a busy machine it takes its time for those that are wanted,
-// but less than it waits for headers. It tells the status of each.
+// answers sends text and nothing else, and returns the status of each answer until forsd
+// closes the connection or waits for more. It waits longer for the wanted answers,
+// because the machine may be busy, but less than forsd waits for headers.
 func (w *raw) answers(t *testing.T, text string, want int) (all []int, closed bool) {
 	t.Helper()
 	c, err := w.dial()
 	ok(t, err)
 	defer c.Close()
-	go func() { _, _ = io.WriteString(c, text) }() // it may be closed in the midst of it
+	go func() { _, _ = io.WriteString(c, text) }() // forsd may close the connection before the end
 	for in := bufio.NewReader(c); ; {
 		patience := 4 * time.Second
 		if len(all) == want {
@@ -64,12 +64,12 @@ func (w *raw) answers(t *testing.T, text string, want int) (all []int, closed bo
 	}
 }
 
-// smuggled is what an attacker wants to have taken for a request of its own.
+// smuggled is the request that an attacker wants to inject.
 const smuggled = "POST /v1/reroute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n"
 
-// TestSmuggled sends requests of which a proxy and a server may disagree where they end, on
-// the socket, over TCP and over TLS. Each has one answer at most, and what is behind it is
-// not taken for a request.
+// TestSmuggled sends requests whose end a proxy and a server may see differently, over
+// the socket, TCP and TLS. Each has at most one answer, and the bytes after it are not
+// taken for a request.
 func TestSmuggled(t *testing.T) {
 	g := guard(t)
 	post := func(headers, body string) string {
@@ -111,20 +111,20 @@ func TestSmuggled(t *testing.T) {
 		"a long path":              "GET /" + strings.Repeat("a", 1<<20) + " HTTP/1.1\r\nHost: localhost\r\n\r\n" + smuggled,
 	} {
 		for _, w := range g.raws() {
-			all, closed := w.answers(t, text, 2) // one too many
+			all, closed := w.answers(t, text, 2) // one more than permitted
 			if len(all) > 1 || len(all) == 1 && all[0] < 400 || !closed {
 				t.Errorf("%s over %s: answers %v, closed: %v", name, w.name, all, closed)
 			}
 		}
 	}
-	// What is in order is carried, one after the other on one connection.
+	// Correct requests are answered in order on one connection.
 	const get = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	for _, w := range g.raws() {
 		if all, _ := w.answers(t, get+get+post("Content-Length: 2\r\n", "{}")+get, 4); len(all) != 4 || all[0] != 200 || all[3] != 200 {
 			t.Errorf("%s: %v", w.name, all)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // the history stores beside
+	time.Sleep(100 * time.Millisecond) // the history stores events concurrently
 	page, err := g.history.History(t.Context(), api.HistoryQuery{Kinds: []string{api.KindOrder}})
 	ok(t, err)
 	for _, e := range page.Entries {
@@ -132,8 +132,8 @@ func TestSmuggled(t *testing.T) {
 	}
 }
 
-// TestSlowClients opens connections that say nothing, or less than a request, on each
-// listener: forsd closes them, and answers others meanwhile.
+// TestSlowClients opens connections that send nothing, or less than a request, to each
+// listener. forsd closes them and continues to answer others.
 func TestSlowClients(t *testing.T) {
 	g := guard(t)
 	var clients sync.WaitGroup
@@ -147,7 +147,7 @@ func TestSlowClients(t *testing.T) {
 					return
 				}
 				defer c.Close()
-				go func() { // one sign after the other, until it is closed
+				go func() { // byte by byte until forsd closes the connection
 					_, err := io.WriteString(c, text)
 					for text != "" && err == nil {
 						time.Sleep(100 * time.Millisecond)

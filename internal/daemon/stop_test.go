@@ -18,14 +18,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// doing is something that a daemon may be doing when it is told to end.
+// doing is an activity of a daemon that is told to stop.
 type doing struct {
 	name  string
 	begin func(s *site)
 }
 
-// stops ends a daemon amid each of these, and wants it to end within a second of what
-// an idle one takes, and another one to find all that it had.
+// stops stops a daemon during each activity. The daemon must stop within a second of the
+// time that an idle one takes, and the next daemon must find its complete state.
 func stops(t *testing.T, f *topology.Fabric, all []doing, set ...func(*Daemon)) {
 	idle := stop(t, f, doing{"idle", func(*site) {}}, set...)
 	for _, what := range all {
@@ -35,7 +35,7 @@ func stops(t *testing.T, f *topology.Fabric, all []doing, set ...func(*Daemon)) 
 	}
 }
 
-// stop ends one daemon, and tells how long that takes.
+// stop stops one daemon and returns the time that it takes.
 func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) time.Duration {
 	t.Helper()
 	s := running(t, f, set...)
@@ -49,7 +49,7 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 	took := time.Since(began)
 	t.Logf("%s (%s): ended after %v", what.name, state, took.Round(time.Millisecond))
 
-	_ = s.store.Close() // where it ended amid its work only the end of the process does that
+	_ = s.store.Close() // if work was under way, only the end of the process closes it
 	again := daemonIn(t, s.dir)
 	if again.board.EpochNumber() < epoch || again.store.Next() <= epoch {
 		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.board.EpochNumber(), again.store.Next())
@@ -64,7 +64,7 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 	return took
 }
 
-// in waits until the daemon is in a state.
+// in waits until the controller is in a state.
 func (s *site) in(state controller.State) {
 	s.t.Helper()
 	for s.Daemon.backend.Status().State != state.String() {
@@ -76,10 +76,10 @@ func (s *site) in(state controller.State) {
 	}
 }
 
-// touch makes a file that tells the manager what to do.
+// touch creates a file that controls the manager.
 func (s *site) touch(name string) { ok(s.t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o644)) }
 
-// asks connects to a socket and sends some bytes; nothing is read.
+// asks connects to a socket and sends some bytes. It reads nothing.
 func (s *site) asks(socket, text string) {
 	s.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(s.dir, socket))
@@ -90,7 +90,7 @@ func (s *site) asks(socket, text string) {
 	}
 }
 
-// TestStops tells a daemon to end whatever it is doing, or waits for.
+// TestStops stops a daemon during any work or wait.
 func TestStops(t *testing.T) {
 	f := fabric(8, 6)
 	cut := lacking(f, 8, 1, 2)
@@ -137,7 +137,7 @@ func TestStops(t *testing.T) {
 	stops(t, f, all)
 }
 
-// TestStopsAmidChange tells it to end at any moment of a change.
+// TestStopsAmidChange stops a daemon at different times of a change.
 func TestStopsAmidChange(t *testing.T) {
 	f := fabric(20, 18)
 	cut := lacking(f, 20, 1, 2)
@@ -151,8 +151,8 @@ func TestStopsAmidChange(t *testing.T) {
 	stops(t, f, all, func(d *Daemon) { d.cfg.Planning.Engine = "exact" })
 }
 
-// TestStopsPlanningOnRoutes tells it to end while it schedules a fabric that is not a fat
-// tree, for which it would take half a minute.
+// TestStopsPlanningOnRoutes stops a daemon while it schedules a fabric other than a fat
+// tree, which takes half a minute if it is not stopped.
 func TestStopsPlanningOnRoutes(t *testing.T) {
 	large := fabgen.Torus(6, 6, 4)
 	stops(t, fabric(4, 4), []doing{{"a torus is scheduled", func(s *site) {
@@ -162,7 +162,7 @@ func TestStopsPlanningOnRoutes(t *testing.T) {
 	}}}, func(d *Daemon) { d.cfg.Planning.OtherFabrics = config.OtherLiquid })
 }
 
-// routes has the switches hold tables of the manager's own.
+// routes sets tables of the manager's own in the switches.
 func (s *site) routes(f *topology.Fabric) {
 	s.t.Helper()
 	var text bytes.Buffer

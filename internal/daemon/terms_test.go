@@ -15,7 +15,8 @@ import (
 	"github.com/forsd/forsd/internal/config"
 )
 
-// inForce waits until a warning is in force, or is not, and returns its text.
+// inForce waits until a warning is in force or has ended, as wanted, and returns its
+// text.
 func (g *guarded) inForce(t *testing.T, code string, want bool) string {
 	t.Helper()
 	for range 500 {
@@ -34,8 +35,8 @@ func (g *guarded) inForce(t *testing.T, code string, want bool) string {
 	return ""
 }
 
-// TestOptionalListeners begins where another program has the port of api.listen and there is no
-// key for TLS: forsd works, warns of both, and listens when it can.
+// TestOptionalListeners starts forsd while another program uses the port of api.listen
+// and the TLS key is missing. forsd works, warns of both, and listens as soon as it can.
 func TestOptionalListeners(t *testing.T) {
 	var taken net.Listener
 	var problems []string
@@ -78,8 +79,8 @@ func TestOptionalListeners(t *testing.T) {
 	}
 }
 
-// TestExpiry warns of a certificate, an authority, a list, a token and a lease that expire, and
-// has the metric tell when.
+// TestExpiry checks the warnings about a certificate, an authority, a list, a token and a
+// lease that expire, and the metrics of their times.
 func TestExpiry(t *testing.T) {
 	g := guard(t)
 	now := time.Now()
@@ -103,7 +104,7 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 	ok(t, os.WriteFile(filepath.Join(g.dir, "cert.pem"), expired(t, g), 0o600))
-	g.access.Certificates.Terms() // the files are looked at once a second
+	g.access.Certificates.Terms() // the files are read once a second
 	for range 100 {
 		if found := access.Judge(g.terms(time.Now()), time.Now()); len(found) == 1 && found[0].Code == access.Expired {
 			return
@@ -113,7 +114,7 @@ func TestExpiry(t *testing.T) {
 	t.Errorf("a certificate that has expired: %v", access.Judge(g.terms(time.Now()), time.Now()))
 }
 
-// expired is a certificate of forsd that has expired, with its key in place.
+// expired returns an expired certificate of forsd, and installs its key.
 func expired(t *testing.T, g *guarded) []byte {
 	t.Helper()
 	_, cert, key := g.ca.Issue(t, "forsd", time.Now().Add(-time.Minute))
@@ -121,8 +122,8 @@ func expired(t *testing.T, g *guarded) []byte {
 	return cert
 }
 
-// TestRefusedPosts has a user of a host be refused again and again: the ranks of that host get
-// their plan all the same, and the history is not filled with it.
+// TestRefusedPosts refuses a user of a host again and again. The ranks of that host still
+// get their plan, and the refusals do not fill the history.
 func TestRefusedPosts(t *testing.T) {
 	g := guard(t)
 	user := &way{url: "http://" + g.plain, http: http.DefaultClient}

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// endless is 1 MB of zeros that it counts as they are taken, and after which it does not end.
+// endless reports the bytes read of 1 MB of zeros, after which it blocks.
 type endless struct {
 	took chan int
 	left int
@@ -35,10 +35,10 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestUnreadBodies has a viewer wait for plans and ask for others on many connections over TLS, by
-// whatever protocol forsd agrees to, each with 1 MB of a body that goes on: forsd keeps as much as
-// it has memory for, and what the connections take is free when they have left. With FORS_LONG
-// there are 1000 of them.
+// TestUnreadBodies opens many connections over TLS, by any protocol that forsd agrees to, on
+// which a viewer waits for plans or requests them, each with an unfinished body of 1 MB.
+// forsd keeps only as many bodies as it has memory for, and releases the connections' memory
+// when the clients have left. With FORS_LONG, there are 1000 connections.
 func TestUnreadBodies(t *testing.T) {
 	clients := 150
 	if os.Getenv("FORS_LONG") != "" {

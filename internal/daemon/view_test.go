@@ -19,7 +19,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// without is a view of the same baseline with something failed.
+// without returns a view of the same baseline after failures.
 func without(t *testing.T, v *view.View, specs ...string) *view.View {
 	t.Helper()
 	f := v.Tree.Fabric.Clone()
@@ -32,8 +32,8 @@ func without(t *testing.T, v *view.View, specs ...string) *view.View {
 	return w
 }
 
-// TestIdentity changes one thing at a time: what plans and tables depend on must
-// change the identity, and names must not.
+// TestIdentity changes one property at a time. Properties that affect plans or tables
+// must change the identity, and names must not.
 func TestIdentity(t *testing.T) {
 	v := tree(t)
 	if tree(t).ID != v.ID {
@@ -82,8 +82,8 @@ func TestViewDown(t *testing.T) {
 	}
 }
 
-// TestHeld holds a lane back: plans avoid it, the tables route its LIDs by
-// others, and the view itself stays as it was.
+// TestHeld holds a lane back. Plans avoid it, the tables route its LIDs over other lanes,
+// and the view itself does not change.
 func TestHeld(t *testing.T) {
 	v := tree(t)
 	hold := []controller.Lane{{Leaf: 1, Lane: 2}}
@@ -136,7 +136,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestRowsOf reads a plan back out of its table.
+// TestRowsOf reads a plan from its table.
 func TestRowsOf(t *testing.T) {
 	v := tree(t)
 	r, err := planner.Make(context.Background(), v.Tree, planner.Settings{})
@@ -179,7 +179,7 @@ func TestRowsOf(t *testing.T) {
 	}
 }
 
-// daemon is a daemon at rest that has seen a fabric and read its tables back.
+// daemon returns a daemon at rest that has seen a fabric and has read its tables back.
 func daemon(t *testing.T, v *view.View) *Daemon {
 	t.Helper()
 	cfg := config.Default()
@@ -192,7 +192,7 @@ func daemon(t *testing.T, v *view.View) *Daemon {
 	return d
 }
 
-// sees makes v the fabric, with its tables in the switches.
+// sees makes v the present fabric, with its tables in the switches.
 func (d *Daemon) sees(t *testing.T, v *view.View) {
 	t.Helper()
 	d.board.Remember(v)
@@ -243,7 +243,7 @@ func TestRollback(t *testing.T) {
 	if !view.SameRows(stored.Plan, v.Tree, rows) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
-	// It stays while the fabric does, and no longer.
+	// It stays in force only while the fabric does not change.
 	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); !done.Same {
 		t.Errorf("on the same fabric: %+v", done)
 	}
@@ -251,8 +251,8 @@ func TestRollback(t *testing.T) {
 	d.publishes(t)
 }
 
-// TestWhatOfAChange holds that what is said of a change is all that is different from
-// the fabric before it, however many fabrics were seen on the way.
+// TestWhatOfAChange checks that the description of a change has all differences from the
+// last settled fabric, however many fabrics were seen in between.
 func TestWhatOfAChange(t *testing.T) {
 	d := newDaemon(t)
 	whole := fabric(3, 3)
@@ -268,7 +268,7 @@ func TestWhatOfAChange(t *testing.T) {
 		{one, false, []string{"Leaf000 port 5 – Spine001 port 1 went down"}},
 		{two, true, []string{"Leaf000 port 5 – Spine001 port 1 went down", "Leaf002 port 4 – Spine000 port 3 went down"}},
 		{one, false, []string{"Leaf002 port 4 – Spine000 port 3 came up"}},
-		{two, true, []string{"Leaf002 port 4 – Spine000 port 3 went down"}}, // as it was
+		{two, true, []string{"Leaf002 port 4 – Spine000 port 3 went down"}}, // as settled before
 		{whole, true, []string{"Leaf000 port 5 – Spine001 port 1 came up", "Leaf002 port 4 – Spine000 port 3 came up"}},
 	} {
 		v := d.see(t, c.fabric)

@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/controller"
 )
 
-// TestWhatRemainsOfAJob does so for the exchange of a job, which goes by the job's
+// TestWhatRemainsOfAJob checks the remaining exchange of a job, which follows the job's
 // plan before the failure.
 func TestWhatRemainsOfAJob(t *testing.T) {
 	healthy := fabric(4, 4)
@@ -43,8 +43,8 @@ func TestWhatRemainsOfAJob(t *testing.T) {
 	}
 }
 
-// TestWhatRemains loses a cable in the midst of an exchange, before the tables
-// are mended, and gets it back.
+// TestWhatRemains removes a cable during an exchange, before the tables are changed, and
+// restores it.
 func TestWhatRemains(t *testing.T) {
 	d := newDaemon(t)
 	b := d.backend
@@ -73,7 +73,7 @@ func TestWhatRemains(t *testing.T) {
 
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: cut.Snapshot()})
-	forecast, err = ask(first.Epoch) // on the tables of before, with the cable dead
+	forecast, err = ask(first.Epoch) // on the old tables, with the cable dead
 	ok(t, err)
 	if r := forecast.Remaining; r.Epoch != first.Epoch || r.Done != 6 || r.Gap != 0 || len(forecast.What) != 0 {
 		t.Errorf("6 of 15 phases done, a cable has failed: %+v", r)
@@ -87,7 +87,7 @@ func TestWhatRemains(t *testing.T) {
 	progress, err = api.ParseProgress("0")
 	ok(t, err)
 
-	// The cable is back, the tables that do without it may be in the switches.
+	// The cable is back, but the switches may hold the tables without it.
 	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func TestWhatRemains(t *testing.T) {
 	refused(api.CodeRefused, "not known yet", err)
 }
 
-// TestWhatIfHolds plans without the cables that are held back, as forsd itself does:
-// leaf 1 then has two lanes of four for its 4·12 transfers to other leaves.
+// TestWhatIfHolds plans without the cables that are held back, as forsd itself does. Leaf
+// 1 then has two lanes of four for its 4·12 transfers to other leaves.
 func TestWhatIfHolds(t *testing.T) {
 	d := newDaemon(t)
 	d.bringUp(t, fabric(4, 4))
@@ -124,8 +124,8 @@ func TestWhatIfHolds(t *testing.T) {
 	}
 }
 
-// TestWhatIfsAreLimited asks thirty times at once what would be: few are planned at a time,
-// and those that would wait too long are refused at once.
+// TestWhatIfsAreLimited sends thirty what-ifs together. Few are planned at a time, and
+// those that would wait too long are refused immediately.
 func TestWhatIfsAreLimited(t *testing.T) {
 	d := newDaemon(t)
 	d.bringUp(t, fabric(20, 18))

@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/internal/withheld"
 )
 
-// TestWithheld takes a cable out of the plan by decision and gives it back, on a fabric that
-// does not change: the plan follows, and says why.
+// TestWithheld withholds a cable by a decision and gives it back, without a change of the
+// fabric. The plan follows and names the decision.
 func TestWithheld(t *testing.T) {
 	d, f := readable(newDaemon(t)), fabric(4, 4)
 	d.atRest(t, f)
@@ -46,7 +46,7 @@ func TestWithheld(t *testing.T) {
 	if marks := d.board.Change(); !marks.Settled || marks.ReadBack.IsZero() {
 		t.Errorf("the change has settled: %+v", marks)
 	}
-	// The same for another cause as well changes nothing.
+	// A second decision to withhold the cable changes nothing.
 	before := d.board.EpochNumber()
 	d.withhold(t.Context(), withheld.Isolated, []withheld.Cable{c}, "Leaf002 port 6 is isolated")
 	if d.rest(t, f); d.board.EpochNumber() != before || len(d.bouncing) > 0 {

@@ -20,8 +20,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestPlanOnWrittenTables has a cable return before the tables without it were
-// read back: a plan that uses it must not pass, for the switches may hold those.
+// TestPlanOnWrittenTables restores a cable before the tables without it have been read
+// back. A plan that uses it must not pass, because the switches may hold those tables.
 func TestPlanOnWrittenTables(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -51,7 +51,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	}
 }
 
-// TestNoServers refuses a dump without a server, and leaves all as it is.
+// TestNoServers checks that a dump without servers is refused and changes nothing.
 func TestNoServers(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -79,8 +79,8 @@ func TestNoServers(t *testing.T) {
 	}
 }
 
-// TestAcceptWaits refuses to renumber the fabric while something is under way
-// that was planned for the old numbers.
+// TestAcceptWaits checks that the fabric is not renumbered while an action uses the old
+// numbers.
 func TestAcceptWaits(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
@@ -96,7 +96,7 @@ func TestAcceptWaits(t *testing.T) {
 	}
 }
 
-// TestCallsWhenEnding lets nobody wait for a loop that has ended.
+// TestCallsWhenEnding checks that a call returns when the loop has ended.
 func TestCallsWhenEnding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newInbox()
@@ -111,7 +111,7 @@ func TestCallsWhenEnding(t *testing.T) {
 	})
 }
 
-// TestWarningsOfThePlan keeps a plan's warnings with their texts over a restart.
+// TestWarningsOfThePlan checks that a plan's warnings and their texts survive a restart.
 func TestWarningsOfThePlan(t *testing.T) {
 	dir := t.TempDir()
 	d := daemonIn(t, dir)
@@ -140,8 +140,8 @@ func TestWarningsOfThePlan(t *testing.T) {
 	}
 }
 
-// TestChangeCountsOnce observes the times of a change when it settles, and not
-// again after an audit or a reroute.
+// TestChangeCountsOnce checks that the times of a change are observed when it settles,
+// and not again after an audit or a reroute.
 func TestChangeCountsOnce(t *testing.T) {
 	d := newDaemon(t)
 	v := d.bringUp(t, fabric(4, 4))
@@ -164,8 +164,8 @@ func TestChangeCountsOnce(t *testing.T) {
 	t.Error("no times were observed")
 }
 
-// TestBounce has a cable be back before the plan without it is made: no table changes and
-// none is read back, and the change tells all the same when the switches had its tables.
+// TestBounce restores a cable before the plan without it is made. No table changes or is
+// read back, but the change still has the times of the tables.
 func TestBounce(t *testing.T) {
 	d := readable(newDaemon(t))
 	whole := fabric(4, 4)
@@ -181,8 +181,8 @@ func TestBounce(t *testing.T) {
 }
 
 // TestPlanAfterLoss gives the plan in force a number above all that may have been lost
-// with the machine, even where it stays the same, as what a rollback chose does; not so
-// after a restart of forsd alone.
+// with the machine, even if the plan stays the same or a rollback chose it. After a
+// restart of forsd alone, the number stays.
 func TestPlanAfterLoss(t *testing.T) {
 	dir, f := t.TempDir(), fabric(4, 4)
 	again := func(before *Daemon, boot string) (d *Daemon, last uint64) {
@@ -222,8 +222,8 @@ func TestPlanAfterLoss(t *testing.T) {
 	}
 }
 
-// TestDoubtedFabricsPass has a cable die, and fabrics that OpenSM has discovered by half
-// pass while the plan for it is made: the plan is published, and its tables follow.
+// TestDoubtedFabricsPass lets a cable die and shows partly discovered fabrics while its
+// plan is made. The plan is published, and its tables follow.
 func TestDoubtedFabricsPass(t *testing.T) {
 	d := readable(newDaemon(t))
 	healthy := fabric(4, 4)
