@@ -237,8 +237,8 @@ const (
 	fallback   = "updn"        // the engine that goes up and then down, as forsd does
 )
 
-// FallsBack reports whether OpenSM continues with an engine of its own if there is no table
-// file.
+// FallsBack reports whether OpenSM continues with its own engine when the table file is
+// missing.
 func (s *Settings) FallsBack() bool { return !slices.Contains(s.engines(), noFallback) }
 
 // bestEngines returns what routing_engine should be.

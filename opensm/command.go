@@ -19,10 +19,9 @@ const (
 	errorText = 2048            // bytes of standard error kept, from its start
 )
 
-// runCommand runs a command in a working directory of its own, which goes afterwards,
-// and has its output parsed as it comes. The command and all that it started are
-// killed when ctx ends or parse fails. The error holds what the command printed on
-// standard error.
+// runCommand runs a command in a temporary working directory and parses its output as it
+// arrives. It kills the command and all processes that the command started when ctx ends
+// or parse fails. The error contains the command's standard error.
 func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error) error {
 	dir, err := os.MkdirTemp("", "forsd-command-")
 	if err != nil {
@@ -78,8 +77,8 @@ func endOf(runErr error) error {
 // errCommand is what the parser reads from a command that failed.
 var errCommand = errors.New("the command failed")
 
-// describe makes one error of all that may have gone wrong: the parser's
-// complaint, the time limit, or the command's own failure, with what it printed.
+// describe returns the parser's error, the time limit, or the command's own failure as one
+// error, with the command's standard error.
 func describe(runErr, cause, parseErr error, stderr *head) error {
 	var err error
 	switch {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// logLines are lines as OpenSM 3.3.23 wrote them, and what they tell: "" is
-// nothing.
+// logLines are lines as OpenSM 3.3.23 wrote them, and the events that they mean; "" is no
+// event.
 var logLines = []struct{ line, want string }{
 	{"Nov 20 13:00:09 000297 [D1CF1740] 0x03 -> OpenSM 3.3.23", ""},
 	{"Nov 20 13:00:09 000770 [D1CF1740] 0x80 -> OpenSM 3.3.23", ""},

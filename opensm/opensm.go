@@ -17,8 +17,8 @@ const (
 	GUID2LIDFile    = "guid2lid"          // in the cache directory
 )
 
-// The routing engines whose tables are forsd's: the one that reads the table file,
-// and the plugin's, which asks for them; and the plugin's name in opensm.conf.
+// The routing engines whose tables are forsd's: FileEngine reads the table file, and
+// PluginEngine asks forsd for tables. PluginName is the plugin's name in opensm.conf.
 const (
 	FileEngine   = "file"
 	PluginEngine = "fors"

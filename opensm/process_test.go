@@ -32,7 +32,7 @@ func TestProcess(t *testing.T) {
 	if p, err := proc.process(8); err != nil || p.Comm != "a) S 1 (b" || p.Ticks != 800 {
 		t.Errorf("process 8 is %+v, %v", p, err)
 	}
-	for _, pid := range []int{9, 10} { // a zombie, nobody
+	for _, pid := range []int{9, 10} { // a zombie, and a PID not in use
 		if _, err := proc.process(pid); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("process %d: %v", pid, err)
 		}

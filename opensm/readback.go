@@ -23,10 +23,10 @@ type ReadBack struct {
 	Timeout time.Duration // 0 means 30 s
 }
 
-// Tables runs the command in a working directory of its own, which goes
-// afterwards, and parses its output as it comes. The command and all that it
-// started are killed when ctx ends, the time is over or the output is not tables. The error
-// holds what the command printed on standard error.
+// Tables runs the command in a temporary working directory and parses its output as it
+// arrives. It kills the command and all processes that the command started when ctx ends,
+// the time is over or the output is not tables. The error contains the command's standard
+// error.
 func (r ReadBack) Tables(ctx context.Context) (*lft.Tables, error) {
 	argv := r.Command
 	if len(argv) == 0 {

@@ -17,9 +17,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestRealOpenSM goes once around with the real OpenSM: an empty table file, a
-// first sweep, its settings, tables read back, new tables written and loaded on
-// SIGHUP, a pulled cable, and what the log says of all that.
+// TestRealOpenSM runs a whole cycle with the real OpenSM: an empty table file, a first
+// sweep, its settings, tables read back, new tables written and loaded on SIGHUP, a pulled
+// cable, and the log of all that.
 func TestRealOpenSM(t *testing.T) {
 	if err := ibsim.Available(); err != nil {
 		t.Fatal(err)

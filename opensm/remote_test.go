@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestDiscover reads what a command prints, and says what is wrong with one that does
-// not print a fabric.
+// TestDiscover reads the output of a command, and checks the errors of commands that do not
+// print a fabric.
 func TestDiscover(t *testing.T) {
 	want := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1})
 	path := filepath.Join(t.TempDir(), "net")

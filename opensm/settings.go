@@ -40,8 +40,8 @@ type Settings struct {
 	Sharp           string // sharp_enabled
 
 	Conf    string    // path of opensm.conf
-	ConfMod time.Time // when it was last changed, zero where it is absent
-	Since   time.Time // when OpenSM was started, zero where it does not run
+	ConfMod time.Time // when it was last changed, zero if it does not exist
+	Since   time.Time // when OpenSM was started, zero if it does not run
 	// Unseen describes the part of the running process that could not be read, or is "";
 	// defaults are used instead.
 	Unseen string

@@ -17,7 +17,7 @@ import (
 
 var plainSettings = cmpopts.IgnoreUnexported(Settings{})
 
-// TestDefaults compares the defaults with what OpenSM itself writes.
+// TestDefaults compares the defaults with the configuration that OpenSM itself writes.
 func TestDefaults(t *testing.T) {
 	path, err := Program("opensm")
 	if err != nil {

@@ -119,9 +119,9 @@ func (s *Switches) note(err error) {
 	}
 }
 
-// PickPort chooses the local port by which the switches of f are read: of those that the
-// setting allows (see Switches.Port) the one in the fabric, otherwise an active one. f may
-// be nil. The error says what is missing.
+// PickPort chooses the local port for reading the switches of f. Of the ports that the
+// setting allows (see Switches.Port) it prefers one in the fabric, then an active one. f may
+// be nil. The error names the missing condition.
 func PickPort(setting string, f *topology.Fabric) (umad.LocalPort, error) {
 	if setting == UmadOff {
 		return umad.LocalPort{}, ErrSwitchedOff

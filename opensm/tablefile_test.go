@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestWithdrawTables puts a table file aside; the next writing takes it back where it is
-// still right, which is no change.
+// TestWithdrawTables puts a table file aside. The next write restores it if it is still
+// right, and reports no change.
 func TestWithdrawTables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "lfts")
 	text := func(text string) func(io.Writer) error {
@@ -52,7 +52,7 @@ func TestWithdrawTables(t *testing.T) {
 	write("others", true)
 }
 
-// check compares a file with what it should hold, and who may read it.
+// check compares a file with its expected contents and mode.
 func check(t *testing.T, path, want string) {
 	t.Helper()
 	got, err := os.ReadFile(path)

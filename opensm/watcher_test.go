@@ -26,7 +26,7 @@ type rig struct {
 	changed chan time.Time
 }
 
-// bubble runs test beside a watcher, on a clock that moves when all wait.
+// bubble runs test while a watcher runs, on a clock that moves when all goroutines wait.
 func bubble(t *testing.T, setup func(w *Watcher), test func(r *rig)) {
 	t.Helper()
 	dir := t.TempDir()
@@ -295,7 +295,7 @@ func TestLMC(t *testing.T) {
 	})
 }
 
-// plainHash is the hash of f as a dump tells of it.
+// plainHash returns the hash of f as read from a dump.
 func plainHash(tb testing.TB, f *topology.Fabric) string {
 	tb.Helper()
 	g, err := topology.ReadSubnetLst(dump(f))

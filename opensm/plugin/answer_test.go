@@ -124,8 +124,8 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// TestSuperseded asks anew before there is an answer, lets an answer come late,
-// and asks for a fabric that does not hold together.
+// TestSuperseded sends a second request before the first has an answer, lets an answer come
+// late, and asks for tables of an inconsistent fabric.
 func TestSuperseded(t *testing.T) {
 	first, second := tablesOf(t)
 	causes := make(chan error, 10)
@@ -147,7 +147,7 @@ func TestSuperseded(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	var h held
-	h.apply(t, c.read(), 2) // late, and sent all the same
+	h.apply(t, c.read(), 2) // late, but sent
 	h.is(t, first)
 	c.send(kindRequest, requestBody(3, 1, 0xABCD, time.Hour)) // sent before it came
 	h.apply(t, c.read(), 3)

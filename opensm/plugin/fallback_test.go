@@ -23,9 +23,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestFallsBack has forsd fail in every way under one OpenSM: each time the sweep
-// ends with the tables that forsd gave last, the plugin says what is wrong in one
-// line for three sweeps, and is back with forsd's tables afterwards.
+// TestFallsBack makes forsd fail in every way under one OpenSM. Each time, the sweep ends with
+// the last tables that forsd gave, the plugin logs the fault in one line for three sweeps,
+// and it returns to forsd's tables afterwards.
 func TestFallsBack(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	stop := s.serve()
@@ -220,7 +220,7 @@ func greet(c net.Conn, version byte) {
 	_, _ = c.Write(finish(append(newFrame(kindWelcome, time.Now()), body...)))
 }
 
-// noise sends what nobody understands.
+// noise sends random bytes, which are not a message.
 func noise(c net.Conn, source rand.Source) {
 	r := rand.New(source)
 	for {

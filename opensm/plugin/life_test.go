@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// TestComesBack kills OpenSM and forsd's end in turn: the one that is started again
-// finds the other, and a new forsd is told of the fabric without a sweep.
+// TestComesBack kills OpenSM and forsd's end in turn. Each finds the other again after its
+// restart, and a new forsd receives the fabric without a sweep.
 func TestComesBack(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	stop := s.serve()
@@ -88,9 +88,8 @@ func TestResweep(t *testing.T) {
 	}
 }
 
-// TestStandby runs two managers. The plugin of the standby tells that it stands
-// by, and nothing else; when the master dies, it asks for tables, and when the
-// master is back, it falls silent again.
+// TestStandby runs two managers. The plugin of the standby reports only its state. It asks
+// for tables when the master dies, and falls silent again when the master is back.
 func TestStandby(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	rival := func(priority string) ibsim.OpenSMOptions {

@@ -248,7 +248,7 @@ func without(f *topology.Fabric, lost map[topology.PortRef]bool) *topology.Fabri
 	return f
 }
 
-// TestMendKeeps holds what mending leaves alone, and how it spreads the rest.
+// TestMendKeeps checks which entries mending leaves alone, and how it spreads the others.
 func TestMendKeeps(t *testing.T) {
 	m, full := newMender(t), fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3})
 	tables, err := routed.Tables(full)

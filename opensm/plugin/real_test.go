@@ -138,7 +138,7 @@ func planned(_ context.Context, r Request) (*lft.Tables, error) {
 	return routed.Tables(AfterSweep(r.Fabric))
 }
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected event.
 const patience = 30 * time.Second
 
 // next waits for an event of a kind and returns those before it as well.

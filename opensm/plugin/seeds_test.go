@@ -78,6 +78,6 @@ func seeds(t testing.TB) map[string][]byte {
 	}
 }
 
-// TestSeeds compares the seeds of the C fuzz targets with what this end sends,
-// and runs the targets on them under the sanitizers.
+// TestSeeds compares the seeds of the C fuzz targets with the messages of this end, and runs
+// the targets on them under the sanitizers.
 func TestSeeds(t *testing.T) { programs.Seeds(t, "libforsosm", seeds(t), *update) }

@@ -180,8 +180,8 @@ func TestTurnsAway(t *testing.T) {
 	}
 }
 
-// TestBadMessages holds that a message that cannot be read ends the connection,
-// with an error that says which and why.
+// TestBadMessages checks that an unreadable message ends the connection, with an error that
+// names the message and the reason.
 func TestBadMessages(t *testing.T) {
 	f := startEnd(t, nil)
 	body := fabricBody(t, 1, fabric(t, 5))
@@ -247,8 +247,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestClockStepped holds that the times of events are by the clock that goes on evenly,
-// wherever the clock of the day was when the plugin sent them.
+// TestClockStepped checks that the times of events are by the monotonic clock, whatever the
+// wall clock showed when the plugin sent them.
 func TestClockStepped(t *testing.T) {
 	f := startEnd(t, nil)
 	c := f.connect()
@@ -273,14 +273,13 @@ func fabric(t testing.TB, lmc uint8) *topology.Fabric {
 	return f
 }
 
-// TestSecondServer holds that a socket that somebody listens on is not taken, and
-// one that nobody listens on is.
+// TestSecondServer checks that Listen takes over a socket only if no process listens on it.
 func TestSecondServer(t *testing.T) {
 	f := startEnd(t, nil)
 	if _, err := Listen(Config{Path: f.path}); err == nil || !strings.Contains(err.Error(), "is this program running already?") {
 		t.Error(err)
 	}
-	t.Log(<-f.complaints) // of the look whether somebody listens
+	t.Log(<-f.complaints) // of the probe for a listener
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

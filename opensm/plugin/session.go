@@ -201,7 +201,7 @@ func (e *session) answer(ctx context.Context, q Request) {
 	_ = e.send(appendNone(q.Number, err))
 }
 
-// decline sends the reason why there are no tables.
+// decline sends the reason for the lack of tables.
 func (e *session) decline(number uint64, why error) {
 	e.writing.Lock()
 	defer e.writing.Unlock()

@@ -76,7 +76,7 @@ func TestSweeps(t *testing.T) {
 	}
 }
 
-// atCable tells whether a trap is of a switch at either end of the cable changed.
+// atCable reports whether a trap is of a switch at either end of the changed cable.
 func (s *site) atCable(f *topology.Fabric, trap Trap) bool {
 	leaf := f.Find(fabgen.LeafGUID + 3)
 	for _, node := range []int32{leaf, s.fabric.Nodes[leaf].Ports[25].Peer} {

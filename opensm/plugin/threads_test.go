@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/lft"
 )
 
-// plain builds a program with what of the library knows nothing of OpenSM.
+// plain builds a program with the parts of the library that do not depend on OpenSM.
 func plain(t *testing.T, source, sanitizer string) string {
 	t.Helper()
 	program, err := build(t.TempDir(), source, sanitizer)

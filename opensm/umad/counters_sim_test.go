@@ -11,9 +11,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestCounters reads what was set in the switches, at two ports of one switch and one of
-// another, and again after a reset by somebody; a node that does not answer is named, and
-// the others are read.
+// TestCounters reads counters set in the switches, at two ports of one switch and one of
+// another, and reads them again after a reset by another program. A node that does not
+// answer is named, and the others are read.
 func TestCounters(t *testing.T) {
 	s := bringUp(t, fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3}), 2)
 	c := attach(t, s.sim, "Hca0001", s.dump)

@@ -9,8 +9,8 @@ package umad
 #include <string.h>
 #include <infiniband/umad.h>
 
-// fors_register registers an agent for a class; reports tells whether it gets
-// the Reports that come unasked.
+// fors_register registers an agent for a class. If reports is set, the agent gets unsolicited
+// Reports.
 static int fors_register(int port, int class, int version, int reports)
 {
 	long mask[16 / sizeof(long)];
@@ -22,7 +22,7 @@ static int fors_register(int port, int class, int version, int reports)
 	return umad_register(port, class, version, 0, reports ? mask : NULL);
 }
 
-// fors_send sends what the buffer holds.
+// fors_send sends the datagram in the buffer.
 static int fors_send(int port, int agent, void *umad, int dlid, int qp, int sl, int timeout)
 {
 	umad_set_addr(umad, dlid, qp, sl, qp ? 0x80010000 : 0);
@@ -31,14 +31,14 @@ static int fors_send(int port, int agent, void *umad, int dlid, int qp, int sl, 
 	return umad_send(port, agent, umad, 256, timeout, 0);
 }
 
-// fors_receive is 1 where a datagram came, 0 where none did, or -errno.
+// fors_receive returns 1 for a datagram, 0 without one, or -errno.
 static int fors_receive(int port, void *umad, int wait)
 {
 	int length = 256, r = umad_recv(port, umad, &length, wait);
 
 	if (r >= 0)
 		return 1;
-	// A datagram of several segments is no answer to anything we ask.
+	// A datagram of several segments does not answer any of our requests.
 	if (r == -ETIMEDOUT || r == -EWOULDBLOCK || r == -EINTR || r == -ENOSPC)
 		return 0;
 	return r;

@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// FuzzAttributes gives every parser the same bytes. What they accept is within
-// the bounds of the standard.
+// FuzzAttributes gives every parser the same bytes. Accepted values are within the bounds of
+// the standard.
 func FuzzAttributes(f *testing.F) {
 	f.Add(make([]byte, 200))
 	node := make([]byte, 64)

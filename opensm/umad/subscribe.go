@@ -18,7 +18,7 @@ type Event struct {
 	// Manager is the LID of the manager that has accepted the subscription: from
 	// here on its traps come. Traps may have been missed before.
 	Manager topology.LID
-	Err     string // why there is no subscription now; it is retried
+	Err     string // why the subscription fails now; it is retried
 }
 
 // Subscription is the parameters of a subscription.

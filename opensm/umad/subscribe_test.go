@@ -55,7 +55,7 @@ func (a *fakeManager) send(m *mad, dlid uint16) error {
 		return a.broken
 	}
 	if topology.LID(dlid) != a.lid {
-		return nil // nobody there any more
+		return nil // the manager has left this LID
 	}
 	if m[0] != 1 || m[1] != 3 || m[2] != 2 || a.ours != a.sl {
 		a.t.Errorf("header % x, service level %d", m[:24], a.ours)
@@ -106,7 +106,7 @@ func (a *fakeManager) first(m *mad) bool {
 	return true
 }
 
-// report has a Report arrive, where there is a subscription.
+// report delivers a Report if there is a subscription.
 func (a *fakeManager) report(tid uint32, trap uint16, details ...byte) {
 	if !a.traps[trap] {
 		return
