@@ -187,7 +187,7 @@ func chosenLanes(t *topology.FatTree) ([]fors.Lane, error) {
 	return lanes, nil
 }
 
-// unplanned returns pins that give base LIDs lanes of their own if there is no plan.
+// unplanned returns pins that give base LIDs their own lanes without a plan.
 func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 	if len(t.Servers) == 0 || t.Lanes == 0 {
 		return nil, nil

@@ -113,8 +113,8 @@ func TestLaneLess(t *testing.T) {
 	}
 }
 
-// TestUnreachablePairs lists what a plan may leave out: pairs on two leaves that share no lane
-// for which the destination has a LID, and that the plan does not serve all the same.
+// TestUnreachablePairs lists the pairs that a plan may leave out: those whose leaves share no
+// lane for which the destination has a LID, and which the plan does not serve in another way.
 func TestUnreachablePairs(t *testing.T) {
 	for lmc := range uint8(3) {
 		ft := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 3, Hosts: []int{2, 3}, LMC: lmc}, [2]int{0, 0}, [2]int{0, 1}, [2]int{0, 2}, [2]int{1, 2}, [2]int{1, 3}, [2]int{2, 0})
@@ -244,7 +244,7 @@ func TestVerifiedRefused(t *testing.T) {
 	}
 }
 
-// TestRestCheck finds that a plan of what remains is spoilt.
+// TestRestCheck finds a spoilt plan of the remaining pairs.
 func TestRestCheck(t *testing.T) {
 	spec := fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}
 	r, err := Make(bg, tree(t, spec), Settings{})

@@ -26,8 +26,8 @@ func jointly() *fors.Tree {
 	return tree
 }
 
-// TestCertify holds that lp_solve proves what the exact planner does, where it is
-// built in, and that no other engine's plan makes it work.
+// TestCertify checks that lp_solve proves the bound of an exact plan if it is built in, and
+// that it does not run for the plan of another engine.
 func TestCertify(t *testing.T) {
 	tree := jointly()
 	plan, err := exact(bg, tree)
@@ -82,9 +82,9 @@ func TestShorter(t *testing.T) {
 	}
 }
 
-// TestOverBoundText holds what people are told of a plan over its bound: why, where
-// the exact planner has given up, and nothing where the plan is at the bound that
-// the LIDs in use allow.
+// TestOverBoundText checks the warning about a plan over its bound: it has the reason if the
+// exact planner has given up, and there is no warning if the plan is at the bound that the
+// LIDs in use allow.
 func TestOverBoundText(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file holds plans for base LIDs to what a fabric allows. The walk and the bounds know
-// cables and tables, and nothing of lanes or of the planner.
+// This file compares plans for base LIDs with the bounds of the fabric. The walk and the
+// bounds use cables and tables, not lanes or the planner.
 
 // cable is a port that messages leave a switch by.
 type cable struct {
@@ -106,7 +106,7 @@ func cablesTo(t *topology.FatTree, leaf int32) map[int32]int {
 	return up
 }
 
-// meet tells whether two leaves have cables to the same spine.
+// meet reports whether two leaves have cables to the same spine.
 func meet(t *topology.FatTree, a, b int32) bool {
 	up := cablesTo(t, b)
 	for spine := range cablesTo(t, a) {
@@ -211,8 +211,8 @@ func seat(units []ways, i, most int, on map[[2]int32][]int, seen map[[2]int32]bo
 
 func ceil(a, b int) int { return (a + b - 1) / b }
 
-// checkBase walks the plan for base LIDs and what all of it puts on a cable at once, and
-// returns both in bounds of the fabric.
+// checkBase walks the plan for base LIDs and adds up its load on each cable if all of it is
+// sent at once. It returns the phases and the busiest cable in bounds of the fabric.
 func checkBase(t testing.TB, r *Result) (phases, at float64) {
 	t.Helper()
 	if r.Base == nil {
@@ -330,9 +330,9 @@ func drawn(seed uint64) (spec fabgen.Spec, dead [][2]int) {
 	return spec, drawCables(rng, lanes, min(rng.IntN(21), spec.Leaves*lanes.Spines/4))
 }
 
-// TestEveryDrawnTree holds that plans for base LIDs are hardly longer than the fabric's own
-// bound, on the mean and at worst, with every LMC as with none, and than a linear shift on
-// the same tables; and what all of it puts on a cable at once.
+// TestEveryDrawnTree checks that plans for base LIDs are hardly longer than the fabric's own
+// bound, on average and at worst, with any LMC as with LMC 0, and than a linear shift on the
+// same tables. It also checks the load on a cable if all of a plan is sent at once.
 func TestEveryDrawnTree(t *testing.T) {
 	all := 1.0
 	sum, worst, busy, count := 0.0, 0.0, 0.0, share(1000, 60)

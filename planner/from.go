@@ -8,11 +8,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// MakeFrom does what Make does, starting from an old plan: pairs of servers keep their
-// lanes if these are up and the plan is not longer for it. The lanes of the linear shift
-// and the rotation do not depend on the past. Any other plan is compared with one that
-// keeps the old phases as far as it can (fors.Remaining), and the one that changes fewer
-// pairs is taken. The report has the number.
+// MakeFrom does the same as Make, but starts from an old plan: pairs of servers keep their
+// lanes if these are up and the plan does not become longer. The lanes of the linear shift
+// and the rotation do not depend on the past. MakeFrom compares any other plan with one that
+// keeps the old phases as far as possible (fors.Remaining), and takes the plan that changes
+// fewer pairs. The report has the number.
 func MakeFrom(ctx context.Context, t *topology.FatTree, s Settings, old *phasetable.View) (*Result, error) {
 	r, err := Make(ctx, t, s)
 	if err != nil {

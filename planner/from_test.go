@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestMakeFrom fails parts of FT(2;20,18): of the pairs of different leaves so many
-// have another destination LID at most, in percent, at as many phases as the bound, with
-// a memory and without. What returns gives back the LIDs of before.
+// TestMakeFrom fails parts of FT(2;20,18), with a memory and without. It limits the share of
+// pairs on different leaves, in percent, whose destination LID changes, while the plan has as
+// many phases as the bound. Parts that return get their previous LIDs back.
 func TestMakeFrom(t *testing.T) {
 	whole := tree(t, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
 	const pairs = 360 * 340
@@ -91,8 +91,8 @@ func encode(t *testing.T, r *Result) []byte {
 	return data
 }
 
-// TestMakeFromExact starts from the exact planner's plans, which choose lanes anew for
-// each damage: few pairs change where the old phases are kept.
+// TestMakeFromExact starts from plans of the exact planner, which chooses new lanes for each
+// damage. Few pairs change if the old phases are kept.
 func TestMakeFromExact(t *testing.T) {
 	whole := tree(t, fabgen.Spec{Spines: 6, Leaves: 5, LMC: 3})
 	hurt := *whole

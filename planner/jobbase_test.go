@@ -33,9 +33,9 @@ func wayOf(f *topology.Fabric, tables *lft.Tables, from *topology.Host, to topol
 	return nil, fmt.Errorf("LID %d does not arrive: %v", to, way)
 }
 
-// linksOf walks a plan on tables, and tells which ports it uses in which phase. It fails
-// where two transfers of a phase use one, and where base is set and one does not go to a
-// base LID.
+// linksOf walks a plan on tables and returns the ports that it uses in each phase. It fails
+// if two transfers of a phase use the same port, or if base is set and a transfer does not
+// go to a base LID.
 func linksOf(s *Schedule, tables *lft.Tables, base bool) (phases []map[topology.PortRef]bool, err error) {
 	t := s.Tree
 	for ph := range s.Rows.Phases {
@@ -149,8 +149,8 @@ func TestJobsSideBySide(t *testing.T) {
 	}
 }
 
-// TestRoutedJobsRemembered holds that a dead cable has the job planned anew that has it
-// alone, and no other, and that tables are as without a memory.
+// TestRoutedJobsRemembered checks that after the loss of a cable only the job that owns the
+// cable gets a new plan, and that the tables are the same as without a memory.
 func TestRoutedJobsRemembered(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
 	ft := fabgen.Damaged(t, spec)
@@ -215,8 +215,8 @@ func TestRoutedOnOneLID(t *testing.T) {
 	}
 }
 
-// TestJobFixed plans jobs for base LIDs as they are routed, within 3 % of what the lanes
-// that the tables give allow: max(P−1, the busiest cable).
+// TestJobFixed plans jobs for base LIDs on existing routes, within 3 % of the bound of the
+// lanes that the tables give: max(P−1, the busiest cable).
 func TestJobFixed(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
 	for _, dead := range []int{0, 1, 9} {

@@ -88,7 +88,7 @@ func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
 // table only knows the destination: trees with parallel cables and fewer LIDs than lanes
 // use the base LID. If base LIDs are apart (Apart), lanes have the LIDs after them. Of
 // several LIDs the base LID is for the base plan, and the others for groups of senders
-// (fors.PlanGroups); two LIDs leave a single group, which is no better than the base plan.
+// (fors.PlanGroups). Two LIDs leave a single group, which does not improve on the base plan.
 func (s Settings) groups(t *topology.FatTree) (int, error) {
 	least := math.MaxInt
 	for _, i := range t.Servers {

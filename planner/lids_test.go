@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// TestLIDsPolicy holds what auto chooses, what it says, and what is refused.
+// TestLIDsPolicy checks the choices of auto, its warnings, and the settings that are refused.
 func TestLIDsPolicy(t *testing.T) {
 	six := fabgen.Spec{Spines: 6, Leaves: 4}
 	with := func(s fabgen.Spec, lmc uint8) fabgen.Spec { s.LMC = lmc; return s }

@@ -131,8 +131,8 @@ type names struct {
 	slot  []int // [standard place among a leaf's servers] the place
 }
 
-// standard returns the standard names of a tree, or nil if it has none: its leaves have
-// different servers, lanes are closed to some, or there is no damage.
+// standard returns the standard names of a tree. It returns nil if leaves have different
+// servers, lanes are closed to some servers, or the tree is undamaged.
 func standard(t *fors.Tree) *names {
 	if t.Closed != nil || len(t.Slots) == 0 {
 		return nil

@@ -16,9 +16,8 @@ func prepared(m *Memory, t *topology.FatTree, s Settings) int {
 	return made
 }
 
-// TestMemory plans trees with random damage with a memory and without one: the plans
-// are the same and hold on the tables, and what was prepared for one cable serves for
-// all others.
+// TestMemory plans trees with random damage with a memory and without one. The plans are the
+// same and hold on the tables, and the plan prepared for one cable serves for all others.
 func TestMemory(t *testing.T) {
 	whole := tree(t, fabgen.Spec{Spines: 6, Leaves: 5, LMC: 3})
 	rng := rand.New(rand.NewPCG(7, 1))
@@ -94,7 +93,7 @@ func held(t *topology.FatTree, leaf, lane int) {
 	t.Hold(leaf, lane)
 }
 
-// BenchmarkPlan plans FT(2;20,18) with a dead cable, anew and as it is remembered.
+// BenchmarkPlan plans FT(2;20,18) with a dead cable, with and without a memory of the plan.
 func BenchmarkPlan(b *testing.B) {
 	whole := fabgen.Damaged(b, fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5})
 	held(whole, 7, 11)

@@ -22,9 +22,9 @@ func oddFabrics() int {
 	return 300
 }
 
-// TestOddFabrics plans fat trees with odd parts, and again with a dead cable: tables and
-// plans are verified, every host reaches every other one, and what is not covered is
-// named, no more and no less.
+// TestOddFabrics plans fat trees with odd parts, and again with a dead cable. Tables and plans
+// are verified, every host reaches every other one, and exactly the parts that are not covered
+// are named.
 func TestOddFabrics(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range oddFabrics() {

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// otherFabric draws a fabric that is no two-level fat tree, or looks like one: trees of
+// otherFabric draws a fabric that is not a two-level fat tree, or looks like one: trees of
 // three levels, dragonflies, tori, full meshes, with nodes and cables missing as in a
 // half-discovered subnet, and with aggregation nodes.
 func otherFabric(rng *rand.Rand) (what string, f *topology.Fabric) {
@@ -49,8 +49,8 @@ func otherFabric(rng *rand.Rand) (what string, f *topology.Fabric) {
 	return what, f
 }
 
-// TestShapes plans fabrics of all shapes as what they are, or refuses them in one
-// sentence: no plan leaves out more pairs than it may, and what a plan does not cover is
+// TestShapes plans fabrics of all shapes by their shape, or refuses them in one sentence. No
+// plan leaves out more pairs than allowed, and the parts that a plan does not cover are
 // named.
 func TestShapes(t *testing.T) {
 	planned, refused := map[string]int{}, map[string]int{}
