@@ -49,8 +49,8 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// checkUpDown checks that a leaf has an up-then-down way to an end on a switch
-// of the tree wherever the fabric has one.
+// checkUpDown checks that a leaf reaches an end on a switch of the tree by an up-then-down
+// path if the fabric has one.
 func checkUpDown(r *rapid.T, ft *topology.FatTree, w *walker, leaf int32, end topology.EndPort, lid topology.LID) {
 	f := ft.Fabric
 	at := end.Node // the switch where the LID leaves the tree
@@ -87,8 +87,8 @@ func checkUpDown(r *rapid.T, ft *topology.FatTree, w *walker, leaf int32, end to
 	}
 }
 
-// isUpper tells whether a switch is a spine of the baseline, or new and above
-// leaves alone.
+// isUpper reports whether a switch is a spine of the baseline, or is new and connected to
+// leaves only.
 func isUpper(ft *topology.FatTree, node int32) bool {
 	for s := range ft.Spines {
 		if ft.Spines[s].Node == node {
@@ -112,8 +112,8 @@ func isLeaf(ft *topology.FatTree, node int32) bool {
 	return false
 }
 
-// TestLanes: LID base+j travels lane (j+α) mod K, up and down, wherever that lane
-// is Full at both leaves.
+// TestLanes checks that LID base+j travels lane (j+α) mod K, up and down, if that lane is
+// Full at both leaves.
 func TestLanes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ft := drawTree(r)

@@ -54,8 +54,8 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestOneCable: a dead cable of FT(2;20,18) changes entries of its two switches,
-// of the other leaves, and of nobody else.
+// TestOneCable checks that a dead cable of FT(2;20,18) changes entries only in its two
+// switches and in the other leaves.
 func TestOneCable(t *testing.T) {
 	f := fabgen.Generate(lhcb)
 	cut := func(f *topology.Fabric) { f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + 4), Port: 30}) }
@@ -72,7 +72,7 @@ func TestCompare(t *testing.T) {
 	ft := tree(t, f, nil)
 	lids := LIDs(f)
 	for want, change := range map[string]func(*Tables){
-		"<nil>": func(t *Tables) { t.Switches[3].Out[7] = 3 }, // nobody has LID 7
+		"<nil>": func(t *Tables) { t.Switches[3].Out[7] = 3 }, // LID 7 is unused
 		"switch Leaf003 LID 0x0008: port 2 programmed, port 3 planned":                         func(t *Tables) { t.Switches[3].Out[8] = 2 },
 		"switch Leaf003 LID 0x0008: no entry programmed, port 3 planned":                       func(t *Tables) { t.Switches[3].Out[8] = NoPath },
 		"switch Leaf001 LID 0x0006: port 9 programmed, port 4 planned, and 1 more differences": func(t *Tables) { t.Switches[1].Out[6], t.Switches[3].Out[8] = 9, 9 },

@@ -65,8 +65,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestForms holds what each form asks for: counts that are right, trailers of all sections or
-// of none, captions above entries alone, and numbers to their ends.
+// TestForms checks the requirements of each form: correct counts, trailers in every section or
+// in none, captions only above entries, and complete numbers.
 func TestForms(t *testing.T) {
 	other := strings.Replace(head, "200000", "100000", 1)
 	dumped := strings.Replace(head, "[0x1-0x9]", "[1-9]", 1)
@@ -242,8 +242,8 @@ func (n *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWriteLines holds what is written of owners in any order, of LIDs that none has, of names
-// with signs that would end a line, of no switch, and to a disk that is full.
+// TestWriteLines checks the text for owners in any order, for LIDs without an owner, for names
+// with characters that would end a line, for no switches, and for a full disk.
 func TestWriteLines(t *testing.T) {
 	out := bytes.Repeat([]byte{NoPath}, 8)
 	for lid := 1; lid < len(out); lid++ {

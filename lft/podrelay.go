@@ -91,8 +91,8 @@ func (b *podBuilder) lost(l, index int) bool {
 	return missing && home.Node != topology.None && b.Mids[home.Pod*b.MidsPerPod()+index].Node != topology.None
 }
 
-// relaying returns the index of the mids that relay: of those allowed, the one that most
-// leaves have lost, the first among equals; −1 if none.
+// relaying returns the index of the mids that relay: the allowed index that most leaves have
+// lost, the first of equals, or −1.
 func (b *podBuilder) relaying() int {
 	best, most := -1, 0
 	for i := range b.ofMid {
@@ -124,7 +124,7 @@ func (b *podBuilder) alone(index int) bool {
 			leaves[node] = true
 		}
 	}
-	// beside calls ok for the switches adjacent to one.
+	// beside calls ok for each switch adjacent to node until ok returns false.
 	beside := func(node int32, ok func(int32) bool) bool {
 		for p := range f.Nodes[node].Ports {
 			if port := &f.Nodes[node].Ports[p]; port.Up() && f.Nodes[port.Peer].Kind == topology.Switch && !ok(port.Peer) {

@@ -80,7 +80,7 @@ func (t *Tables) Pin(ctx context.Context, f *topology.Fabric, pins []iter.Seq[En
 	return err
 }
 
-// ByNode returns the tables by node index of a fabric, nil for nodes without a table.
+// ByNode returns the tables by node index of a fabric. A node without a table has nil.
 func (t *Tables) ByNode(f *topology.Fabric) [][]uint8 {
 	at := make([][]uint8, len(f.Nodes))
 	for i := range t.Switches {

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// TestBuildPods holds that every LID is routed wherever there is a way, without deadlock,
+// TestBuildPods checks that every LID that can be reached is routed without deadlock,
 // whatever has failed.
 func TestBuildPods(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))

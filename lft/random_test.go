@@ -251,7 +251,7 @@ func (w *walker) walk(i int32, lid topology.LID) (path []int32, arrived bool, er
 	return path, false, fmt.Errorf("LID %d goes round in a loop: %v", lid, path)
 }
 
-// joined tells whether an active cable joins the two nodes.
+// joined reports whether an active cable joins the two nodes.
 func joined(f *topology.Fabric, a, b int32) bool {
 	for p := range f.Nodes[a].Ports {
 		if port := &f.Nodes[a].Ports[p]; port.Peer == b && port.State == topology.Active {

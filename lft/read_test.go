@@ -107,8 +107,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestTruncated: a text that ends early is refused wherever its form shows it;
-// otherwise whole switches are missing and no entry of the others.
+// TestTruncated checks that a text that ends early is refused if its form shows it.
+// Otherwise whole switches are missing, and the other switches have all their entries.
 func TestTruncated(t *testing.T) {
 	for _, name := range append([]string{"lean.golden", "commented.golden"}, samples...) {
 		data := readSample(t, name)

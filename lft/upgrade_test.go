@@ -15,9 +15,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestUpgrade holds that tables are those of the version before, on whole and damaged
-// fabrics of two levels and three: where they are not, an upgrade moves entries of fabrics
-// in use, under the jobs on them. Who means to move them rewrites the file with -update.
+// TestUpgrade checks that tables are those of the previous version, on whole and damaged
+// fabrics of two and three levels. If they differ, an upgrade moves entries of fabrics in
+// use, under running jobs. To move them on purpose, rewrite the file with -update.
 func TestUpgrade(t *testing.T) {
 	var got strings.Builder
 	note := func(name string, tables *Tables) {
