@@ -7,8 +7,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The reference walker: the invariants once more, by maps and one step at a
-// time, for comparison. It says whether, not what.
+// The reference walker checks the invariants a second time, with maps and one step at a time,
+// for comparison. It finds that an invariant fails, but does not describe the failure.
 
 // owners maps every LID in use to the port that owns it.
 func owners(f *topology.Fabric) map[topology.LID]topology.PortRef {
@@ -205,7 +205,7 @@ func slowTables(t *topology.FatTree, tables *lft.Tables) error {
 	return nil
 }
 
-// joined tells whether an up-then-down path leads from a switch to another.
+// joined reports whether an up-then-down path leads from a switch to another.
 func joined(t *topology.FatTree, from, to int32) bool {
 	cable := func(leaf, spine int32) bool {
 		for l := range t.Leaves {

@@ -62,7 +62,7 @@ func TestRemainingMaps(t *testing.T) {
 	}
 }
 
-// TestRemainingRefuses spoils a plan of what remains one way at a time.
+// TestRemainingRefuses spoils a plan of the remaining pairs one way at a time.
 func TestRemainingRefuses(t *testing.T) {
 	const done = 5
 	for name, c := range map[string]struct {

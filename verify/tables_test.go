@@ -162,7 +162,7 @@ func TestTablesRefuses(t *testing.T) {
 			*out(f.ft, f.tables, leaf0, 5) = 4
 		}, []string{"LID 5 of Spine001 from Leaf000 never arrives"}},
 		{"black hole", BlackHole, func(f *fixture) {
-			// Spine 0 need not reach spine 1, so no entry is missing there.
+			// Spine 0 may be without a route to spine 1, so no entry is missing there.
 			*out(f.ft, f.tables, leaf0, 5) = 4
 		}, []string{"LID 5 of Spine001 from Leaf000 is lost: Spine000 has no entry for it (Leaf000 port 4, Spine000)"}},
 		{"misdelivered", Misdelivered, func(f *fixture) {
@@ -227,8 +227,8 @@ func TestTablesRefusesTwoRelays(t *testing.T) {
 	refused(t, Tables(ft, tables), Deadlock, NoPhase)
 }
 
-// TestTablesCutOff has the first switch be without a cable to others: entries for what the
-// others have must be there all the same, and those for it need not.
+// TestTablesCutOff cuts all cables from the first switch to others. Entries that the other
+// switches need are still required; entries for the first switch are not.
 func TestTablesCutOff(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0}, [2]int{0, 1})
 	tables := naiveTables(ft)
