@@ -9,8 +9,8 @@ import (
 
 var bg = context.Background()
 
-// checkPlan is the tests' own reading of what a plan must be. It uses the
-// definition of Tree and Plan and no function of the package.
+// checkPlan checks a plan independently of the package: it uses the definition of Tree and
+// Plan and none of the package's functions.
 func checkPlan(t *Tree, p *Plan) error {
 	leafOf := leavesOf(t)
 	P := len(leafOf)
@@ -99,7 +99,7 @@ func checkPairs(t *Tree, leafOf []int, unreachable []Pair, met []int) error {
 	return nil
 }
 
-// joined tells whether a lane leads from leaf A to server d of leaf B.
+// joined reports whether a lane leads from leaf A to server d of leaf B.
 func joined(t *Tree, A, B int, d Server) bool {
 	for k := range t.Lanes {
 		if t.Up[A][k] && t.Up[B][k] && (t.Closed == nil || !t.Closed(d, Lane(k))) {

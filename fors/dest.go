@@ -11,8 +11,8 @@ import (
 // tables, or those of the previous plan. The zero value leaves the choice to PlanOneLID.
 type Wish struct {
 	// Via is [leaf][destination] the lane by which a leaf sends to a server, as Grouped.Via
-	// with one LID; Local, or a lane that is not up at both leaves, if there is no lane to
-	// keep. Nil is Local everywhere.
+	// with one LID. It is Local, or a lane that is not up at both leaves, if the choice is
+	// free. Nil is Local everywhere.
 	Via []Lane
 	// Down is [destination][lane] the lane by which traffic that comes up by a lane goes
 	// down, if the tree has spines: one that is up, or Local for any. Nil is the lane

@@ -151,8 +151,8 @@ func TestOneLIDEach(t *testing.T) {
 	}
 }
 
-// TestOneLIDFailures plans FT(2;20,18) with 1 to 40 dead cables: at the bound of one
-// LID, and no lane moves that need not.
+// TestOneLIDFailures plans FT(2;20,18) with 1 to 40 dead cables. Plans are at the bound of
+// one LID, and only lanes that must move do.
 func TestOneLIDFailures(t *testing.T) {
 	over, worst, n := 0, 1.0, share(1000, 40)
 	for i := range n {
@@ -407,8 +407,8 @@ func TestLeastOneLID(t *testing.T) {
 	}
 }
 
-// fits tells whether what is sent from unit i on finds lanes in some way, once all units
-// have given theirs back. It gives up after some steps.
+// fits reports whether the traffic from unit i on finds lanes in some way, once all units
+// have given theirs back. It gives up after a number of steps.
 func (l *laning) fits(i int, anew bool, steps *int) bool {
 	*steps--
 	servers := len(l.leafOf)

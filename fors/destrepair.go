@@ -136,8 +136,8 @@ func (l *laning) reseat(unit int) bool {
 	return false
 }
 
-// follow moves the units of a chain, beginning at its end, where there is room. It undoes
-// the moves if a link that had room before then has too many transfers.
+// follow moves the units of a chain to lanes with room, beginning at its end. It undoes the
+// moves if a link that had room before then has too many transfers.
 func (l *laning) follow(chain []displaced, at int, to Lane) bool {
 	servers := len(l.leafOf)
 	was := l.surplus()
@@ -164,7 +164,7 @@ func (l *laning) surplus() (over int) {
 	return over
 }
 
-// restore gives units their wished lanes back where there is room again.
+// restore gives units their wished lanes back if these have room again.
 func (l *laning) restore() {
 	servers := len(l.leafOf)
 	for again := true; again; {

@@ -83,7 +83,7 @@ func TestExactClosed(t *testing.T) {
 	if _, err = PlanExact(bg, tree); err == nil || !strings.Contains(err.Error(), "lane 2 is closed to server 7 of leaf 2") {
 		t.Errorf("error %v, want one about lane 2 and server 7 of leaf 2", err)
 	}
-	tree.cutCables(2, 2) // nobody would use it
+	tree.cutCables(2, 2) // no server would use it
 	if p, err = PlanExact(bg, tree); err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// long tells whether the tests shall try all fabrics that the planner is held
-// to, some minutes' worth, and not a share of them: FORS_LONG=1 go test. It is no
-// variable, because the test cache does not see what is read before a test runs.
+// long reports whether the tests try all fabrics that the planner must handle, which takes
+// some minutes, instead of a share of them: FORS_LONG=1 go test. It is a function because the
+// test cache does not see variables that are read before a test runs.
 func long() bool { return os.Getenv("FORS_LONG") != "" }
 
 // tally counts plans, those whose bound the joint linear programme alone proves,

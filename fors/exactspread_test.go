@@ -38,8 +38,8 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// checkSpread says what is wrong with a spread of a tree whose leaves all have
-// servers, by the theorem's definition.
+// checkSpread describes the first fault in a spread of a tree whose leaves all have servers,
+// by the theorem's definition. It returns "" for a correct spread.
 func checkSpread(t *Tree, y []int32, phases int) string {
 	L, K := len(t.Slots), t.Lanes
 	out, in := make([]int, L*K), make([]int, L*K)

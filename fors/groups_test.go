@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkGrouped holds a plan to what checkPlan wants of any, and to what fewer
-// LIDs allow: what a leaf sends to one LID of a server takes one lane.
+// checkGrouped checks a plan as checkPlan does, and also that the transfers from a leaf to
+// one LID of a server take one lane.
 func checkGrouped(t *Tree, p *Grouped, lids int) error {
 	if err := checkPlan(t, p.Plan); err != nil {
 		return err

@@ -72,8 +72,8 @@ func leastCommonMultiple(a, b int) int {
 	return m
 }
 
-// correct tells whether every inter-leaf pair occurs once, no server receives
-// twice in a phase, and at most M0−f servers of a leaf send or receive.
+// correct reports whether every inter-leaf pair occurs once, no server receives twice in a
+// phase, and at most M0−f servers of a leaf send or receive.
 func (x exchange) correct(M0, M1, f int) bool {
 	P := M0 * M1
 	met, pairs := make([]bool, P*P), 0

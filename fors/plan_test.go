@@ -431,8 +431,7 @@ func choose(tree *Tree, shift, rotation, algorithm, exact, conservative *Plan) *
 	return want
 }
 
-// strays tells whether a plan has a transfer on another lane than its destination's
-// slot.
+// strays reports whether a plan has a transfer on another lane than its destination's slot.
 func strays(tree *Tree, p *Plan) bool {
 	slots := slices.Concat(tree.Slots...)
 	for i, d := range p.To {

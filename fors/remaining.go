@@ -20,13 +20,13 @@ type Remainder struct {
 // Remaining plans the pairs that an exchange still lacks when the fabric changes. old is
 // the rest of the old plan: its rows are in the tree's servers, and transfers of other
 // pairs are ignored, so servers that vanished have rows without transfers. The new plan
-// keeps the phases of old. Transfers on dead lanes return to their own phase, on lanes that
+// keeps the old phases. Transfers on dead lanes return to their own phase, on lanes that
 // chains of swaps free; those that find none are shed into phases in which both their ends
 // idle; the rest gets phases of its own. If that takes more phases than the bound,
 // transfers are moved between phases first, and then the pairs are planned from scratch;
 // the shortest plan is returned, the closest to the old one among equals. Pairs without a
 // usable common lane are left out and listed. It fails if the tree is inconsistent, if
-// pairs or the rows of old are not of the tree's servers, and with ctx.Err() soon after ctx
+// pairs or old rows are not of the tree's servers, and with ctx.Err() soon after ctx
 // ends. A nil old is a plan without phases: the pairs, of any number, are then planned from
 // scratch.
 func Remaining(ctx context.Context, t *Tree, pairs *PairSet, old *Plan) (*Remainder, error) {

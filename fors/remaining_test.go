@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkRemainder is the tests' own reading of what a plan of some pairs must be:
-// phases as checkPhase reads them, and each pair of want in one of them or, where
-// no lane leads there, in the list of unreachable ones.
+// checkRemainder checks a plan of some pairs independently of the package. It checks phases
+// as checkPhase does, and that each pair of want is in one of them or, if no lane joins it,
+// in the list of unreachable pairs.
 func checkRemainder(t *Tree, p *Plan, want func(s, d Server) bool) error {
 	leafOf := leavesOf(t)
 	P := len(leafOf)
@@ -111,8 +111,8 @@ func TestRemainingFT(t *testing.T) {
 }
 
 // TestRemainingEach loses one cable or one spine of FT(2;20,18) at 0, 25, 50, 75 and
-// 95 % of the exchange: several of them, with FORS_LONG each of the 380. No plan is
-// over its bound, and what was done and what is planned is every pair once.
+// 95 % of the exchange: several of them, or each of the 380 with FORS_LONG. No plan is over
+// its bound, and the phases done and the plan together have every pair once.
 func TestRemainingEach(t *testing.T) {
 	const M0, M1 = 20, 18
 	var lost []damage

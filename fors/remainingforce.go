@@ -64,8 +64,8 @@ func (b *board) force(s, d Server) bool {
 	return false
 }
 
-// placeByForce gives a transfer a lane: one that a chain can free, or the one that drives
-// off fewest.
+// placeByForce gives a transfer a lane: one that a chain can free, or else the lane on which
+// it displaces the fewest transfers.
 func (b *board) placeByForce(x Server) {
 	f, d := &b.forcer, b.to[x]
 	k := b.direct(x, d)

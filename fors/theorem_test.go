@@ -13,7 +13,7 @@ import (
 
 // These tests hold the statements of docs/planner.md that no other test holds.
 
-// drawServed draws a tree with servers, and what else is random.
+// drawServed draws a random tree with at least one server, and a random source.
 func drawServed(rt *rapid.T, stream uint64) (*Tree, *rand.Rand) {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "tree"), stream))
 	tree := randomTree(rng)
