@@ -45,7 +45,7 @@ func TestNewBaselineUnequalCables(t *testing.T) {
 	if !again.LaneUp(1, 1) || again.Leaves[1].Cables[1].LeafPort != 3 || again.Leaves[1].Cables[0] != ft.Leaves[1].Cables[0] {
 		t.Errorf("cables of leaf 1: %v", again.Leaves[1].Cables)
 	}
-	// A third one has no lane before the baseline is accepted anew.
+	// A third one has no lane until the baseline is accepted again.
 	f = newFabric(t, f.Nodes)
 	f.Disconnect(ref(t, f, fabgen.LeafGUID+1, 2))
 	f.Disconnect(ref(t, f, fabgen.LeafGUID+2, 3))

@@ -231,8 +231,8 @@ func TestNewLeafOnDamagedSpine(t *testing.T) {
 	}
 }
 
-// TestChainOnLargeTree hangs switches in a row with one host on a large tree, where the
-// pairs of that host are few: the host is not covered all the same.
+// TestChainOnLargeTree hangs switches in a row with one host on a large tree. The pairs of
+// that host are few, but the host is not covered.
 func TestChainOnLargeTree(t *testing.T) {
 	tree := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18})
 	for _, c := range []struct {

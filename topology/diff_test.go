@@ -43,8 +43,8 @@ func says(changes []topology.Change) []string {
 	return out
 }
 
-// TestDiff changes a fabric with three leaves of two hosts, three spines and
-// free ports, and reads what Diff says of it, there and back.
+// TestDiff changes a fabric with three leaves of two hosts, three spines and free ports, and
+// compares Diff's answers in both directions.
 func TestDiff(t *testing.T) {
 	rate := func(width uint8, speed topology.Speed) topology.Rate {
 		return topology.Rate{Width: width, Speed: speed}

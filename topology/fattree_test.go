@@ -35,7 +35,7 @@ func fitted(t testing.TB, f *topology.Fabric, b *topology.Baseline) *topology.Fa
 	return ft
 }
 
-// newFabric numbers changed nodes anew.
+// newFabric builds a new fabric from changed nodes.
 func newFabric(t testing.TB, nodes []topology.Node) *topology.Fabric {
 	t.Helper()
 	f, err := topology.NewFabric(nodes, 0)

@@ -164,8 +164,8 @@ func TestNotBroughtUp(t *testing.T) {
 	}
 }
 
-// Adapters on spines and routers on leaves are routed, and are no servers; the
-// ports of an adapter with several are hosts each.
+// Adapters on spines and routers on leaves are routed, but they are not servers. Each port of
+// an adapter with several is a host.
 func TestOtherHosts(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3, Hosts: []int{4}, Missing: [][2]int{{0, 3}, {1, 3}, {2, 2}, {2, 3}}, LMC: 2})
 	spine := &f.Nodes[f.Find(fabgen.SpineGUID)]

@@ -11,10 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReadIbnetdiscover reads what the tool printed for a fabric with odd
-// names, a router and an adapter with two ports, plain and grouped with full
-// details; every form that the simulated fabric cannot show; and a file without
-// comments.
+// TestReadIbnetdiscover reads the tool's output for a fabric with odd names, a router and an
+// adapter with two ports, plain and grouped with full details; every form that the simulated
+// fabric cannot show; and a file without comments.
 func TestReadIbnetdiscover(t *testing.T) {
 	for file, golden := range map[string]string{
 		"odd.ibnetdiscover":              "odd.golden",

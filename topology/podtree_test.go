@@ -181,8 +181,8 @@ func miswire(f *topology.Fabric, rng *rand.Rand, base *topology.PodBaseline) (wr
 	return wrong
 }
 
-// TestPodMiswired: a cable to another pod or another plane is named and left alone, in a new
-// baseline as beside an old one, and the rest is as it was.
+// TestPodMiswired checks that a cable to another pod or another plane is named and left
+// alone, with a new baseline and with an old one, and that the rest does not change.
 func TestPodMiswired(t *testing.T) {
 	rng := rand.New(rand.NewPCG(32, 1))
 	for n := range 300 {
@@ -249,8 +249,8 @@ func TestFourLevels(t *testing.T) {
 	}
 }
 
-// TestPodOddParts holds what takes no part: aggregation nodes, hosts on mids and tops,
-// switches in a row.
+// TestPodOddParts checks parts that stay out of the tree: aggregation nodes, hosts on mids
+// and tops, switches in a row.
 func TestPodOddParts(t *testing.T) {
 	f := fabgen.GenerateTree(fabgen.KAry(8))
 	tree := podTree(t, fabgen.WithChain(f, "Mid003", 2))

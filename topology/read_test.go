@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRead recognises both kinds of files by what they hold.
+// TestRead recognises both kinds of files by their contents.
 func TestRead(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
 	for _, c := range []struct {

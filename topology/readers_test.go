@@ -86,7 +86,7 @@ func describe(f *topology.Fabric) string {
 	return out.String()
 }
 
-// checkGolden compares a fabric with what a golden file says.
+// checkGolden compares a fabric with a golden file.
 func checkGolden(t *testing.T, name string, f *topology.Fabric) {
 	t.Helper()
 	if *update {

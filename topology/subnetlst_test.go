@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReadSubnetLst reads what OpenSM wrote for the fabric whose discovery
-// odd.golden shows; guid2lid adds the LMC.
+// TestReadSubnetLst reads OpenSM's dump of the fabric whose discovery odd.golden shows;
+// guid2lid adds the LMC.
 func TestReadSubnetLst(t *testing.T) {
 	f, err := topology.ReadSubnetLst(readFile(t, "odd.lst"))
 	if err != nil {
@@ -172,8 +172,8 @@ func TestSubnetLstCut(t *testing.T) {
 	}
 }
 
-// TestSubnetLstEscapes holds what the documentation says of the cuts that
-// escape: only one leaf and its hosts are ever told apart from the rest.
+// TestSubnetLstEscapes checks the documented limit of undetected cuts: they only ever
+// separate one leaf and its hosts from the rest.
 func TestSubnetLstEscapes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := fabgen.Generate(fabgen.Spec{Spines: rapid.IntRange(2, 3).Draw(t, "spines"), Leaves: rapid.IntRange(2, 4).Draw(t, "leaves"),
@@ -236,7 +236,7 @@ func permutePorts(f *topology.Fabric, node int32, to []int) {
 // lstEndText finds an end of a cable in a line: port GUID and port number.
 var lstEndText = regexp.MustCompile(`PortGUID:(\w{16}) .*?} LID:\w{4} PN:(\w\w) }`)
 
-// bothEndsTold tells whether every line has its counterpart.
+// bothEndsTold reports whether every line has its counterpart.
 func bothEndsTold(lines []byte) bool {
 	told := map[[2]string]bool{}
 	text := strings.ReplaceAll(string(lines), "{} LID:0001 PN:01 } { SW}", "{odd}")
