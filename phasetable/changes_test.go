@@ -49,7 +49,7 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// dlidOf is the last LID that one server sends to another by, 0 for none.
+// dlidOf returns the last LID that src sends to dst by, or 0 if it sends nothing.
 func dlidOf(v *View, src, dst topology.GUID) (lid topology.LID) {
 	s, ok := v.FindGUID(src)
 	if !ok {

@@ -60,8 +60,8 @@ func TestDocumentedLayout(t *testing.T) {
 	}
 }
 
-// TestDocumentedReader compiles the C program to which the document links and compares
-// what it reads with what Go reads.
+// TestDocumentedReader compiles the C program to which the document links and compares its
+// output with Go's view of the table.
 func TestDocumentedReader(t *testing.T) {
 	const src = "../examples/phasetable.c"
 	if !strings.Contains(readDocument(t), "("+src+")") {

@@ -83,7 +83,7 @@ func TestFindPair(t *testing.T) {
 	}
 }
 
-// TestBounds refuses what is beyond the format, and takes what is just within.
+// TestBounds checks values just within the limits of the format, and just beyond them.
 func TestBounds(t *testing.T) {
 	servers := shiftTable(1, 1, 0).Servers
 	for name, c := range map[string]struct {

@@ -237,8 +237,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestReceiverAlone covers what the senders' side cannot see: a receiver that
-// nobody sends to.
+// TestReceiverAlone covers an error that the senders' side does not show: a receiver without
+// a sender.
 func TestReceiverAlone(t *testing.T) {
 	in := newTable(2, 1, 1)
 	in.Servers[0] = ServerEntry{GUID: 1, LID: 1, Name: "a"}

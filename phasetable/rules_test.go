@@ -11,8 +11,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// words are numbers as the format has them: of two bytes each, or of four where they are
-// written as 4:N.
+// words encodes numbers as in the format: in two bytes each, or in four if written as 4:N.
 func words(text string) (out []byte) {
 	for _, f := range strings.Fields(text) {
 		var n uint32
