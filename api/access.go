@@ -17,7 +17,7 @@ type Access struct {
 	Lists        *access.Lists
 	Tokens       *access.Tokens
 	Certificates *access.Certificates // nil without TLS
-	Limiter      *access.Limiter      // nil for no limit by client
+	Limiter      *access.Limiter      // nil for no limit per client
 	Peer         string               // host of the other forsd, which its certificate is for; "" if none
 }
 

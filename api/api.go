@@ -54,7 +54,7 @@ type Status struct {
 	Warnings        []health.Warning `json:"warnings"`
 	Baseline        []string         `json:"baseline"`          // how the fabric deviates from its baseline
 	Drains          []Drain          `json:"drains,omitempty"`  // parts that are taken out to be worked on
-	Watched         *Watched         `json:"watched,omitempty"` // the last fabric seen by a forsd that only watches; nil for any other, and before the first fabric
+	Watched         *Watched         `json:"watched,omitempty"` // the last fabric seen by a forsd that only watches; nil before the first fabric and in other modes
 	Watches         bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and sends no signals
 }
 
@@ -178,7 +178,7 @@ type Forecast struct {
 type Remaining struct {
 	Epoch              uint64 `json:"epoch"` // of the plan that the exchange runs
 	Done               int    `json:"done"`  // phases of it
-	phasetable.Summary        // of what is left
+	phasetable.Summary        // of the remaining phases
 	phasetable.Proof
 	Kept        int     `json:"kept"`  // transfers in their phase and on their lane
 	Moved       int     `json:"moved"` // in their phase, on another lane

@@ -30,12 +30,12 @@ type Cable struct {
 	State   string       `json:"state"` // good, suspect, isolated or probation
 	Since   time.Time    `json:"since,omitzero"`
 	Why     []string     `json:"why"`               // what is beyond a threshold now, or was when it was isolated
-	Refused string       `json:"refused,omitempty"` // why it stays in the plan all the same
+	Refused string       `json:"refused,omitempty"` // why it is not isolated
 	Returns []time.Time  `json:"returns"`           // when it came back, within a week
 	History []CableEvent `json:"history"`           // the last decisions, oldest first
 }
 
-// CableEnd is one end of a cable, and what it has counted within cables.short.
+// CableEnd is one end of a cable and its counters within cables.short.
 type CableEnd struct {
 	GUID    topology.GUID `json:"guid"`
 	Name    string        `json:"name"`
@@ -70,7 +70,7 @@ func (c *Client) Cables(ctx context.Context) (*Cables, error) {
 	return out, c.Call(ctx, http.MethodGet, "/v1/cables", nil, out)
 }
 
-// ReleaseCable puts an isolated cable, which somebody has mended, on probation.
+// ReleaseCable puts an isolated cable on probation after its repair.
 func (c *Client) ReleaseCable(ctx context.Context, cable string) (*Change, error) {
 	out := &Change{}
 	return out, c.Call(ctx, http.MethodPost, "/v1/cables/release", ReleaseRequest{cable}, out)

@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// TestPlanChanges asks for what an epoch changes since another one, which is kept or not.
+// TestPlanChanges asks for the changes of an epoch since another one, which is kept or not.
 func TestPlanChanges(t *testing.T) {
 	s := newSite(t)
 	table := s.Plans.Current().Table.Table()

@@ -167,7 +167,7 @@ func chooseForm(r *http.Request, forms []form) (form, error) {
 }
 
 // acceptance returns the quality that Accept gives a media type: that of the most specific
-// range that covers it, 0 where none does.
+// range that covers it, or 0 if no range does.
 func acceptance(accept []string, media string) float64 {
 	quality, precision := 0.0, 0
 	for _, h := range accept {

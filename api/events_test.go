@@ -256,8 +256,8 @@ func TestWatchSilence(t *testing.T) {
 	}
 }
 
-// TestWatchComesBackQuickly lets a watcher slow down while nobody listens: once
-// it has had an event again, it comes back to a broken stream at once.
+// TestWatchComesBackQuickly lets a watcher slow down while the server is away. Once it has had
+// an event again, it reconnects at once after its stream breaks.
 func TestWatchComesBackQuickly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l := newSite(t), newPipes()
@@ -354,7 +354,7 @@ func FuzzReadEvents(f *testing.F) {
 	})
 }
 
-// TestStreamForm reads what goes over the wire.
+// TestStreamForm reads the bytes of a stream.
 func TestStreamForm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
@@ -370,9 +370,9 @@ func TestStreamForm(t *testing.T) {
 	})
 }
 
-// TestCrowd has many streams wait for events: the first are woken at once and the others
-// within a time that grows with their number, none is forgotten while events come amid
-// that, and nothing is left of those that have gone.
+// TestCrowd makes many streams wait for events. The first are woken at once and the others
+// within a time that grows with their number. None is forgotten when events come during the
+// waking, and streams that have ended leave nothing behind.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 3000
@@ -413,7 +413,7 @@ func TestCrowd(t *testing.T) {
 		time.Sleep(lateAfter / 2)
 		say() // it is told with the first
 		time.Sleep(50 * time.Millisecond)
-		say() // amid the waking
+		say() // during the waking
 		time.Sleep(2 * time.Second)
 		leave()
 		streams.Wait()

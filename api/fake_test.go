@@ -55,7 +55,7 @@ func (f *fake) Epochs() ([]Epoch, error) {
 	return []Epoch{{Epoch: 41, PublishedAt: started, Length: phasetable.Summarize("shift", 3, 3).Length, TopologyHash: "feed"}}, nil
 }
 
-// History tells of one order, whatever is asked for.
+// History returns one order for any query.
 func (f *fake) History(_ context.Context, q HistoryQuery) (*HistoryPage, error) {
 	f.calls = append(f.calls, fmt.Sprintf("history %+v", q))
 	return &HistoryPage{Entries: []HistoryEntry{{At: started.Add(2 * time.Minute), Event: Event{ID: "djn2r17k1kw0-7", Kind: KindOrder,
@@ -171,7 +171,7 @@ func request(h http.Handler, method, target, body string, header ...string) *htt
 type pipes struct {
 	conns chan net.Conn
 	mu    sync.Mutex
-	done  chan struct{} // closed while nobody listens
+	done  chan struct{} // closed while the listener is down
 }
 
 func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }

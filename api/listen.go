@@ -20,8 +20,9 @@ type Listeners struct {
 	TCP    string      // host:port, or empty; without TLS, read-only
 	TLS    string      // host:port, or empty; accepts Config.Access.Certificates
 	Log    *log.Logger // connection errors; if nil, the standard logger
-	// Note receives a setting whose address cannot be listened on, which is tried again,
-	// and nil when it can; may be nil for a service without addresses.
+	// Note receives a setting and the error if its address cannot be listened on, which is
+	// retried, and a nil error when that succeeds. It may be nil for a service without
+	// addresses.
 	Note func(setting string, err error)
 }
 

@@ -148,7 +148,7 @@ func TestBothListeners(t *testing.T) {
 	}
 }
 
-// TestServeEndsStreams stops a server that somebody watches.
+// TestServeEndsStreams stops a server while a client watches it.
 func TestServeEndsStreams(t *testing.T) {
 	s := newSite(t)
 	path := filepath.Join(t.TempDir(), "forsd.sock")
