@@ -17,7 +17,7 @@ type Access struct {
 	Lists        *access.Lists
 	Tokens       *access.Tokens
 	Certificates *access.Certificates // nil without TLS
-	Limiter      *access.Limiter      // nil for no limit per client
+	Limiter      *access.Limiter      // if nil, clients have no limit
 	Peer         string               // host of the other forsd, which its certificate is for; "" if none
 }
 

@@ -23,7 +23,7 @@ type cluster struct {
 // tenant is a job that runs.
 type tenant struct {
 	slots [][]int
-	own   [][]bool // [leaf][lane], nil for a job without lanes
+	own   [][]bool // [leaf][lane]; nil if the job owns no lanes
 	until float64
 	plans []*Plan // by lanes, for one LID
 }

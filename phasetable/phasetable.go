@@ -25,8 +25,8 @@ const Version = 1
 // MaxServers is the largest number of servers: each needs a unicast LID.
 const MaxServers = int(topology.MaxUnicastLID)
 
-// Idle is the server number that means "none"; Local is the lane of a transfer within a
-// leaf, and of every transfer if there are no lanes.
+// Idle is the server number that means "none". Local is the lane of a transfer within a
+// leaf, and of every transfer in a table without lanes.
 const (
 	Idle  = -1
 	Local = -1
@@ -127,7 +127,7 @@ func peerOf(leaf uint16, lid topology.LID, lmc uint8) peer {
 }
 
 // fits reports whether a transfer between two different servers is valid: it has no lane
-// exactly if both share a leaf or there are no lanes, and its LID is one of the
+// exactly if both share a leaf or the table is without lanes, and its LID is one of the
 // destination's.
 func fits(src, dst peer, lane int16, dlid uint16, lanes int) bool {
 	if src.leaf == dst.leaf || lanes == 0 {

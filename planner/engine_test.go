@@ -82,9 +82,8 @@ func TestShorter(t *testing.T) {
 	}
 }
 
-// TestOverBoundText checks the warning about a plan over its bound: it has the reason if the
-// exact planner has given up, and there is no warning if the plan is at the bound that the
-// LIDs in use allow.
+// TestOverBoundText checks the warning about a plan over its bound. It has the reason if the
+// exact planner has given up. A plan at the bound that the LIDs in use allow has no warning.
 func TestOverBoundText(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	for _, c := range []struct {

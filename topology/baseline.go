@@ -22,8 +22,8 @@ type Baseline struct {
 	Rate    string          `json:"rate"` // what a leaf–spine cable is expected to run at, "0x?" when unknown
 	Spines  []BaselineSpine `json:"spines"`
 	Leaves  []BaselineLeaf  `json:"leaves"`
-	// Pods is the baseline of a fat tree of three levels. It is nil for two levels. If it
-	// is set, all other fields are empty, and the file is that of Pods.
+	// Pods is the baseline of a fat tree of three levels, otherwise nil. If it is set, all
+	// other fields are empty, and the file is that of Pods.
 	Pods *PodBaseline `json:"-"`
 }
 

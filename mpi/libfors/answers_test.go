@@ -182,7 +182,7 @@ func TestWatchKeepsItsConnection(t *testing.T) {
 	p := start(t)
 	p.contains("open "+where, "epoch 42 ")
 	<-s.requests
-	p.wants("await", "1 41") // a store that begins anew counts from 1: other than ours is news
+	p.wants("await", "1 41") // a store that starts again counts from 1: any epoch but ours is news
 	for range 3 {
 		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.2\r\n" +
 			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=300\r\n\r\n"
@@ -192,8 +192,8 @@ func TestWatchKeepsItsConnection(t *testing.T) {
 	}
 }
 
-// TestWatchReconnects has the server close a connection after an answer, with and
-// without a word: the library asks anew on another, and nobody hears of it.
+// TestWatchReconnects makes the server close a connection after an answer, with and without
+// a header that says so. The library asks again on another connection and reports nothing.
 func TestWatchReconnects(t *testing.T) {
 	data := small(t)
 	where, s := answer(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data),
@@ -206,7 +206,7 @@ func TestWatchReconnects(t *testing.T) {
 	}
 }
 
-// TestWatchSaysWhatIsWrong passes on what the daemon says instead of an epoch.
+// TestWatchSaysWhatIsWrong checks that the daemon's errors are passed on.
 func TestWatchSaysWhatIsWrong(t *testing.T) {
 	data := small(t)
 	table := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data)
@@ -225,8 +225,8 @@ func TestWatchSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestRemaining asks for what is left of an exchange, and gets a table that is
-// followed like any other.
+// TestRemaining asks for the rest of an exchange, and gets a table that is followed like any
+// other.
 func TestRemaining(t *testing.T) {
 	data := small(t)
 	table := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(data), data)

@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// TestChanged compares the peers to which each server must connect anew with what Go
-// reads of both tables: after failures and back, with other servers, and with none.
+// TestChanged compares the peers to which each server must reconnect with Go's view of both
+// tables: after failures and back, with other servers, and without servers.
 func TestChanged(t *testing.T) {
 	few := plan(t, 4, 3, 0, 2)
 	few.Servers[2].GUID, few.Servers[5].GUID = 0xdead0001, 0xdead0002 // others in their place

@@ -143,7 +143,7 @@ func TestDaemon(t *testing.T) {
 	}
 }
 
-// TestRemainingOfDaemon asks forsd's own server for what is left of an exchange.
+// TestRemainingOfDaemon asks forsd's own server for the rest of an exchange.
 func TestRemainingOfDaemon(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
 	plans := &api.Plans{}
@@ -168,8 +168,8 @@ func TestRemainingOfDaemon(t *testing.T) {
 	p.contains("refresh", fmt.Sprintf("epoch 43 job 0 servers %d phases %d ", view.Servers(), view.Phases()))
 }
 
-// TestSameEpoch has processes that start one after the other, while epochs change, open
-// the same table, and find newer ones all the same.
+// TestSameEpoch checks that processes that start one after the other, while epochs change,
+// open the same table, and can still find newer ones.
 func TestSameEpoch(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
 	plans := &api.Plans{}

@@ -26,8 +26,8 @@ func documentedVerbs(t *testing.T) string {
 	return text
 }
 
-// TestDocumentedProgram compiles the example to which the document links and compares what
-// it prints of one host with what Go reads.
+// TestDocumentedProgram compiles the example to which the document links and compares its
+// output for one host with Go's view of the table.
 func TestDocumentedProgram(t *testing.T) {
 	const source = "../../examples/phases.c"
 	b, err := sanitized()
@@ -50,10 +50,9 @@ func TestDocumentedProgram(t *testing.T) {
 	}
 }
 
-// TestDocumentedVerbs connects every pair of a plan as the document does, with a
-// verbs library that notes the address vectors, and holds each pair to what a
-// reliable connection checks: a packet's source LID is the one that the receiver
-// sends to.
+// TestDocumentedVerbs connects every pair of a plan as the document does, with a verbs library
+// that records the address vectors. It checks each pair as a reliable connection does: a
+// packet's source LID must be the LID to which the receiver sends.
 func TestDocumentedVerbs(t *testing.T) {
 	text := documentedVerbs(t)
 	source := filepath.Join(t.TempDir(), "rtr.c")

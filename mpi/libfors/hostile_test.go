@@ -135,8 +135,8 @@ func TestBrokenTables(t *testing.T) {
 	}
 }
 
-// TestNoTable opens files that are no table: the error names the file, as far as that
-// leaves room for what is wrong with it.
+// TestNoTable opens files that are not tables. The error names the file, cut short if the fault
+// needs the room.
 func TestNoTable(t *testing.T) {
 	p, dir := start(t), t.TempDir()
 	for _, name := range []string{"x", strings.Repeat("long", 60)} {

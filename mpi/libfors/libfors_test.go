@@ -1,6 +1,6 @@
-// Package libfors tests the C library that reads phase tables: a C program is
-// linked with it, under the sanitizers, and told what to do line by line; what it
-// answers is compared with what Go reads.
+// Package libfors tests the C library that reads phase tables. A C program is linked with the
+// library, under the sanitizers, and takes commands line by line; its answers are compared
+// with Go's.
 package libfors
 
 import (

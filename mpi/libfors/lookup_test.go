@@ -49,11 +49,11 @@ func wantDump(v *phasetable.View) []string {
 	return append(lines, idle, idle, idle, "beyond -1 -1")
 }
 
-// TestEveryLookup compares all that can be looked up in tables of true plans, and in
-// ones with idle servers and without lanes, with what Go reads.
+// TestEveryLookup compares every lookup with Go's, in tables of real plans and in tables with
+// idle servers and without lanes.
 func TestEveryLookup(t *testing.T) {
 	idle := plan(t, 4, 3, 0, 2)
-	for i := range idle.To { // server 5 sends to nobody, and pairs are one-way then
+	for i := range idle.To { // server 5 does not send, so its pairs are one-way
 		if i%len(idle.Servers) == 5 {
 			idle.To[i], idle.Lane[i], idle.DLID[i] = phasetable.Idle, phasetable.Local, 0
 		}
@@ -145,9 +145,8 @@ func TestBaseLIDs(t *testing.T) {
 	p.wants("base "+path, "error -26 0 0 "+path+": the plan of epoch 42 sends to LIDs of lanes: a program that sends to base LIDs needs the base plan, base.bin")
 }
 
-// TestPathBitsMirror holds what fors.h promises of src_path_bits on a table that
-// has every pair: the two ends of a connection mirror each other, and the bits
-// are below 2^lmc.
+// TestPathBitsMirror checks the promises of fors.h about src_path_bits on a table that has
+// every pair: the two ends of a connection mirror each other, and the bits are below 2^lmc.
 func TestPathBitsMirror(t *testing.T) {
 	data, view := encode(t, plan(t, 6, 6, 1, 3))
 	p := start(t)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestSymbols holds what the libraries export, and what they load.
+// TestSymbols checks the exported symbols of the libraries, and the libraries that they load.
 func TestSymbols(t *testing.T) {
 	needs(t)
 	want := []string{"ibv_create_ah", "ibv_destroy_ah", "ibv_destroy_qp", "ibv_modify_qp", "ibv_query_qp"}

@@ -13,10 +13,10 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestSanitized has queue pairs and address handles made, changed and destroyed, before
-// and after a new epoch, by tables that are whole, damaged and missing: with the address
-// and undefined-behaviour sanitizers in the library and in the program, and under
-// Valgrind. Nothing is said of either, and what programs see is the same.
+// TestSanitized makes, changes and destroys queue pairs and address handles, before and after
+// a new epoch, with tables that are whole, damaged and missing. It does so with the address and
+// undefined-behaviour sanitizers in the library and in the program, and under Valgrind. Neither
+// reports anything, and programs see the same.
 func TestSanitized(t *testing.T) {
 	needs(t)
 	t.Run("sanitizers", func(t *testing.T) {

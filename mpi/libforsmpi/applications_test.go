@@ -21,8 +21,8 @@ type application struct {
 	command []string
 	// launcher is given the command line that starts a job; nil starts it once.
 	launcher []string
-	// passed is a regular expression for what it prints of a check that has passed, or of
-	// so many as its group says.
+	// passed is a regular expression for the output of a check that has passed, or of as many
+	// checks as its group says.
 	passed string
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// BenchmarkAlltoall measures what docs/mpi.md says of FORS_SYNC: an exchange of 36
-// ranks of FT(2;6,6) with a dead cable, by MPI's own algorithm, by a linear shift,
-// and by the plan. The time of an operation is that of a whole job.
+// BenchmarkAlltoall measures the figures for FORS_SYNC in docs/mpi.md: an exchange of 36
+// ranks of FT(2;6,6) with a dead cable, by MPI's own algorithm, by a linear shift, and by
+// the plan. The time of an operation is that of a whole job.
 func BenchmarkAlltoall(b *testing.B) {
 	shim := needs(b)
 	table := file(b, plan(b, fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}, cable{0, 0}))

@@ -11,9 +11,9 @@ import (
 )
 
 // TestDrains takes a cable, a spine, two parts at once and a leaf out of a fabric on which
-// 36 ranks exchange, pulls what is safe to pull, and puts it back. No fragment is lost,
-// doubled or damaged; once a part is safe no rank sends over it; pulling it changes no plan;
-// and a forsd that is killed amid it keeps to it.
+// 36 ranks exchange, pulls the parts that are safe to pull, and puts them back. No fragment is
+// lost, doubled or damaged; once a part is safe no rank sends over it; pulling it changes no
+// plan; and a forsd that is killed during the drain keeps to it.
 func TestDrains(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
@@ -27,7 +27,7 @@ func TestDrains(t *testing.T) {
 		order, err := x.Client.Drain(x.ctx, api.DrainRequest{Parts: parts, Reason: "a test"})
 		x.ok(err)
 		t.Logf("%v: %d phases instead of %d", parts, order.Cost.Phases, order.Cost.PhasesNow)
-		if i == 1 { // amid the change
+		if i == 1 { // during the change
 			x.ok(x.KillForsd(x.ctx), x.StartForsd())
 		}
 		seen = append(seen, x.pulled(log, parts)...)
@@ -81,8 +81,8 @@ func TestDrainLeaf(t *testing.T) {
 	x.unharmed(builders, log, 30, seen)
 }
 
-// window is a time, and what is to hold of what was sent then: it arrives by the tables,
-// and not over some cables.
+// window is a period, and the conditions for messages sent in it: they arrive by the tables,
+// and not over the cut cables.
 type window struct {
 	from, to int64
 	sight    *e2e.Sight
@@ -195,8 +195,8 @@ func (x *site) drainIs(what string, good func(*api.Drain) bool) {
 	}))
 }
 
-// unharmed waits for event builders and checks that nothing was lost, and what they sent in
-// each window.
+// unharmed waits for event builders and checks that no message was lost, and that the messages
+// of each window meet its conditions.
 func (x *site) unharmed(builders *running, log string, ranks int, windows []window) {
 	x.Helper()
 	out, _ := builders.wait(x)

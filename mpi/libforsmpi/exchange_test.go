@@ -83,8 +83,8 @@ func (x *site) rest(want func(*api.Topology) error) (*api.Status, *e2e.Sight) {
 	return st, sight
 }
 
-// pull takes the cable of a leaf's lane away, put gives it back; both wait until forsd
-// is at rest on what is left.
+// pull takes the cable of a leaf's lane away, put gives it back. Both wait until forsd is at
+// rest on the changed fabric.
 func (x *site) pull(c cable) (*api.Status, *e2e.Sight) {
 	x.Helper()
 	if err := x.Sim.Unlink(x.ctx, fmt.Sprintf("Leaf%03d", c.leaf), x.port(c.lane)); err != nil {
@@ -339,7 +339,7 @@ func (x *site) inOrder(rank int, log []line, epoch uint64, since int64) {
 	}
 }
 
-// superseded tells whether a later epoch than one is in force.
+// superseded reports whether an epoch has been replaced by a later one.
 func (x *site) superseded(epoch uint64) func() bool {
 	return func() bool {
 		st, err := x.Client.Status(x.ctx)

@@ -41,11 +41,11 @@ func upPair(t *testing.T, n int) (x, y *site) {
 	return x, y
 }
 
-// TestDrainHandover drains parts of a fabric on which ranks exchange. Amid it the forsd that
-// leads is killed, and then its whole host is lost: the other one leads, is killed, too, and
-// keeps to what is drained, which is pulled and put back. No fragment is lost, doubled or
-// damaged, and no rank sends over what is safe to pull. With FORS_LONG=1 these are 36 ranks,
-// the first host comes back and leads again, and a leaf goes the same way.
+// TestDrainHandover drains parts of a fabric on which ranks exchange. During the drain the
+// leading forsd is killed, and then its whole host is lost. The other forsd leads, is killed,
+// too, and keeps to the drains; the drained parts are pulled and put back. No fragment is lost,
+// doubled or damaged, and no rank sends over parts that are safe to pull. With FORS_LONG=1 these
+// are 36 ranks, the first host comes back and leads again, and a leaf goes the same way.
 func TestDrainHandover(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
@@ -83,7 +83,7 @@ func (x *site) handsOver(y *site, shim, program string, hosts []string, parts ..
 	for i, part := range parts {
 		_, err = x.Client.Drain(x.ctx, api.DrainRequest{Parts: []string{part}, Reason: "a test"})
 		x.ok(err)
-		if i == 0 { // amid the change, perhaps
+		if i == 0 { // perhaps during the change
 			x.ok(x.KillForsd(x.ctx), x.StartForsd())
 			x.drainIs("safe after that", func(d *api.Drain) bool { return d.State == "safe" })
 		}

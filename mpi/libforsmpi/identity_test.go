@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestIdentity checks what a process says of the server that it runs on, from ports
-// as Linux shows them and from the environment.
+// TestIdentity checks how a process identifies the server that it runs on, from ports as
+// Linux shows them and from the environment.
 func TestIdentity(t *testing.T) {
 	needs(t)
 	ports := t.TempDir()

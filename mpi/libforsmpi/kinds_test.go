@@ -71,9 +71,9 @@ func TestOtherMPI(t *testing.T) {
 	}
 }
 
-// TestLater has exchanges by other functions than those of MPI 3 that wait. Those of large
-// counts go by the plan. Those that return at once and persistent ones are MPI's own, and
-// give the right results beside the shim.
+// TestLater exchanges by other functions than the blocking ones of MPI 3. Functions of
+// large counts follow the plan. Nonblocking and persistent ones are left to MPI, and give the
+// right results with the shim.
 func TestLater(t *testing.T) {
 	table := small(t)
 	for _, c := range []struct {

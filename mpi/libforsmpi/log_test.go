@@ -209,7 +209,7 @@ func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 	t.Helper()
 	type use struct {
 		src, dst    topology.GUID
-		begin, ends int64 // ends is 0 where nobody says it
+		begin, ends int64 // ends is 0 if the log has no end
 	}
 	type pair struct {
 		event

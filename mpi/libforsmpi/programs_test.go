@@ -108,9 +108,8 @@ func TestExports(t *testing.T) {
 	}
 }
 
-// TestWithoutPlan runs the same job where there is no table, where the table does
-// not have its hosts, and where the environment is wrong: the output stays, and one
-// line says why.
+// TestWithoutPlan runs the same job without a table, with a table that lacks its hosts, and
+// with a wrong environment. The output does not change, and one line gives the reason.
 func TestWithoutPlan(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
@@ -290,8 +289,8 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
-// TestPairsWithoutPath exchanges where two leaves share no lane. Their pairs have no
-// phase; MPI delivers their blocks all the same, after the others'.
+// TestPairsWithoutPath exchanges in a fabric where two leaves share no lane. Their pairs have
+// no phase; MPI delivers their blocks after the others'.
 func TestPairsWithoutPath(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
@@ -399,9 +398,9 @@ func TestSmallBlocks(t *testing.T) {
 	}
 }
 
-// TestMemory runs exchanges under valgrind: no access of the shim is out of bounds
-// or to what was never set, and nothing that it holds is lost. What MPI allocates for
-// its calls and loses is MPI's.
+// TestMemory runs exchanges under valgrind. The shim makes no access out of bounds or to
+// uninitialised memory, and leaks none of its own memory. Memory that MPI allocates for its
+// calls and leaks is MPI's.
 func TestMemory(t *testing.T) {
 	shim := needs(t, "valgrind")
 	dir := t.TempDir()

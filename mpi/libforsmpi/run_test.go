@@ -70,8 +70,8 @@ func compile(t testing.TB, compiler string, args ...string) string {
 	return bin.Name()
 }
 
-// mpich is what Debian calls MPICH's programs where it stands beside another MPI; they
-// have it behind their names. Without it they are Open MPI's.
+// mpich is the suffix that Debian gives MPICH's programs if another MPI is installed, too.
+// Programs without it are Open MPI's.
 const mpich = ".mpich"
 
 // builtFor is the shim that was built for Open MPI or for MPICH.
@@ -129,7 +129,7 @@ type running struct {
 	out, err strings.Builder
 }
 
-// launcher is the command that starts a job's processes, up to what they run.
+// launcher returns the command that starts a job's processes, up to the program to run.
 func (j job) launcher() []string {
 	env := j.env
 	if j.shim != "" {
@@ -172,7 +172,7 @@ func (j job) start(ctx context.Context) (*running, error) {
 			r.cmd.Env = append(r.cmd.Env, e)
 		}
 	}
-	// What hwloc complains of, such as a container without /sys, is no output of ours.
+	// Complaints of hwloc, about a container without /sys for instance, are not our output.
 	r.cmd.Env = append(r.cmd.Env, "TMPDIR="+scratch, "HWLOC_HIDE_ERRORS=2")
 	r.cmd.Cancel = func() error { return r.cmd.Process.Signal(syscall.SIGTERM) }
 	r.cmd.WaitDelay = 20 * time.Second

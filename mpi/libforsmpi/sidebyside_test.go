@@ -154,7 +154,7 @@ func eachPair(logs [][]line) int {
 	return len(pairs)
 }
 
-// meet tells of a link that transfers of two jobs take, at any time.
+// meet returns an error that names a link used by transfers of two jobs, at any time.
 func meet(t testing.TB, sight *e2e.Sight, jobs ...[][]line) error {
 	t.Helper()
 	type user struct {

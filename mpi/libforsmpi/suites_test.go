@@ -86,7 +86,7 @@ func called(mpi string) string {
 	return "Open MPI"
 }
 
-// beginning is the line by which a process says that it begins an exchange, with its epoch.
+// beginning is the line with which a process logs the start of an exchange and its epoch.
 var beginning = regexp.MustCompile(`(?m)^[0-9a-f]+,\d+,(\d+),-?\d+,begin,`)
 
 // begun counts the exchanges that were begun by a plan, by all processes whose logs are in
@@ -111,7 +111,7 @@ func begun(t *testing.T, dir string) (exchanges, plans int) {
 	return exchanges, len(seen)
 }
 
-// firstError is the first line of a compiler that tells of an error.
+// firstError returns the first line of a compiler's output that has an error.
 func firstError(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "error:") || strings.Contains(line, "undefined reference") {
@@ -121,7 +121,7 @@ func firstError(out string) string {
 	return strings.TrimSpace(out)
 }
 
-// attempt runs a job that may fail, and says what it prints.
+// attempt runs a job that may fail, and returns its output.
 func (j job) attempt(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
