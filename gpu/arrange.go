@@ -16,8 +16,8 @@ type stint struct {
 // stage's length: to the NICs before the stage and from them after it.
 type pull struct{ before, after float64 }
 
-// pull estimates it from the loads of the ranks. A GPU that has more than its NIC may
-// send gives the rest to others; and of what is spread evenly, half moves on one side.
+// pull estimates it from the loads of the ranks. A GPU with more bytes than its NIC may send
+// gives the rest to others. Half of the evenly spread bytes move on one side.
 func (t *Traffic) pull(out, in []int64, length int64) pull {
 	p := pull{.5, .5}
 	if length == 0 {
@@ -41,10 +41,10 @@ func (t *Traffic) pull(out, in []int64, length int64) pull {
 // mostStints is how many parts stages are cut into at most.
 const mostStints = 1 << 20
 
-// arrange cuts stages of servers that are longer than most into equal parts, 0 for
-// none, and puts them into the order, of three, in which the moves beside them are
-// estimated to prolong them least: the longest first, last, or in the middle. It fails
-// where there are too many parts.
+// arrange cuts stages of servers that are longer than most into equal parts, or none if most
+// is 0. It puts them into the order, of three, in which moves during the stages are estimated
+// to prolong them least: the longest first, last, or in the middle. It fails if there are too
+// many parts.
 func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64, error) {
 	var falling []stint
 	for turn, v := range lengths {
@@ -84,7 +84,7 @@ func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64, 
 // be, the larger ones first.
 func evenly(v, parts, part int64) int64 { return (v + parts - 1 - part) / parts }
 
-// estimate is about what stages take with the moves beside them.
+// estimate returns about how long stages take together with the moves during them.
 func (m Model) estimate(order []stint, by pull) float64 {
 	at := func(i int) float64 {
 		if i < 0 || i >= len(order) {

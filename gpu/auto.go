@@ -63,7 +63,7 @@ func newClock(budget time.Duration) *clock {
 	return &clock{end: time.Now().Add(budget)}
 }
 
-// over tells whether what may take some time has to be left out.
+// over reports whether a step that may take some time exceeds the budget.
 func (c *clock) over(may time.Duration) bool {
 	if !c.end.IsZero() && time.Now().Add(may).After(c.end) {
 		c.ended = true
@@ -85,9 +85,9 @@ func (c *clock) outlook(s *servers, m Model) Outlook {
 	return Outlook{!c.ended, float64(bound)/m.B2 + float64(stages)*m.Latency.Seconds()}
 }
 
-// best makes plans in several modes and returns the one with the least predicted
-// time, the first of them where several have it. Where ctx ends amid that, it returns the
-// best until then with the error of ctx.
+// best makes plans in several modes and returns the one with the least predicted time, the
+// first of equals. If ctx ends before that, it returns the best plan so far with the error of
+// ctx.
 func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	c, model := newClock(o.Budget), o.Model.orDefault()
 	s := newServers(t)
@@ -129,9 +129,8 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	return best, ended
 }
 
-// polish cuts the stages of a plan of mode Bytes shorter, as long as that takes less
-// time, where moves prolong it by more than a hundredth. The plan is valid beside an error,
-// too.
+// polish cuts the stages of a plan of mode Bytes shorter, as long as that takes less time, if
+// moves prolong it by more than a hundredth. The plan is valid even if err is not nil.
 func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, c *clock, took time.Duration) (*Plan, Times, error) {
 	longest, model := int64(0), o.Model.orDefault()
 	least := model.Predict(best)
@@ -197,12 +196,12 @@ func (t *Traffic) leastMoved(model Model) float64 {
 	return float64(t.Bound())/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds()
 }
 
-// choose chooses as Choose does: the stretch, up to the one allowed, the effort and the longest stage
-// with which mode Bytes is estimated to take the least time, of equals the first. A
-// grain leaves no stretch to choose. The length is known before the stages are, and
-// there are no fewer of them than a server has partners; so stages are made only as far
-// as they may still take the least time, the quickest to make first. Beside an error it
-// returns the best until then, which takes no finite time where there is none.
+// choose chooses as Choose does: the stretch, up to the one allowed, the effort and the longest
+// stage with which mode Bytes is estimated to take the least time, the first of equals. A grain
+// leaves no stretch to choose. The length is known before the stages are, and a plan has at
+// least as many stages as a server has partners, so stages are made only as long as they may
+// still take the least time, the quickest to make first. With an error it returns the best
+// choice so far, whose time is infinite if nothing was tried.
 func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (Options, float64, error) {
 	o.Mode = Bytes
 	model, partners := o.Model.orDefault(), s.partners()
@@ -239,7 +238,7 @@ func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (
 				least, best = time, o
 				best.Fewest, best.MaxStage = fewest, longest
 			}
-			cancel() // of what was tried before; the first way always comes to its end
+			cancel() // of the previous try; the first one always completes
 			limited, cancel = c.within(ctx)
 		}
 	}

@@ -16,7 +16,7 @@ type span struct {
 // buffer is memory of a rank in the replay.
 type buffer struct {
 	size  int64
-	top   int64   // end of what has been written
+	top   int64   // end of the bytes written so far
 	holds []span  // by place
 	taken []Piece // what is read in this step; of an input, in any
 	put   []span  // what is written in this step; to an output, in any
@@ -60,7 +60,7 @@ func (b *buffer) write(at int64, list []span) error {
 }
 
 // turn ends a step: no byte may have been read twice or written twice in it, or written
-// while it held something. What was read is gone, and what was written is there.
+// while it held something. It drops the bytes that were read, and adds those that were written.
 func (b *buffer) turn() error {
 	if len(b.taken) == 0 && len(b.put) == 0 {
 		return nil
@@ -127,7 +127,7 @@ func merge(a, b []span) []span {
 	return append(append(list, a...), b...)
 }
 
-// used tells whether every byte of an input has been read just once.
+// used checks that every byte of an input has been read exactly once.
 func (b *buffer) used() error {
 	sortTaken(b.taken)
 	end := int64(0)
@@ -143,7 +143,7 @@ func (b *buffer) used() error {
 	return nil
 }
 
-// full tells whether every byte of an output has been written just once.
+// full checks that every byte of an output has been written exactly once.
 func (b *buffer) full() error {
 	sortPut(b.put)
 	end := int64(0)
@@ -159,8 +159,8 @@ func (b *buffer) full() error {
 	return nil
 }
 
-// empty tells whether what a NIC's buffer held has been sent on, and whether it has been
-// used to its end.
+// empty checks that a NIC's buffer has been sent on completely, and that it has been used to
+// its end.
 func (b *buffer) empty() error {
 	if b.top != b.size {
 		return fmt.Errorf("%d bytes are used of %d", b.top, b.size)

@@ -120,8 +120,8 @@ func widest(ctx context.Context, n int, share []int64, stretch float64) (int64, 
 	return grain, nil
 }
 
-// fits tells whether no row or column sum exceeds a limit when entries are rounded up to
-// a grain. It overwrites columns.
+// fits reports whether no row or column sum exceeds a limit when entries are rounded up to a
+// grain. It overwrites columns.
 func fits(n int, share []int64, grain int64, limit float64, columns []int64) bool {
 	clear(columns)
 	for row := range slices.Chunk(share, n) {

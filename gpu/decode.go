@@ -73,7 +73,7 @@ func Decode(data []byte) (*View, error) {
 	return v, nil
 }
 
-// Program reads what a rank does.
+// Program reads the program of a rank.
 func (v *View) Program(rank Rank) (*Program, error) {
 	if rank < 0 || int(rank) >= v.Ranks() {
 		return nil, fmt.Errorf("there is no rank %d: want 0 to %d", rank, v.Ranks()-1)
@@ -102,7 +102,7 @@ func (v *View) Program(rank Rank) (*Program, error) {
 	return p, nil
 }
 
-// Programs reads what all ranks do.
+// Programs reads the programs of all ranks.
 func (v *View) Programs() ([]Program, error) {
 	programs := make([]Program, v.Ranks())
 	for r := range programs {

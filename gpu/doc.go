@@ -5,10 +5,10 @@
 // All-to-All GPU Communication", and goes beyond it.
 //
 // A Plan sends bytes over the network in stages, in each of which a NIC sends to at
-// most one other and receives from at most one. So that no NIC has more than its share,
-// bytes are moved inside the servers to the NICs that send them, beside the stage
-// before, and from those that have received them to their destinations, beside the
-// stage after. Four modes make plans:
+// most one other and receives from at most one. To keep every NIC to its share, bytes are
+// moved inside the servers: to the NICs that send them during the previous stage, and from
+// the NICs that have received them to their destinations during the next stage. Four modes
+// make plans:
 //
 //   - Paper is the published scheme: each block of a server pair is balanced
 //     (Sec. IV) and decomposed, and the blocks take turns (Theorem 4).

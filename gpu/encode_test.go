@@ -117,8 +117,8 @@ func piecesOf[T any](list []T, stage int, of func(T) (int, Piece)) (pieces []Pie
 	return pieces
 }
 
-// move has every rank send pieces of one buffer, and returns what has them receive these
-// into another, in their order. What has been sent is gone.
+// move makes every rank send pieces of one buffer, and returns a function that makes the ranks
+// receive these into another, in their order. Sending clears the pieces.
 func move(programs []Program, from, to [][]byte, lists func(*Program) (send, receive []Piece)) func() {
 	ranks := len(programs)
 	mail := make([][]byte, ranks*ranks)
@@ -160,8 +160,8 @@ func TestDecodeFindsDamage(t *testing.T) {
 	}
 }
 
-// FuzzDecode mends the checksum, so that what lies behind it is reached. What is
-// read fits what it says of itself.
+// FuzzDecode corrects the checksum, so that the code behind it is reached. A decoded plan is
+// consistent.
 func FuzzDecode(f *testing.F) {
 	var p Planner
 	for _, c := range []Cluster{{1, 2}, {2, 1}, {3, 2}} {

@@ -14,8 +14,8 @@ type Pattern string
 const (
 	// Uniform draws each message from 0 to twice the mean.
 	Uniform Pattern = "uniform"
-	// Hotspot is Uniform, but that the share Skew of what a server has for another,
-	// 0 to 1, is from its first GPU to the other's first.
+	// Hotspot is Uniform, except that the share Skew, 0 to 1, of the bytes from a server to
+	// another goes from its first GPU to the other's first.
 	Hotspot Pattern = "hotspot"
 	// Zipf gives the destinations of each GPU, in an order of its own, shares as
 	// rank^−Skew.

@@ -73,8 +73,8 @@ func excess(c Cluster, loads []int64, bound int64) *balance {
 	return b
 }
 
-// move takes up to so many packets from a rank that has too many, and returns the
-// rank they go to and how many; 0 where it has not.
+// move takes up to so many packets from a rank that has too many. It returns the rank they go
+// to and their number, 0 if from has no surplus.
 func (b *balance) move(from Rank, packets int64) (Rank, int64) {
 	if b.surplus[from] <= 0 || packets == 0 {
 		return from, 0
@@ -113,8 +113,8 @@ func (t *Traffic) spill(d *draft, b *balance) {
 	}
 }
 
-// catch chooses the NICs that the segments come in by. What a NIC has too much is
-// cut off and put behind the others.
+// catch chooses the NICs by which the segments come in. The excess of a NIC is cut off and put
+// behind the other segments.
 func catch(d *draft, b *balance) {
 	for at := range d.segments {
 		for {

@@ -36,15 +36,15 @@ func (m Model) check() error {
 type Times struct {
 	Before float64 `json:"before"` // moves before the first stage
 	Stages float64 `json:"stages"` // the stages alone
-	Beside float64 `json:"beside"` // what moves beside the stages take longer than these
+	Beside float64 `json:"beside"` // extra time for moves that take longer than the stage during which they run
 	After  float64 `json:"after"`  // moves after the last stage
-	Local  float64 `json:"local"`  // what stays inside servers would take by itself; it is sent beside the stages
+	Local  float64 `json:"local"`  // time of bytes that stay inside servers, if sent alone; they are sent during the stages
 	Total  float64 `json:"total"`  // Before + Stages + Beside + After
 }
 
-// Predict tells how long a plan takes. The steps of a plan follow each other; a step
-// takes as long as its stage or the moves beside it, whichever take longer, and these
-// as long as the busiest GPU. A stage has a latency, and so have the moves of a step.
+// Predict predicts how long a plan takes. The steps of a plan follow each other. A step takes
+// as long as its stage or the moves during it, whichever are longer, and the moves take as
+// long as the busiest GPU. A stage has a latency, and so do the moves of a step.
 func (m Model) Predict(p *Plan) Times {
 	m = m.orDefault().at(p.Site)
 	lengths := make([]int64, len(p.Stages))
@@ -65,8 +65,8 @@ func (m Model) Predict(p *Plan) Times {
 	return t
 }
 
-// Step is when a step of a plan begins and what its stage and the moves beside that take,
-// in seconds. The first and the last step have no stage.
+// Step has the beginning of a step of a plan, and the times of its stage and of the moves
+// during it, in seconds. The first and the last step have no stage.
 type Step struct{ Begin, Stage, Moves float64 }
 
 // Steps tells when each step of a plan is predicted to be: before the stages, each stage,
@@ -94,8 +94,8 @@ func (m Model) at(s *Places) Model {
 	return m
 }
 
-// times is what stages of these lengths take, with moves of so many bytes of the
-// busiest GPU before, beside and after them, [step].
+// times returns the times of stages of these lengths. busiest has the bytes that the busiest
+// GPU moves before, during and after them, [step].
 func (m Model) times(lengths, busiest []int64) Times {
 	t := Times{Before: m.moves(busiest[0])}
 	t.Stages = m.stages(lengths)

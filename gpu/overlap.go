@@ -2,10 +2,9 @@ package gpu
 
 import "slices"
 
-// overlap lays what is moved inside servers beside the stages: to the NICs beside the
-// stage before, from them beside the stage after, and what stays inside servers
-// wherever there is room. It fills in Local and Busiest, for the ranks from one up to
-// another.
+// overlap schedules the moves inside servers during the stages: to the NICs during the previous
+// stage, from them during the next stage, and bytes that stay inside servers in any stage with
+// room. It fills in Local and Busiest, for the ranks from first to last.
 func (p *Plan) overlap(t *Traffic, m Model, first, last Rank) {
 	l := newLayer(t, first, last)
 	steps := len(p.Stages) + 2
@@ -27,7 +26,7 @@ func (p *Plan) overlap(t *Traffic, m Model, first, last Rank) {
 	}
 }
 
-// beside is how many bytes a GPU moves inside its server while a stage lasts.
+// beside returns how many bytes a GPU moves inside its server while a stage lasts.
 func (m Model) beside(length int64) int64 {
 	return int64(min(float64(length)*m.B1/m.B2, maxTotal))
 }
@@ -69,8 +68,8 @@ func (l *layer) move(loads []int64, from, to Rank, bytes int64) {
 	}
 }
 
-// fill lays what stays inside servers into a step in which each GPU has room to send
-// and to receive so many bytes. What is laid is appended to a list.
+// fill puts bytes that stay inside servers into a step in which each GPU has room to send
+// and to receive so many bytes. It appends them to a list.
 func (l *layer) fill(list []Local, step int, room int64) []Local {
 	loads := l.loads[step%3]
 	left := l.waiting[:0]

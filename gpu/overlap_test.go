@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyTraffic draws a cluster and what its GPUs have for each other: nothing, a little or
-// much, inside servers too.
+// anyTraffic draws a cluster and the bytes that its GPUs send each other: none, a few or many,
+// inside servers too.
 func anyTraffic(t *rapid.T) *Traffic {
 	c := Cluster{rapid.IntRange(1, 7).Draw(t, "servers"), rapid.IntRange(1, 5).Draw(t, "GPUs")}
 	x := must(NewTraffic(c))
@@ -43,9 +43,9 @@ func anyOptions(t *rapid.T) Options {
 	return o
 }
 
-// Whatever GPUs have for each other, and in every mode, everything arrives, no byte is
-// sent before it has come or written over before it is sent on, and what the plan says
-// of its moves, step by step, is what they are.
+// For any traffic and in every mode, everything arrives, no byte is sent before it has come or
+// overwritten before it is sent on, and the plan's account of its moves, step by step, is
+// correct.
 func TestOverlap(t *testing.T) {
 	var p Planner
 	rapid.Check(t, func(t *rapid.T) {
@@ -131,7 +131,7 @@ func TestReplayFindsRaces(t *testing.T) {
 	}
 }
 
-// later has what is moved beside a stage moved that much later.
+// later delays the moves of a stage by so many stages.
 func later(m Moves, stage, by int) {
 	for _, list := range [][]Move{m.Send, m.Receive} {
 		for i := range list {

@@ -104,8 +104,8 @@ func TestTheorem5(t *testing.T) {
 	}
 }
 
-// whole tells whether the segments are the messages of the traffic from
-// server 0 to server 1, each byte once.
+// whole reports whether the segments are the messages of the traffic from server 0 to server 1,
+// each byte once.
 func whole(traffic *Traffic, segments []Segment) bool {
 	m, ranks := traffic.GPUs, traffic.Ranks()
 	pieces := map[[2]Rank][]Segment{}

@@ -50,16 +50,16 @@ type Stage struct {
 	Transfers []Transfer `json:"transfers"`
 }
 
-// Local is a stretch of a message that stays inside a server, or at its GPU, and
-// the stage that it is sent beside; −1 is before the first.
+// Local is a stretch of a message that stays inside a server, or at its GPU, and the stage
+// during which it is sent; −1 is before the first.
 type Local struct {
 	Source, Destination Rank
 	Offset, Bytes       int64 // from the message's beginning
 	Beside              int
 }
 
-// Plan is an exchange in stages. What a stage sends moves to the NICs beside the
-// stage before it, and on to its destination beside the stage after it.
+// Plan is an exchange in stages. The bytes of a stage move to the NICs during the previous
+// stage, and on to their destinations during the next one.
 type Plan struct {
 	Cluster
 	Mode     Mode
@@ -72,9 +72,8 @@ type Plan struct {
 	// MovesBefore and MovesAfter are the bytes that change GPU inside a server, on
 	// the way to a NIC and from one, Local apart.
 	MovesBefore, MovesAfter int64
-	// Busiest is what the busiest GPU sends or receives inside its server, [step],
-	// in bytes: step 0 is before the stages, step s+1 beside stage s, and the last
-	// one after them.
+	// Busiest is how many bytes the busiest GPU sends or receives inside its server, [step]:
+	// step 0 is before the stages, step s+1 during stage s, and the last one after them.
 	Busiest []int64
 	Outlook *Outlook // of mode Auto alone
 	// Site is what the servers have, and Certificate why no plan is shorter, of PlanSite
@@ -114,8 +113,8 @@ func (d *draft) send(from, to Rank, packets int64) {
 	}
 }
 
-// next ends the stage being written, which is dropped where it is empty. It fails
-// where the plan has become too large, or ctx has ended.
+// next ends the stage being written, and drops it if it is empty. It fails if the plan has
+// become too large, or ctx has ended.
 func (d *draft) next(ctx context.Context) error {
 	last := 0
 	if len(d.ends) > 0 {

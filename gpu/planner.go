@@ -64,9 +64,9 @@ func (o *Options) check() error {
 	return o.Model.check()
 }
 
-// Plan makes a plan of a traffic. It fails where the traffic or the options make no
-// sense, where the plan has too many transfers, and soon after ctx ends; mode Auto returns
-// the best plan until then beside the error of ctx, if there is one.
+// Plan makes a plan of a traffic. It fails if the traffic or the options make no sense, if the
+// plan has too many transfers, and soon after ctx ends. With the error of ctx, mode Auto also
+// returns the best plan so far, if it has one.
 func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	if err := t.check(); err != nil {
 		return nil, err

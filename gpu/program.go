@@ -9,8 +9,8 @@ type Piece struct {
 	Bytes  int64 `json:"bytes"`
 }
 
-// Move is a piece that is moved inside a server beside a stage: −1 is before the
-// first, and the number of stages after the last.
+// Move is a piece that is moved inside a server, and the stage during which it is moved: −1 is
+// before the first, and the number of stages after the last.
 type Move struct {
 	Beside int `json:"beside"`
 	Piece
@@ -37,8 +37,8 @@ type Turn struct {
 type Program struct {
 	Rank    Rank   `json:"rank"`
 	Input   int64  `json:"input"`       // bytes of the buffers
-	NICSend int64  `json:"nic_send"`    // filled beside the stage before
-	NICRecv int64  `json:"nic_receive"` // emptied beside the stage after
+	NICSend int64  `json:"nic_send"`    // filled during the previous stage
+	NICRecv int64  `json:"nic_receive"` // emptied during the next stage
 	Output  int64  `json:"output"`
 	Before  Moves  `json:"before"`  // from inputs to the NICs' sending buffers
 	Send    []Turn `json:"send"`    // from the NIC's sending buffer, by stage

@@ -43,9 +43,9 @@ func TestOwnRefuses(t *testing.T) {
 	}
 }
 
-// A budget that is used up at once gives a plan that passes, and says so; without one,
-// everything has been tried. No plan takes less than the least, and what Choose chooses is
-// what every rank may plan with.
+// A budget that is used up at once gives a valid plan that reports it; without a budget,
+// everything is tried. No plan takes less than the least time, and every rank may plan with
+// the result of Choose.
 func TestChoose(t *testing.T) {
 	for _, c := range []Cluster{{8, 8}, {16, 4}} {
 		for _, budget := range []time.Duration{0, 1, time.Hour} {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Replay carries out programs, [rank], whose stages have these lengths, and tells
-// what is wrong. It goes step by step: before the stages, beside each, and after them.
-// What is read in a step was there before it, and what is written in it overwrites
-// nothing that has still to be read, nor that is read in this step. Bytes are followed
-// by the stretches of messages that they belong to, so it takes no more time for large
-// messages than for small ones. It fails soon after ctx ends, too.
+// Replay carries out programs, [rank], whose stages have these lengths, and returns the first
+// fault. It goes step by step: before the stages, during each, and after them. Data that is read
+// in a step was there before it, and data that is written in it overwrites nothing that is still
+// to be read, or is read in this step. Bytes are followed by the stretches of messages that they
+// belong to, so it takes no more time for large messages than for small ones. It fails soon
+// after ctx ends, too.
 func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program) error {
 	_, err := carryOut(ctx, t, lengths, programs, itself)
 	return err
@@ -102,7 +102,7 @@ func (r *replay) load(ctx context.Context) error {
 	return nil
 }
 
-// step carries out a stage, if there is one of the number, and the moves beside it.
+// step carries out the stage of a number, if there is one, and the moves during it.
 func (r *replay) step(stage int) error {
 	when := fmt.Sprintf("beside stage %d", stage)
 	clear(r.loads)
@@ -144,8 +144,8 @@ func next[T any](list []T, done *int, stage int, of func(*T) int) *T {
 func besideOf(x *Move) int { return x.Beside }
 func stageOf(x *Turn) int  { return x.Stage }
 
-// exchange carries out the moves of a kind beside a stage in the server whose ranks
-// begin with one.
+// exchange carries out the moves of a kind during a stage in the server whose ranks begin with
+// first.
 func (r *replay) exchange(kind, stage, first int, from, to []buffer) error {
 	m := r.t.GPUs
 	busy := false
@@ -239,7 +239,7 @@ func (r *replay) transfer(rank int, x *Turn, stage int) error {
 	return nil
 }
 
-// end tells whether everything has been carried out and has arrived.
+// end checks that everything has been carried out and has arrived.
 func (r *replay) end(ctx context.Context) error {
 	for rank := range r.programs {
 		if err := ctx.Err(); err != nil {
@@ -269,8 +269,8 @@ func (r *replay) end(ctx context.Context) error {
 	return nil
 }
 
-// arrived tells whether the output of a rank holds the messages to it by source, each
-// from its first byte to its last.
+// arrived checks that the output of a rank holds the messages to it by source, each from its
+// first byte to its last.
 func (r *replay) arrived(rank int) error {
 	ranks := r.t.Ranks()
 	list := r.output[rank].put

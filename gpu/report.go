@@ -23,7 +23,7 @@ type Report struct {
 	Programs    []Program    `json:"programs,omitempty"`
 }
 
-// Report sums the plan up, with what it takes by a model. Programs are left out.
+// Report summarises the plan, with its times by a model. Programs are left out.
 func (p *Plan) Report(m Model) *Report {
 	times := m.Predict(p)
 	r := &Report{

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// riders assigns the packets of pairs of servers to NICs of the same number on both
-// sides. A packet of GPU l for GPU k that rides on NIC l need not move before it is
-// sent, and on NIC k it need not move after that.
+// riders assigns the packets of pairs of servers to NICs of the same number on both sides. A
+// packet of GPU l for GPU k saves the move before the transfer if it rides on NIC l, and the move
+// after it if it rides on NIC k.
 type riders struct {
 	t          *Traffic
 	d          *draft

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Site is a cluster whose servers need not be alike: GPUs and NICs are missing or dead,
-// NICs are slower than others, or GPUs have several.
+// Site is a cluster whose servers may differ: GPUs and NICs are missing or dead, NICs are slower
+// than others, or GPUs have several.
 type Site struct {
 	Servers []Server `json:"servers"`
-	// Rails says that NICs reach only those of their own rail in other servers.
+	// Rails means that NICs reach only those of their own rail in other servers.
 	Rails bool `json:"rails,omitempty"`
 }
 
@@ -25,7 +25,7 @@ type Server struct {
 // NIC is a network interface of a server.
 type NIC struct {
 	GPU   int   `json:"gpu"`            // in whose memory its buffers are
-	Speed int64 `json:"speed"`          // in any unit, the same for all; 0 where it is dead
+	Speed int64 `json:"speed"`          // in any unit, the same for all; 0 if it is dead
 	Rail  int   `json:"rail,omitempty"` // with Site.Rails
 }
 
@@ -42,8 +42,9 @@ func (c Cluster) Uniform() *Site {
 	return s
 }
 
-// Without is a site, or where it is nil that of a cluster, on rails or not, without what has failed
-// of it: see Fail. It is nil where servers are alike and well, and NICs reach all others.
+// Without returns a site without its failed parts: see Fail. If s is nil, it is the site of a
+// cluster, on rails or not. The result is nil if all servers are alike and well, and NICs reach
+// all others.
 func Without(s *Site, c Cluster, rails bool, nics, gpus []string) (*Site, error) {
 	switch failed := len(nics)+len(gpus) > 0; {
 	case s == nil && (failed || rails):
@@ -55,8 +56,8 @@ func Without(s *Site, c Cluster, rails bool, nics, gpus []string) (*Site, error)
 	return s, s.Fail(nics, gpus)
 }
 
-// Fail has parts of a site fail. A NIC is SERVER:NIC, and SERVER:NIC:PERCENT of what it was
-// where it is slower; a GPU is SERVER:GPU. Speeds are counted in hundredths of the unit then.
+// Fail makes parts of a site fail. A NIC is SERVER:NIC, or SERVER:NIC:PERCENT of its speed if it
+// is slower; a GPU is SERVER:GPU. Speeds are counted in hundredths of the unit then.
 func (s *Site) Fail(nics, gpus []string) error {
 	if err := s.check(); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (s *Site) finest() int64 {
 	return over(s.Speed(), max(1, slowest))
 }
 
-// exact tells whether the speeds of all NICs are multiples of a channel's.
+// exact reports whether the speeds of all NICs are multiples of a channel's.
 func (s *Site) exact(unit int64) bool {
 	for i := range s.Servers {
 		for _, x := range s.Servers[i].NICs {

@@ -68,9 +68,9 @@ func TestPlanSite(t *testing.T) {
 	})
 }
 
-// The next frame after NICs have died one after the other: the same traffic is planned at
-// the bound of what is left, and the dead carry nothing. What only a dead NIC could carry,
-// or a dead GPU would have to send, is refused.
+// The next frame after NICs have died one after the other: the same traffic is planned at the
+// bound of the remaining NICs, and dead NICs carry nothing. Bytes that only a dead NIC could
+// carry, or a dead GPU would have to send, are refused.
 func TestFramesAfterFailures(t *testing.T) {
 	s := Cluster{4, 3}.Uniform()
 	traffic := uniform(Cluster{4, 3}, 1)
@@ -164,7 +164,7 @@ func TestVerySlowNIC(t *testing.T) {
 	}
 }
 
-// Channels are no finer than the rails need that two servers have alone: there would be too many.
+// Channels are not finer than the rails that only two servers use need: they would be too many.
 func TestVerySlowRail(t *testing.T) {
 	c := Cluster{8, 4}
 	s := c.Uniform()

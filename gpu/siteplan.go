@@ -54,12 +54,12 @@ func (p *Places) channels() []int64 {
 // mostParts is how many channels PlanSite divides the fastest NIC into at most.
 const mostParts = 8
 
-// PlanSite plans what the GPUs of a site have for each other, [source][destination], in
-// stages of channels whose lengths sum up to the bound. Where NICs are not all as fast, it
-// takes the channels with which the plan takes the least time: finer ones use more of what
-// slower NICs have, and still finer ones are taken where a server has no channel otherwise.
-// The model's B2 is the speed of the fastest NIC. Where ctx ends, it returns the best plan
-// until then, if there is one, beside the error of ctx.
+// PlanSite plans the bytes that the GPUs of a site send each other, [source][destination], in
+// stages of channels whose lengths sum up to the bound. If NICs differ in speed, it takes the
+// channels with which the plan takes the least time: finer ones use more of the speed of slower
+// NICs, and still finer ones are taken if a server has no channel otherwise. The model's B2 is
+// the speed of the fastest NIC. When ctx ends, it returns the best plan so far, if it has one,
+// with the error of ctx.
 func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Options) (*Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (w *wires) matrix() []int64 {
 	return x
 }
 
-// send has a channel send another up to so many bytes of what is left.
+// send makes a channel send another up to so many of the bytes that are left.
 func (w *wires) send(d *draft, from, to int, most int64) {
 	sum := int64(0)
 	for _, at := range w.of[from] {
@@ -270,8 +270,8 @@ func (w *wires) send(d *draft, from, to int, most int64) {
 	d.send(w.channels[from], w.channels[to], sum)
 }
 
-// assign says which bytes of which messages each wire carries: first what need not be moved
-// at either end, then what need not be at one.
+// assign distributes the bytes of messages over the wires: first bytes that stay in place at
+// both ends, then bytes that stay in place at one.
 func (w *wires) assign(t *Traffic, d *draft) {
 	n, m := t.Servers, t.GPUs
 	pairs := make([][]int32, n*n)

@@ -108,8 +108,8 @@ func (f *split) fit() float64 {
 	return worst
 }
 
-// level moves a pair's bytes from the rail where they are most above T to that where they
-// are least.
+// level moves a pair's bytes from the rail that exceeds T most to the rail that exceeds it
+// least.
 func (f *split) level(pair int) {
 	i, j := pair/f.n*f.rails, pair%f.n*f.rails
 	for range f.rails {

@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// VerifySite does as Verify does, with the plan of a site whose GPUs have so many bytes for
-// each other, [source][destination]. It holds every place to what the site has, every
-// transfer to NICs that work and reach each other, and the certificate to the bytes and to
-// the length.
+// VerifySite does the same as Verify for the plan of a site whose GPUs send each other so many
+// bytes, [source][destination]. It checks every place against the site, every transfer for NICs
+// that work and reach each other, and the certificate against the bytes and the length.
 func VerifySite(ctx context.Context, s *Site, bytes []int64, p *Plan) error {
 	v := &siteVerifier{s: s, p: p.Site}
 	if v.p == nil || p.Certificate == nil {
@@ -67,8 +66,8 @@ func (v *siteVerifier) home(r Rank) Rank {
 	return r
 }
 
-// places tells whether the places are what the site has: every GPU once or more, no NIC
-// with more channels than its speed has units, none of a dead GPU.
+// places checks the places against the site: every GPU once or more, no NIC with more channels
+// than its speed has units, none of a dead GPU.
 func (v *siteVerifier) places() error {
 	if len(v.p.Place) != v.p.Ranks() || v.p.Servers != len(v.s.Servers) || v.p.Unit < 1 {
 		return fmt.Errorf("%d places of unit %d are not %d servers with %d each", len(v.p.Place), v.p.Unit, len(v.s.Servers), v.p.GPUs)
@@ -118,7 +117,7 @@ func (v *siteVerifier) traffic(bytes []int64) (*Traffic, error) {
 	return t, t.check()
 }
 
-// reach tells whether one place's NIC may send to another's.
+// reach checks that one place's NIC may send to another's.
 func (v *siteVerifier) reach(from, to Rank) error {
 	if from < 0 || to < 0 || int(from) >= len(v.p.Place) || int(to) >= len(v.p.Place) {
 		return fmt.Errorf("place %d sends to place %d, which is not there", from, to)
@@ -133,7 +132,7 @@ func (v *siteVerifier) reach(from, to Rank) error {
 	return nil
 }
 
-// certificate tells whether no plan can be shorter, by the bytes and channels that the
+// certificate checks the proof that no plan can be shorter, by the bytes and channels that the
 // certificate names.
 func (v *siteVerifier) certificate(bytes []int64, p *Plan) error {
 	c := *p.Certificate
@@ -165,8 +164,8 @@ func (v *siteVerifier) certificate(bytes []int64, p *Plan) error {
 	return v.near(p)
 }
 
-// near tells whether the length is the bound, or, where NICs reach those of their rail
-// alone, at most a thousandth and a byte for each server more.
+// near checks that the length is the bound, or, if NICs reach only those of their rail, exceeds
+// it by at most a thousandth and a byte for each server.
 func (v *siteVerifier) near(p *Plan) error {
 	if n := int64(v.p.Servers); p.Length < p.Bound || p.Length > p.Bound && (!v.s.Rails || p.Length-p.Bound > p.Bound/1000+n) {
 		return fmt.Errorf("the plan has length %d, and its bound is %d", p.Length, p.Bound)
@@ -174,9 +173,9 @@ func (v *siteVerifier) near(p *Plan) error {
 	return nil
 }
 
-// prices tells whether no plan can be shorter, by the prices of the certificate: each byte
-// is sent and received on some rail, at the price of both ends there at least, and in a plan
-// of length T all NICs together earn at most T times their channels' prices.
+// prices checks the proof that no plan can be shorter, by the prices of the certificate: each byte
+// is sent and received on some rail, at the price of both ends there at least, and in a plan of
+// length T all NICs together earn at most T times their channels' prices.
 func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
 	type end struct {
 		server, rail int

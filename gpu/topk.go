@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Once is to what a token is sent no more than once.
+// Once is the kind of receiver to which a token is sent at most once.
 type Once string
 
 // A token is sent to each of its experts; once to a GPU, however many of its experts are
@@ -16,7 +16,7 @@ const (
 	ToServer Once = "server"
 )
 
-// Placement says on which GPUs each expert is, [expert]: several where it is redundant.
+// Placement has the GPUs of each expert, [expert]: several for a redundant expert.
 type Placement [][]Rank
 
 // Blocks places experts in blocks: with twice as many as GPUs, GPU 0 has the first two.

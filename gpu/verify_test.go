@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// good is a plan that passes, with what Replay wants of it.
+// good returns a valid plan and its traffic.
 func good(t *testing.T, mode Mode) (*Traffic, *Plan) {
 	t.Helper()
 	traffic := frame(Cluster{4, 3}, rand.New(rand.NewPCG(4, 3)))
@@ -104,8 +104,8 @@ func spoil[T any](rng *rand.Rand, list *[]T, piece func(*T) *Piece) bool {
 	return true
 }
 
-// Two messages of a size that change places are found by what they are, not by how
-// many bytes arrive.
+// Two messages of equal size that change places are detected by their contents; the number of
+// bytes that arrive is right.
 func TestReplayKnowsMessages(t *testing.T) {
 	traffic, err := NewTraffic(Cluster{2, 2})
 	if err != nil {

@@ -25,7 +25,7 @@ var scratch string
 func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
 // Programs that carry exchanges out, built once for all tests: over shared memory under
-// the sanitizers, which must not object to what is kept to the end.
+// the sanitizers, which must not complain about memory that is kept to the end.
 var (
 	overMemory = sync.OnceValues(func() (string, error) {
 		return build("shm", "gcc", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -237,7 +237,7 @@ func TestOverMPI(t *testing.T) {
 	}
 }
 
-// Plans with a number changed anywhere are found out by what arrives.
+// Plans with one wrong number are detected by the bytes that arrive.
 func TestFindsSpoiledPlans(t *testing.T) {
 	traffic, err := gpu.NewTraffic(gpu.Cluster{Servers: 2, GPUs: 2})
 	if err != nil {

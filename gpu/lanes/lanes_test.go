@@ -163,8 +163,8 @@ func TestDeadCable(t *testing.T) {
 	}
 }
 
-// Where its context ends, Pin tries no other ways for the stages that are left, and what comes
-// of it is valid; so is an exchange of nothing.
+// When its context ends, Pin tries no other ways for the remaining stages, and its result is
+// valid. An exchange without bytes is valid, too.
 func TestPinEnds(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 8, Leaves: 4, LMC: 3}, [2]int{0, 3})
 	routed, err := planner.Route(t.Context(), tree, planner.Settings{})

@@ -20,7 +20,7 @@ type pinner struct {
 	weigher bipartite.Weigher
 }
 
-// job is a transfer of a stage: its leaves, and what is left of it.
+// job is a transfer of a stage: its leaves, and the bytes that are left.
 type job struct {
 	Send
 	out, in int // leaves

@@ -18,7 +18,7 @@ func TestHeaderAlone(t *testing.T) { library.CheckHeader(t) }
 
 func TestManPage(t *testing.T) { library.CheckPage(t) }
 
-// Planners in several threads come to what one in one thread does, and share nothing.
+// Planners in several threads make the same plans as one in one thread, and share no data.
 func TestThreads(t *testing.T) {
 	if err := programs.Sources("src/*", "testdata/*.c"); err != nil {
 		t.Fatal(err)

@@ -208,8 +208,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkLibrary times the complete program of one rank: least and median in C, and what
-// Go takes in the same run.
+// BenchmarkLibrary times the complete program of one rank: the least and the median time in C,
+// and the time of Go in the same run.
 func BenchmarkLibrary(b *testing.B) {
 	for _, cluster := range []gpu.Cluster{{Servers: 8, GPUs: 8}, {Servers: 128, GPUs: 8}} {
 		for _, stretch := range []float64{0, 1.05} {

@@ -1,5 +1,5 @@
-// Package libforgpu tests the C library with which a GPU plans for itself: what it plans
-// is compared with what the Go package does, byte for byte.
+// Package libforgpu tests the C library with which a GPU plans for itself: its plans are
+// compared with those of the Go package, byte for byte.
 package libforgpu
 
 import (

@@ -17,14 +17,14 @@ const (
 	leastOfBlock = 16 << 10
 )
 
-// writer writes what a GPU does. Its thread blocks are in groups, of which each carries out
+// writer writes the program of a GPU. Its thread blocks are in groups, each of which carries out
 // some steps: the first block of a group, the leader, sends over the NIC and waits for the
-// other GPUs, the others copy what they are told to by the leader.
+// other GPUs, and the others copy pieces on the leader's order.
 //
 // In a step, a leader tells its workers to begin; tells the NIC that sends to it in this
 // stage that there is room; sends over its NIC as soon as there is room at the other end;
-// waits for what comes in, for its workers and for the other GPUs of the server. So what
-// is read in a step was there before it, as gpu.Program has it.
+// waits for incoming data, for its workers and for the other GPUs of the server. So a step
+// reads only data that was there before it, as gpu.Program requires.
 type writer struct {
 	*device
 	programs []gpu.Program
@@ -89,9 +89,9 @@ func (w *writer) server() []gpu.Rank {
 	return list
 }
 
-// channel is the port channel for what one rank sends another, of which one is this: two
-// ranks have two, the first for what the lower one sends. Against the data goes word of
-// where there is room.
+// channel returns the port channel for data from one rank to another, one of which is this rank.
+// Two ranks have two channels, the first for data from the lower one. Signals that there is room
+// go the opposite way.
 func (w *writer) channel(from, to gpu.Rank) int {
 	base := w.ports[to]
 	if to == w.p.Rank {
@@ -103,10 +103,10 @@ func (w *writer) channel(from, to gpu.Rank) int {
 	return base
 }
 
-// steps writes all steps, and tells whether there was room.
+// steps writes all steps, and reports whether there was room.
 func (w *writer) steps(steps [][]put) bool {
 	w.next()
-	w.meet() // the buffers of the others may be in use by what ran before
+	w.meet() // a previous program may still use the buffers of the others
 	send, receive := w.p.Send, w.p.Receive
 	for i, list := range steps {
 		var out, in *gpu.Turn
@@ -170,7 +170,7 @@ func (w *writer) mark() (undo func()) {
 	}
 }
 
-// fits tells whether the blocks of the group are not too long; the leader needs room to
+// fits reports whether the blocks of the group are within the limit; the leader needs room to
 // start the next one.
 func (w *writer) fits() bool {
 	ok := len(w.leader.Ops) < mostOps
@@ -293,7 +293,7 @@ func (b *block) channel(kind string, id int) int {
 	return place(&b.Channels[i].IDs, id)
 }
 
-// place is where a number stands in a list, which it is added to where it is not there.
+// place returns the index of a number in a list. It appends the number if it is missing.
 func place(list *[]int, id int) int {
 	at := slices.Index(*list, id)
 	if at < 0 {

@@ -68,13 +68,13 @@ type planJSON struct {
 	GPUs       []gpuJSON `json:"gpus"`
 }
 
-// executor is the GPUs, and what they signal.
+// executor has the state of the GPUs and their signals.
 type executor struct {
 	plan    planJSON
 	servers int // GPUs of a server
 	chunk   int64
 	buffers []map[string][]byte // [rank][type]
-	signals map[[2]any]int      // [receiver, channel] signals that nobody has waited for
+	signals map[[2]any]int      // [receiver, channel] signals not waited for yet
 	sems    [][]int             // [rank]
 	pc      [][]int             // [rank][block]
 }
@@ -249,7 +249,7 @@ func (x *executor) run(rng *rand.Rand) error {
 	return nil
 }
 
-// execute executes an operation, and tells whether it could.
+// execute executes an operation, and reports whether it could.
 func (x *executor) execute(r, b int, o *opJSON) (bool, error) {
 	if len(o.Channels) > 8 || len(o.From) > 8 || len(o.To) > 8 || len(o.Semaphores) > 16 {
 		return false, fmt.Errorf("%s has too many operands", o.Name)
@@ -290,7 +290,7 @@ func (x *executor) execute(r, b int, o *opJSON) (bool, error) {
 	return true, nil
 }
 
-// move copies pieces, and signals where it is to.
+// move copies pieces, and signals if the operation says so.
 func (x *executor) move(r, b int, o *opJSON) error {
 	if len(o.From) != len(o.To) || o.Name == "copy" && len(o.From) != 1 || (o.Type == "port") != (o.Name == "pwsf") || o.Name == "pwsf" && len(o.Channels) != len(o.To) {
 		return fmt.Errorf("%s over %q from %d pieces to %d, %d channels", o.Name, o.Type, len(o.From), len(o.To), len(o.Channels))

@@ -79,7 +79,7 @@ func (x *executor) list(out *bytes.Buffer, r int) {
 	}
 }
 
-// buildParser builds the parser with stand-ins for what needs a GPU.
+// buildParser builds the parser with stand-ins for the parts that need a GPU.
 func buildParser(t *testing.T) string {
 	t.Helper()
 	sources, dir := os.Getenv("MSCCLPP"), t.TempDir()
