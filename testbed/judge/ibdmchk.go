@@ -14,10 +14,10 @@ import (
 	"syscall"
 )
 
-// Ibdmchk has ibdmchk, of Debian's ibutils, judge tables: whether every adapter is reached
-// from every other, and whether packets can wait for each other for ever. It knows one LID
-// a port, and gets for each port the LID that is so many after its base LID, where the port
-// has as many. It is not asked again for what it has accepted.
+// Ibdmchk runs ibdmchk, of Debian's ibutils, on tables: it checks that every adapter is reached
+// from every other, and that packets cannot wait for each other for ever. ibdmchk knows one LID
+// a port; it gets the LID that is so many after the port's base LID, if the port has as many.
+// Tables that it has accepted are not checked again.
 func (s *Site) Ibdmchk(ctx context.Context, f *Fabric, t Tables, after int) error {
 	text, lids, adapters := f.subnet(after, f.unread(t))
 	fdbs := f.fdbs(t, lids)
@@ -41,11 +41,11 @@ func (s *Site) Ibdmchk(ctx context.Context, f *Fabric, t Tables, after int) erro
 const reports = "/var/cache/ibutils"
 
 // runIbdmchk runs ibdmchk on a fabric as OpenSM's subnet.lst has it, and on tables as OpenSM
-// wrote them when ibdmchk was made. It returns its words, and its report of how many
-// destinations each port has. Another run waits meanwhile, in whatever program.
+// wrote them when ibdmchk was made. It returns its output, and its report of how many
+// destinations each port has. Only one ibdmchk runs at a time, even from other programs.
 //
-// Where switches have ports without cables it comes to its verdict, and crashes when it frees
-// its memory then: its words count, and not the error of how it ends.
+// If switches have ports without cables, ibdmchk prints its verdict, and then crashes when it
+// frees its memory: its output counts, and not its exit status.
 func runIbdmchk(ctx context.Context, subnet, fdbs []byte) (out, uses []byte, err error) {
 	dir, err := os.MkdirTemp("", "ibdmchk-")
 	if err != nil {

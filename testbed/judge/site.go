@@ -71,7 +71,7 @@ func (s *Site) judge(ask func(path string) ([]byte, error), f *Fabric, t Tables)
 	return v.jobs()
 }
 
-// errNone says that a plan or a job does not exist.
+// errNone means that a plan or a job does not exist.
 var errNone = errors.New("it does not exist")
 
 // from gets answers from a forsd.
