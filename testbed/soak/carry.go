@@ -22,7 +22,7 @@ const patience = 2 * time.Minute
 // site is one site, or two with a manager each, and the world that they live in.
 type site struct {
 	*world
-	first, second *e2e.Site // the second is nil where there is one manager
+	first, second *e2e.Site // the second is nil on a site with one manager
 	leader        *e2e.Site
 	lids          int // of each host
 	judged        int // how often the site was judged: ibdmchk is given other LIDs each time
@@ -30,7 +30,7 @@ type site struct {
 	acted         time.Time
 	leases        map[string]lease // of jobs that were made, by name
 	counted       map[place]*count // of cables that have counted errors
-	unseen        bool             // the event leaves the fabric as forsd shows it: only a sweep tells that it has been seen
+	unseen        bool             // the event leaves the fabric as forsd shows it: only a sweep shows that it has been seen
 	outdated      bool             // OpenSM may have read widths before they changed, and keeps them; forsd asks the switches
 	tail          map[string]int64 // how long the logs of the programs were before the event
 }
@@ -210,7 +210,7 @@ func (s *site) swap(ctx context.Context, at []place, crosswise bool) error {
 	return nil
 }
 
-// disturb has the fabric change while somebody is disturbed who has to answer it.
+// disturb changes the fabric while one of the programs that have to answer is disturbed.
 func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 	switch e.With {
 	case "kill-forsd":
@@ -276,8 +276,8 @@ func (s *site) around(ctx context.Context, e event, act, begin, end func() error
 	return end()
 }
 
-// fullDisk has the change come while the disk of the state directory takes nothing. The
-// plan that answers it holds all the same; then the disk is freed, and all is stored.
+// fullDisk makes the change while the disk of the state directory is full. The plan that answers
+// it must still hold; then the disk is freed, and everything is stored.
 func (s *site) fullDisk(ctx context.Context, act func() error) error {
 	filler := filepath.Join(s.leader.StateDir(), "filler")
 	if err := fill(filler); err != nil {
@@ -313,8 +313,8 @@ func fill(path string) error {
 	return nil
 }
 
-// handover has the other manager be the master: the one that is ends, or comes back and
-// takes the mastership, for it has the higher priority.
+// handover makes the other manager the master. If the first one is the master, it is killed;
+// otherwise it is started again and takes over by its higher priority.
 func (s *site) handover(ctx context.Context, e event, act func() error) error {
 	next := s.second
 	hand := func() error {

@@ -199,7 +199,7 @@ func (w *world) drawHost(rng *rand.Rand) (event, bool) {
 	return event{Change: name, Where: []string{w.seat(h).String()}}, true
 }
 
-// drawSpine turns a spine off, or on again the one that is off.
+// drawSpine turns a spine off, or the spine that is off on again.
 func (w *world) drawSpine(rng *rand.Rand) (event, bool) {
 	if s := slices.Index(w.spines, true); s >= 0 {
 		return event{Change: "spine-on", Where: []string{w.tree.Spines[s].Name}}, w.cross == nil

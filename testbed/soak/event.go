@@ -14,17 +14,17 @@ type event struct {
 	Change string   // pull, plug, spine-off …; "" leaves the fabric as it is
 	Where  []string // cables and host ports as NODE/PORT, switches by name; a job and its lease
 
-	With  string        // kill-forsd, kill-opensm …; "" disturbs nobody
+	With  string        // kill-forsd, kill-opensm …; "" disturbs nothing
 	After time.Duration // from the change to the disturbance; below 0 the disturbance comes first
 	By    int           // clock: how many seconds it steps; 0 stops it for a while
 }
 
-// orders tells whether an operator asks forsd for something.
+// orders reports whether an operator asks forsd for something.
 func (e event) orders() bool {
 	return slices.Contains([]string{"drain", "drain-for", "undrain", "release", "lease"}, e.Change)
 }
 
-// moves tells whether cables are pulled or plugged in.
+// moves reports whether cables are pulled or plugged in.
 func (e event) moves() bool { return e.Change != "" && e.Change != "errors" && !e.orders() }
 
 // String is such as "pull Leaf003/25 with kill-forsd 37ms".
@@ -42,7 +42,7 @@ func (e event) String() string {
 	return strings.Join(words, " ")
 }
 
-// parseEvent reads what String wrote.
+// parseEvent reads the output of String.
 func parseEvent(text string) (e event, err error) {
 	change, with, disturbed := strings.Cut(text, " with ")
 	words := strings.Fields(change)

@@ -18,7 +18,7 @@ type figures struct {
 	// overruns is how often ibsim's client library has ended forsd; see e2e.Forsd.Overrun.
 	overruns int
 	lost     []time.Duration // from an undisturbed loss to the plan without it, at a reader
-	back     []time.Duration // the same for what comes back, for which tables are needed first
+	back     []time.Duration // the same for parts that come back, which need tables first
 	began    time.Time
 }
 

@@ -77,8 +77,8 @@ func (s *site) rest(ctx context.Context) error {
 	return s.judgeJobs(ctx, sight)
 }
 
-// decided accepts what forsd keeps out of the plan where it is what was ordered and what
-// errors have led to.
+// decided checks that forsd keeps those parts out of the plan that were ordered out or have
+// errors.
 func (s *site) decided(ctx context.Context) error {
 	all, err := s.leader.Client.Cables(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// head is the first line of a log: what it takes to repeat the run beside its events.
+// head returns the first line of a log: the settings that a repeated run needs, without events.
 func (o *options) head() string {
 	return fmt.Sprintf("# seed=%d events=%d mode=%s fabric=%s without=%s", o.Seed, o.Events, o.Mode, o.Fabric, o.Without)
 }

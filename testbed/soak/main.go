@@ -1,10 +1,10 @@
-// Command soak lets faults and repairs rain on a real OpenSM with forsd beside it, on a
-// simulated fabric: cables, spines, leaves and hosts that go and come back, bursts, cables
-// that bounce, lose width, count errors or are plugged into the wrong ports, parts that an
-// operator drains and gives back, jobs whose leases end, and meanwhile forsd and OpenSM
-// killed or stopped, managers that take over from each other, full disks, clocks that are
-// stepped or stand still. After each event the plan is fetched as a rank does, and walked on
-// tables that another program has read out of the switches.
+// Command soak sends random faults and repairs to a real OpenSM with forsd, on a simulated
+// fabric: cables, spines, leaves and hosts that go and come back, bursts, cables that bounce,
+// lose width, count errors or are plugged into the wrong ports, parts that an operator drains
+// and gives back, and jobs whose leases end. At the same time forsd and OpenSM are killed or
+// stopped, managers take over from each other, disks are full, and clocks are stepped or stand
+// still. After each event soak fetches the plan as a rank does, and walks it on tables that
+// another program has read out of the switches.
 //
 // The events follow from the seed alone. The log has each of them in a form that -replay
 // takes, so that a run can be repeated from its log, also without its beginning or its end.

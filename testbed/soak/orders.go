@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/testbed/e2e"
 )
 
-// takeOrder changes the world by what an operator orders, or what errors lead to.
+// takeOrder changes the world by an operator's order, or by the isolation that errors lead to.
 func (w *world) takeOrder(e event) error {
 	if e.Change == "lease" {
 		if len(e.Where) != 2 {
@@ -56,7 +56,7 @@ func (w *world) takeOrder(e event) error {
 	return nil
 }
 
-// isSwitch tells whether a spine or a leaf has the name.
+// isSwitch reports whether a spine or a leaf has the name.
 func (w *world) isSwitch(name string) bool {
 	for i := range w.tree.Spines {
 		if w.tree.Spines[i].Name == name {

@@ -33,7 +33,7 @@ func (w *world) picture() (p picture) {
 	return p
 }
 
-// expect accepts the fabric as the API shows it where it is as it should be.
+// expect checks the fabric in the API's answer against the world.
 func (w *world) expect(t *api.Topology) error {
 	want := w.picture()
 	if len(t.Leaves) != len(want.cables) {

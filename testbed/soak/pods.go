@@ -265,7 +265,7 @@ func (s *podSite) rest(ctx context.Context) error {
 		}
 		return err
 	})
-	for err == nil { // a better plan, with tables of its own, may come amid a judgement
+	for err == nil { // a better plan, with tables of its own, may come during a judgement
 		var before, after *api.Status
 		if before, err = s.Settled(ctx, s.seen); err != nil {
 			return err

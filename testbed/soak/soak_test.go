@@ -113,8 +113,8 @@ func (w *world) fabric() *topology.Fabric {
 	return f
 }
 
-// TestPicture holds that the fabric which the campaign expects after each event is that which
-// the baseline makes of it, with what is drained and isolated held back.
+// TestPicture compares the fabric that the campaign expects after each event with the fabric that
+// the baseline gives, with drained and isolated parts held back.
 func TestPicture(t *testing.T) {
 	for _, size := range [][2]int{{4, 4}, {6, 5}} {
 		for seed := range uint64(4) {
@@ -220,7 +220,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestBadEvents has a log that is no log refused.
+// TestBadEvents checks that invalid logs are refused.
 func TestBadEvents(t *testing.T) {
 	for _, text := range []string{"", "pull Leaf000/5 with kill-forsd", "pull Leaf000/5 with kill-forsd soon", "pull Leaf000/5 with clock 3ms x"} {
 		if e, err := parseEvent(text); err == nil {
@@ -281,7 +281,7 @@ func TestArity(t *testing.T) {
 	}
 }
 
-// TestMissing counts the cables that dead ones cut off from the hosts, beside the dead ones.
+// TestMissing counts the cables that dead ones cut off from the hosts, without the dead ones.
 func TestMissing(t *testing.T) {
 	s := &podSite{fabric: fabgen.GenerateTree(fabgen.KAry(4)), guids: map[string]topology.GUID{}}
 	var err error

@@ -76,8 +76,8 @@ func (w *watch) take(now time.Time, epoch, last uint64, table *phasetable.View) 
 	w.seen[table.Epoch()] = sum
 }
 
-// since is how long after an event the first plan came, how many came, and what was
-// violated.
+// since returns how long after an event the first plan came, how many came, and the first
+// violation.
 func (w *watch) since(at time.Time) (first time.Duration, plans int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,7 +24,7 @@ type world struct {
 	leaves []bool            // [leaf] off
 	spines []bool            // [spine] off
 	hosts  []bool            // [host] pulled
-	cross  []place           // the two leaf ports whose cables are swapped; nil for none
+	cross  []place           // the two leaf ports whose cables are swapped, or nil
 	drains []string          // parts that an operator has taken out, as they were ordered
 	bad    []place           // cables whose errors have them isolated, by the leaf's port
 	leases int               // jobs that were made so far
@@ -71,15 +71,15 @@ func (w *world) cable(p place) (leaf, lane int, err error) {
 	return 0, 0, fmt.Errorf("there is no cable at %v", p)
 }
 
-// good tells whether a lane's own cable carries data at its full rate.
+// good reports whether a lane's own cable carries data at its full rate.
 func (w *world) good(leaf, lane int) bool {
 	return w.cables[leaf][lane] == none && w.plugged(leaf, lane)
 }
 
-// free tells whether that is so, and nobody keeps it out of the plan.
+// free reports whether a lane is good and not held.
 func (w *world) free(leaf, lane int) bool { return w.good(leaf, lane) && !w.held(leaf, lane) }
 
-// held tells whether a lane is kept out of the plan by decision: it is drained, whichever
+// held reports whether a lane is kept out of the plan by decision: it is drained, whichever
 // cable it has, or its own cable is isolated.
 func (w *world) held(leaf, lane int) bool {
 	at := w.port(leaf, lane)
@@ -87,22 +87,22 @@ func (w *world) held(leaf, lane int) bool {
 		slices.Contains(w.drains, w.tree.Spines[w.tree.LaneOf[lane]].Name)
 }
 
-// out tells whether a leaf is drained, and its hosts with it.
+// out reports whether a leaf is drained, and its hosts with it.
 func (w *world) out(leaf int) bool { return slices.Contains(w.drains, w.tree.Leaves[leaf].Name) }
 
-// joins tells whether a lane is there, at whatever rate: by its own cable, or by one that is
+// joins reports whether a lane is there, at any rate: by its own cable, or by one that is
 // miswired and joins the same leaf and spine, which is as good.
 func (w *world) joins(leaf, lane int) bool {
 	return w.plugged(leaf, lane) && w.cables[leaf][lane] != miswired || w.twin(leaf, lane)
 }
 
-// plans tells whether plans may use a lane.
+// plans reports whether plans may use a lane.
 func (w *world) plans(leaf, lane int) bool {
 	return (w.good(leaf, lane) || w.twin(leaf, lane)) && !w.held(leaf, lane)
 }
 
-// twin tells whether a miswired cable joins the leaf to the spine of a lane and has the lane:
-// its own cable is not in its ports.
+// twin reports whether a miswired cable joins the leaf to the spine of a lane and has the lane
+// because its own cable is not in its ports.
 func (w *world) twin(leaf, lane int) bool {
 	if w.cross == nil || w.plugged(leaf, lane) && w.cables[leaf][lane] != miswired {
 		return false
@@ -117,14 +117,14 @@ func (w *world) twin(leaf, lane int) bool {
 	return false
 }
 
-// plugged tells whether a cable is in its ports, at whatever rate.
+// plugged reports whether a cable is in its ports, at any rate.
 func (w *world) plugged(leaf, lane int) bool {
 	return w.cables[leaf][lane] != pulled && !w.leaves[leaf] && !w.spines[w.tree.LaneOf[lane]]
 }
 
-// whole tells whether enough is left: every two leaves that are there share a lane, every
-// two that are not drained one that plans may use, and none has lost more than half of
-// those.
+// whole reports whether enough is left: every two leaves that are there share a lane, every two
+// that are not drained share one that plans may use, and no such leaf has lost more than half of
+// its lanes.
 func (w *world) whole() bool {
 	for a := range w.leaves {
 		left := 0
@@ -156,7 +156,7 @@ func (w *world) share(a, b int, is func(leaf, lane int) bool) bool {
 	return false
 }
 
-// states are what changes of cables make of them, from what they were.
+// states has, for each change of a cable, the state before and the state after.
 var states = map[string][2]fault{"pull": {none, pulled}, "plug": {pulled, none}, "slow": {none, slow}, "fast": {slow, none}}
 
 // take changes the world by an event, and refuses one that does not fit it. It returns the
