@@ -31,7 +31,7 @@ func afar(t *testing.T, every string, o Options) *test {
 	afar := strings.Replace(string(config), "\nopensm:\n", fmt.Sprintf("\nopensm:\n  discover_command: %s\n  discover_every: %s\n  install_command: [%q]\n", discover, every, push), 1)
 	x.ok(os.WriteFile(x.ConfigFile(), []byte(afar), 0o644))
 
-	if o.Reports { // forsd is there first, and finds a fabric that nobody has brought up
+	if o.Reports { // forsd is there first, and finds a fabric that is not up
 		x.ok(x.StartForsd())
 		x.logSays("the subnet manager has not finished")
 		x.ok(x.StartOpenSM(x.ctx))
@@ -44,8 +44,8 @@ func afar(t *testing.T, every string, o Options) *test {
 	return x
 }
 
-// TestFromAfar has forsd on another host than OpenSM. What it promises is the same.
-// No trap gets there, so the fabric is looked at often.
+// TestFromAfar runs forsd on another host than OpenSM, with the same requirements. No trap
+// arrives there, so forsd looks at the fabric often.
 func TestFromAfar(t *testing.T) {
 	t.Parallel()
 	x := afar(t, "200ms", small())

@@ -57,8 +57,8 @@ func TestDumpSpoiled(t *testing.T) {
 	}
 }
 
-// TestManagerCutOff pulls the cable of OpenSM's own host: what OpenSM still sees
-// is no reason to change anything.
+// TestManagerCutOff pulls the cable of OpenSM's own host. The small fabric that OpenSM still
+// sees must not change anything.
 func TestManagerCutOff(t *testing.T) {
 	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())

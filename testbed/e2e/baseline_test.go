@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestBaseline lets things disappear, return, arrive and move, one after the
-// other. Nobody else's entries may change, and the status says what happened.
+// TestBaseline makes things disappear, return, arrive and move, one after the other. No other
+// entries may change, and the status reports the change.
 func TestBaseline(t *testing.T) {
 	t.Parallel()
 	x := newSite(t, 8*time.Minute, small())
@@ -82,8 +82,8 @@ func TestBaseline(t *testing.T) {
 	x.noRoutingErrors()
 }
 
-// TestAdapterSwapped replaces a host's adapter: it keeps its index, has new
-// LIDs, and nobody else's entries change.
+// TestAdapterSwapped replaces a host's adapter. The host keeps its index and gets new LIDs, and
+// no other entries change.
 func TestAdapterSwapped(t *testing.T) {
 	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())

@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestIgnoredTraps bounces a cable at the manager's own leaf until OpenSM ignores that
-// leaf's traps, and pulls another one there, whose spine's trap is lost with it. OpenSM
-// does not sweep by itself here, so nobody tells of that cable: forsd reads the leaf.
+// TestIgnoredTraps bounces a cable at the manager's own leaf until OpenSM ignores that leaf's
+// traps, and pulls another one there, whose spine's trap is lost with it. OpenSM does not sweep
+// by itself here, so forsd has to read the leaf to notice that cable.
 func TestIgnoredTraps(t *testing.T) {
 	o := byPlugin(t, small())
 	o.Conf = map[string]string{"sweep_interval": "0"}
@@ -60,9 +60,9 @@ func (x *test) bounce(name string, port int, lids ...topology.LID) {
 	x.Fatal("OpenSM ignores no trap")
 }
 
-// TestIgnoredBefore bounces a cable until OpenSM ignores the traps of both its switches,
-// starts forsd anew, which knows nothing of that, and pulls the cable. OpenSM does not sweep
-// by itself here: its log alone tells of the trap.
+// TestIgnoredBefore bounces a cable until OpenSM ignores the traps of both its switches, starts
+// a new forsd, which does not know of that, and pulls the cable. OpenSM does not sweep by itself
+// here: the trap is only in its log.
 func TestIgnoredBefore(t *testing.T) {
 	for _, way := range []string{"plugin", "files"} {
 		t.Run(way, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestIgnoredBefore(t *testing.T) {
 	}
 }
 
-// ignored counts the traps of a switch that OpenSM has received and told nobody of.
+// ignored counts the traps of a switch that OpenSM has received and not passed on.
 func (x *test) ignored(lid topology.LID) int {
 	x.Helper()
 	log, err := x.SM.Log()

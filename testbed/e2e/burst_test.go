@@ -88,10 +88,9 @@ func draw(rng *rand.Rand, tree *topology.FatTree) (cables []controller.Lane, por
 	return cables, ports
 }
 
-// burst changes all the cables at once, waits until forsd is at rest on what
-// came of it, and counts the plans published on the way. It fails where the last
-// is not optimal, and where there were more plans than moments at which forsd has seen
-// something new.
+// burst changes all the cables at once, waits until forsd is at rest on the result, and counts
+// the plans published on the way. It fails if the last plan is not optimal, or if there were
+// more plans than moments at which forsd has seen something new.
 func (x *test) burst(cables []controller.Lane, state string, act func() error) (st *api.Status, plans int) {
 	x.Helper()
 	before, err := x.Client.Status(x.ctx)

@@ -66,7 +66,7 @@ func (x *test) count(node string, port uint8, field string, n uint64) {
 	x.ok(x.Sim.SetCounter(x.ctx, node, int(port), field, n))
 }
 
-// uses tells whether the plan in force uses a lane of a leaf.
+// uses reports whether the plan in force uses a lane of a leaf.
 func (x *test) uses(leaf, lane int) bool {
 	x.Helper()
 	plan, err := x.Client.Table(x.ctx)

@@ -18,10 +18,11 @@ import (
 	"github.com/forsd/forsd/testbed/pdr"
 )
 
-// TestCableHistories has the cables of sites count at random, in seconds what the published
-// rules have in hours: ramps, bursts, noise, links that go down, resets by somebody, and
-// counters at their greatest value. After each round those cables are isolated that the
-// rules, written down on their own, isolate by what was read. FORS_LONG has 20 sites.
+// TestCableHistories makes the cables of sites count errors at random, with seconds for the
+// hours of the published rules: ramps, bursts, noise, links that go down, resets by another
+// program, and counters at their greatest value. After each round forsd must have isolated the
+// same cables as an independent form of the rules does from the counters that forsd read.
+// FORS_LONG has 20 sites.
 func TestCableHistories(t *testing.T) {
 	t.Parallel()
 	n := 2
@@ -154,7 +155,7 @@ type line struct {
 	Text     string
 }
 
-// judge compares what forsd decided with what the rules decide by what it has read.
+// judge compares forsd's decisions with those of the rules from the counters that it has read.
 func (h *cableHistory) judge() {
 	h.Helper()
 	log, err := os.Open(filepath.Join(h.Dir(), "forsd.log"))

@@ -13,12 +13,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestCableFailures pulls and puts back 20 cables of the LHCb fabric, one at a
-// time, and checks the site after each: see Site.Check. No entry of another lane
-// may change meanwhile, and what is published along the way must hold on the
-// tables of that moment: a lane is used only once its entries are there. One plan is
-// published for each event. The pairs that must have other LIDs then, and no others:
-// those of the dead lane, and all have those of before when it is back.
+// TestCableFailures pulls and puts back 20 cables of the LHCb fabric, one at a time, and checks
+// the site after each: see Site.Check. No entry of another lane may change, and plans published
+// along the way must hold on the tables of that moment: a lane is used only once its entries are
+// there. One plan is published for each event. Only the pairs of the dead lane get other LIDs,
+// and they get the previous ones again when the lane is back.
 func TestCableFailures(t *testing.T) {
 	t.Parallel()
 	x, healthy := up(t, 10*time.Minute, lhcb())

@@ -11,9 +11,9 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// TestRerouteAndRollback changes the plan by the API: a reroute of what is right
-// changes nothing, an old plan comes back under a new epoch while it holds on
-// the fabric, and is refused while it does not.
+// TestRerouteAndRollback changes the plan by the API: a reroute of a correct plan changes
+// nothing, an old plan comes back under a new epoch while it holds on the fabric, and is refused
+// while it does not.
 func TestRerouteAndRollback(t *testing.T) {
 	t.Parallel()
 	x, s := up(t, 5*time.Minute, small())

@@ -72,7 +72,7 @@ func BuildSteppable(ctx context.Context, dir string) (string, error) {
 	return built.Program(ctx, dir, "cmd/forsd", "-overlay", filepath.Join(dir, "overlay.json"))
 }
 
-// stepper is added to the program: it takes what the file says.
+// stepper is added to the program: it steps the clock as the file says.
 const stepper = `package main
 
 import (

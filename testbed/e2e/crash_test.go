@@ -103,9 +103,8 @@ func (x *test) toggleLast(s *Sight, leaf int, broken *bool) int {
 	return len(s.Tree.Hosts)
 }
 
-// restartUnchanged kills forsd at rest and starts it again where it cannot
-// signal OpenSM: it must come to rest in the same epoch all the same, and leave
-// every file as it was.
+// restartUnchanged kills forsd at rest and starts it again without the right to signal OpenSM.
+// It must still come to rest in the same epoch, and leave every file as it was.
 func (x *test) restartUnchanged(epoch uint64) {
 	x.Helper()
 	before := x.files()
@@ -127,7 +126,7 @@ func (x *test) restartUnchanged(epoch uint64) {
 	x.settled(nil)
 }
 
-// fileID tells a file from one that was written anew.
+// fileID tells a file from one that was written again.
 type fileID struct {
 	inode uint64
 	mtime syscall.Timespec
@@ -154,8 +153,8 @@ func (x *test) files() map[string]fileID {
 	return found
 }
 
-// TestOpenSMKilled kills OpenSM and starts it again, with the fabric unchanged
-// and changed meanwhile, and then restarts it in good order.
+// TestOpenSMKilled kills OpenSM and starts it again, with and without a change of the fabric in
+// between, and then restarts it in good order.
 func TestOpenSMKilled(t *testing.T) {
 	t.Parallel()
 	x, s := up(t, 5*time.Minute, small())
@@ -176,9 +175,8 @@ func TestOpenSMKilled(t *testing.T) {
 	x.noRoutingErrors()
 }
 
-// managerKilled kills OpenSM and has it started again when forsd misses it: the plan
-// stays. Then it does so with the cable of leaf 2 for lane 1 pulled meanwhile, which
-// stays out.
+// managerKilled kills OpenSM and has it started again when forsd misses it: the plan stays. Then
+// it does the same and pulls the cable of leaf 2 for lane 1 in between, which stays out.
 func (x *test) managerKilled(s *Sight, restart func(), missed func(*api.Status) bool) {
 	x.Helper()
 	first := x.table()

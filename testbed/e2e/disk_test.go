@@ -107,9 +107,9 @@ func disks(t *testing.T, o Options) {
 	x.check()
 }
 
-// readOnly has a directory take nothing until it is unmounted: the same file system, mounted
-// over it to be read. (One with a file that is open for writing, as the history's is, cannot
-// be mounted anew to be read.)
+// readOnly makes a directory read-only until it is unmounted: the same file system is mounted
+// over it for reading. (A file system with a file open for writing, as the history's is, cannot
+// be remounted for reading.)
 func (x *test) readOnly(dir string) {
 	x.Helper()
 	x.ok(syscall.Mount(dir, dir, "", syscall.MS_BIND, ""), syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
@@ -132,8 +132,8 @@ func (x *test) fill(dir string) {
 	x.ok(f.Close())
 }
 
-// fromMemory checks a site whose plan could not be stored: everybody has it, it holds on the
-// tables of the switches, and nothing but the disk is amiss.
+// fromMemory checks a site whose plan could not be stored: all readers get it, it holds on the
+// tables of the switches, and only the disk has a fault.
 func (x *test) fromMemory(st *api.Status) {
 	x.Helper()
 	if !HasWarning(st, "state-not-durable") || !st.OpenSM.TablesMatch {

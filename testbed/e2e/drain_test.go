@@ -56,7 +56,7 @@ func TestDrainHandover(t *testing.T) {
 		t.Errorf("it costs %+v", order.Cost)
 	}
 	y.until("the other one knows of it", func(st *api.Status) bool { return len(st.Drains) == 2 })
-	x.ok(x.KillForsd(x.ctx)) // amid the change, perhaps
+	x.ok(x.KillForsd(x.ctx)) // perhaps during the change
 	x.SM.Kill()
 	y.until("it leads", func(st *api.Status) bool { return !st.OpenSM.Standby })
 	y.drained(2)

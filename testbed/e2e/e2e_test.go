@@ -18,8 +18,8 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// patience is how long a state may take to come on a machine under heavy load;
-// no test waits that long for what does come.
+// patience is how long a state may take to come on a machine under heavy load; a test waits as
+// long as this only if the state does not come.
 const patience = 90 * time.Second
 
 var (
@@ -47,8 +47,8 @@ type test struct {
 // cable often, and tries again quickly.
 const steady = "damping: {flaps: 1000}\nretry: {first: 100ms, max: 1s}\n"
 
-// newSite simulates a site; nothing is started on it. Sites mostly wait, so that tests which
-// hold nothing to a time, and no manager to another one's patience, run beside one another.
+// newSite simulates a site; nothing is started on it. Sites mostly wait, so tests run in parallel
+// if they have no time limit for anything, and do not depend on another manager's patience.
 func newSite(t *testing.T, limit time.Duration, o Options) *test {
 	t.Helper()
 	if testing.Short() {
@@ -94,8 +94,8 @@ func up(t *testing.T, limit time.Duration, o Options) (*test, *Sight) {
 	return x, x.check()
 }
 
-// loaded waits until the site has settled, and OpenSM's log, which is read in rounds, no longer
-// tells of its first sweep, for which there was no table file yet.
+// loaded waits until the site has settled, and until OpenSM's log, which is read in rounds, no
+// longer has its first sweep, which came before the table file.
 func (x *test) loaded() *api.Status {
 	x.Helper()
 	x.settled(nil)
@@ -191,8 +191,8 @@ func (x *test) said(texts []string, parts ...string) {
 // none: OpenSM sweeps again then.
 var routing = regexp.MustCompile(`(?i)ucast|rout|lft|fwd|lid matrix`)
 
-// noRoutingErrors fails where OpenSM's log tells of an error in routing, or of
-// another engine than file, once forsd's first tables are there.
+// noRoutingErrors fails if OpenSM's log has an error in routing, or another engine than file,
+// once forsd's first tables are there.
 func (x *test) noRoutingErrors() {
 	x.Helper()
 	log, err := x.SM.Log()

@@ -15,9 +15,9 @@ import (
 // fewDescriptors is how many forsd may have in TestFewDescriptors.
 const fewDescriptors = 256
 
-// TestFewDescriptors gives forsd 256 descriptors, and opens 400 connections that wait for
-// the next plan. A cable is pulled, and put back: plans are published and tables reach the
-// switches, by the plugin and by files, and forsd starts anew beside the connections.
+// TestFewDescriptors gives forsd 256 descriptors, and opens 400 connections that wait for the
+// next plan. A cable is pulled, and put back: plans are published and tables reach the switches,
+// by the plugin and by files, and forsd restarts while the connections stay.
 func TestFewDescriptors(t *testing.T) {
 	t.Run("plugin", func(t *testing.T) { few(t, byPlugin(t, small())) })
 	t.Run("files", func(t *testing.T) { few(t, small()) })
@@ -87,13 +87,13 @@ func (x *test) idlers(address string, n int) {
 	}
 }
 
-// hostileMB is what forsd may have had at its peak in TestHostileClients: some 130 MB on
-// this fabric, 32 MiB of bodies, and what the collector lets gather beside them.
+// hostileMB is how much memory forsd may have had at its peak in TestHostileClients: some 130 MB
+// on this fabric, 32 MiB of bodies, and garbage that the collector has not freed yet.
 const hostileMB = 350
 
-// TestHostileClients has 300 clients ask for the tables and read nothing, and 50 send the
-// beginning of a large body, and eight all of it. forsd's memory stays bounded,
-// and a cable that is pulled meanwhile leaves the plan and the tables.
+// TestHostileClients has 300 clients ask for the tables and read nothing, 50 send the beginning
+// of a large body, and eight send all of it. forsd's memory stays bounded, and a cable that is
+// pulled during that leaves the plan and the tables.
 func TestHostileClients(t *testing.T) {
 	o := byPlugin(t, lhcb())
 	address := o.overTCP(t)

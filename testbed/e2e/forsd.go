@@ -69,10 +69,10 @@ func startForsd(prefix, env []string, program, config, dir string) (*Forsd, erro
 // PID is the number of the process.
 func (f *Forsd) PID() int { return f.cmd.Process.Pid }
 
-// Overrun tells whether the process was ended by a fault in the thread of ibsim's client
-// library that takes datagrams: it looks for their owner by a null pointer where they are of
-// a class that nobody has registered for yet, such as late answers to a process before. A
-// fault anywhere else in forsd is told of by the Go runtime.
+// Overrun reports whether the process was ended by a fault in the thread of ibsim's client
+// library that takes datagrams: it looks for their owner by a null pointer if they are of a
+// class without a registered agent, such as late answers to a previous process. The Go runtime
+// reports a fault anywhere else in forsd.
 func (f *Forsd) Overrun() bool {
 	<-f.done
 	status, is := f.cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -91,7 +91,7 @@ func (f *Forsd) Kill() {
 	select {
 	case <-f.done:
 	default:
-		_ = f.cmd.Process.Kill() // it may end by itself meanwhile
+		_ = f.cmd.Process.Kill() // it may end by itself before that
 		<-f.done
 	}
 }
@@ -99,7 +99,7 @@ func (f *Forsd) Kill() {
 // Stop asks the process to end, as the service manager does, and waits for it.
 // The error says how it ended where that was not well.
 func (f *Forsd) Stop(ctx context.Context) error {
-	_ = f.cmd.Process.Signal(syscall.SIGTERM) // it may end by itself meanwhile
+	_ = f.cmd.Process.Signal(syscall.SIGTERM) // it may end by itself before that
 	return f.Wait(ctx)
 }
 

@@ -202,7 +202,7 @@ type deed struct {
 	second  bool
 }
 
-// deeds reads a forsd's log: when it began and ceased to lead, and what it published.
+// deeds reads a forsd's log: when it began and ceased to lead, and the plans that it published.
 func (x *test) deeds() (all []deed) {
 	x.Helper()
 	text, err := os.ReadFile(filepath.Join(x.Dir(), "forsd.log"))
@@ -216,8 +216,8 @@ func (x *test) deeds() (all []deed) {
 	return all
 }
 
-// oneWriter holds the logs of both against: never do both lead, only the one that
-// leads publishes, and epochs only grow.
+// oneWriter checks the logs of both forsd: they never lead at the same time, only the leader
+// publishes, and epochs only grow.
 func oneWriter(x, y *test) {
 	x.Helper()
 	all := append(x.deeds(), y.deeds()...)
@@ -253,9 +253,9 @@ func oneWriter(x, y *test) {
 	}
 }
 
-// TestHostLost kills manager and forsd of the master at once, as a host that dies:
-// the other one leads with what it has, and publishes it anew under a number that
-// cannot have been given. When the first host is back it goes on from there.
+// TestHostLost kills manager and forsd of the master at once, as a host that dies: the other one
+// leads with its copy of the plan, and publishes it again under a number that cannot have been
+// given. When the first host is back it goes on from there.
 func TestHostLost(t *testing.T) {
 	t.Parallel()
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2})

@@ -52,8 +52,8 @@ func (x *test) createJob(name string, hosts ...string) *api.Job {
 	return job
 }
 
-// TestJobs takes two jobs through a cable pulled and put back, a crash of forsd, and
-// a host that vanishes: each of their plans holds on what the switches have.
+// TestJobs takes two jobs through a cable pulled and put back, a crash of forsd, and a host that
+// vanishes: each of their plans holds on the tables in the switches.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, small())

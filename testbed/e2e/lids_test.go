@@ -54,9 +54,9 @@ func TestOneLID(t *testing.T) {
 	x.noRoutingErrors()
 }
 
-// TestLastLID runs a fabric whose largest LID begins a block of 64, which
-// dump_fts does not read: forsd comes to rest all the same, and ibtracert, which
-// asks the switches for the entries of one LID, finds the way to it.
+// TestLastLID runs a fabric whose largest LID begins a block of 64, which dump_fts does not
+// read. forsd must still come to rest, and ibtracert, which asks the switches for the entries of
+// one LID, finds the way to it.
 func TestLastLID(t *testing.T) {
 	t.Parallel()
 	x, s := up(t, 3*time.Minute, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, Hosts: []int{14, 14, 14, 14}})})

@@ -14,9 +14,9 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestOtherFabric has forsd beside an OpenSM that routes a dragonfly by dfsssp: it
-// schedules the exchange on the tables in the switches, does so anew when a cable
-// dies, and writes none.
+// TestOtherFabric runs forsd with an OpenSM that routes a dragonfly by dfsssp: forsd schedules
+// the exchange on the tables in the switches, does so again when a cable dies, and writes no
+// tables.
 func TestOtherFabric(t *testing.T) {
 	t.Parallel()
 	fabric := fabgen.Dragonfly(5, 4, 1)

@@ -46,7 +46,7 @@ func newInbox(t *testing.T) *inbox {
 	return in
 }
 
-// has tells whether something that came has all of the parts.
+// has reports whether a message that came has all of the parts.
 func (in *inbox) has(parts ...string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

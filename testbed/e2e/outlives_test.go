@@ -122,8 +122,7 @@ func (l *losses) cables(pull, put []topology.PortRef) {
 	}
 }
 
-// swept has OpenSM sweep, and waits for the end. A signal that comes amid a sweep may be
-// lost.
+// swept has OpenSM sweep, and waits for the end. A signal that comes during a sweep may be lost.
 func (l *losses) swept() error {
 	from := l.SM.LogSize()
 	for {
@@ -178,12 +177,11 @@ func outliving() map[string]Options {
 	}
 }
 
-// TestOutlives has routing outlive forsd, by the plugin and by files, on fabrics of two
+// TestOutlives checks that routing outlives forsd, by the plugin and by files, on fabrics of two
 // levels and of three. Forsd is stopped, killed, hangs, or has lost its disks; cables and
-// switches are lost and return, one change after the other. After one sweep since each of
-// them every LID arrives from every switch wherever cables lead, none leads to a dead port,
-// and no channels wait for one another in a ring. When forsd is back, the plan is in force
-// that was before.
+// switches are lost and return, one change after the other. One sweep after each change, every
+// LID arrives from every switch that is connected to it, none leads to a dead port, and no
+// channels wait for one another in a ring. When forsd is back, the previous plan is in force.
 // FORS_LONG=1 has 200 changes in each of the ways.
 func TestOutlives(t *testing.T) {
 	t.Parallel()
@@ -212,7 +210,7 @@ func TestOutlives(t *testing.T) {
 	}
 }
 
-// fate is how forsd fails, and what has it come back.
+// fate is how forsd fails, and how it comes back.
 type fate struct {
 	name       string
 	away, back func(x *test)

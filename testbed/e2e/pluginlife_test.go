@@ -16,9 +16,9 @@ func TestForsdKilledBesidePlugin(t *testing.T) {
 	crashes(t, 15, o)
 }
 
-// TestOpenSMKilledWithPlugin kills OpenSM and starts it again, with the fabric
-// unchanged and changed meanwhile. forsd knows by the connection, not by its look at
-// the processes every two seconds.
+// TestOpenSMKilledWithPlugin kills OpenSM and starts it again, with and without a change of the
+// fabric in between. forsd notices by the connection, not by its look at the processes every two
+// seconds.
 func TestOpenSMKilledWithPlugin(t *testing.T) {
 	t.Parallel()
 	x, s := up(t, 5*time.Minute, byPlugin(t, small()))

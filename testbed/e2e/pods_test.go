@@ -17,7 +17,7 @@ import (
 // TestThreeLevels pulls and replaces parts of fat trees of three levels under a real
 // OpenSM, by its plugin and by files: a cable of a leaf, one between mid and top, a mid, a
 // top, and several at once. At rest the switches hold the tables that belong to the fabric,
-// nobody is cut off, and the plan holds on them; a restart of forsd changes nothing. The
+// no host is cut off, and the plan holds on them; a restart of forsd changes nothing. The
 // small tree has two LIDs a host by the plugin, whose tables follow from the plan, and one
 // for each lane by files.
 // FORS_LONG=1 has trees of 128 hosts, and one of 1024.

@@ -162,8 +162,7 @@ type onlooker struct {
 	changed  int    // entries
 }
 
-// round takes a round's changes in, and verifies the plan in force on what is
-// there now.
+// round takes a round's changes in, and verifies the plan in force on the present fabric.
 func (j *onlooker) round(r Round) {
 	j.Helper()
 	for _, c := range r.Changes {
@@ -197,9 +196,8 @@ func (j *onlooker) round(r Round) {
 	}
 }
 
-// mayChange tells whether a lane's entries in a switch may have changed since that
-// was read last: its cable was pulled or put back, or the switch is the spine of one
-// that was.
+// mayChange reports whether a lane's entries in a switch may have changed since the switch was
+// read last: its cable was pulled or put back, or the switch is the spine of such a cable.
 func (j *onlooker) mayChange(at topology.GUID, lane int, until time.Time) bool {
 	from := max(0, latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(j.read[at]) }))
 	return slices.ContainsFunc(j.moments[from:], func(m moment) bool {

@@ -89,8 +89,8 @@ func (c *channels) by(node int32, lid topology.LID) (topology.PortRef, bool) {
 	return out, ok
 }
 
-// left tells whether a switch could have an entry for a LID that it has none for: by a
-// neighbour that has one, without a ring of channels that wait for each other.
+// left reports whether a switch without an entry for a LID could have one: by a neighbour that
+// has one, without a ring of channels that wait for each other.
 func (c *channels) left(node int32, lid topology.LID) bool {
 	f := c.Tree.Fabric
 	if i := c.Tables.Find(f.Nodes[node].GUID); i < 0 || c.Tables.Port(i, lid) != lft.NoPath {
@@ -109,7 +109,7 @@ func (c *channels) left(node int32, lid topology.LID) bool {
 	return false
 }
 
-// leads tells whether a channel waits for another one, at once or by others.
+// leads reports whether a channel waits for another one, directly or by others.
 func (c *channels) leads(from, to topology.PortRef, seen map[topology.PortRef]bool) bool {
 	if from == to {
 		return true

@@ -141,14 +141,14 @@ func (s *Site) tool(ctx context.Context, name string, args ...string) (text []by
 	return text, err
 }
 
-// Check holds the site against what forsd promises of one at rest: the switches
-// hold exactly the tables that belong to the fabric, those fulfil invariant 3,
-// every LID is reached from every leaf that shares a spine with its owner, and
-// the plans that the API hands out, the one for base LIDs too, fulfil invariant 1 on
-// them. A LID that dump_fts cannot read counts as planned.
+// Check checks that the site fulfils forsd's promises for a site at rest: the switches hold
+// exactly the tables that belong to the fabric, those fulfil invariant 3, every LID is reached
+// from every leaf that shares a spine with its owner, and the plans that the API hands out, the
+// one for base LIDs too, fulfil invariant 1 on them. A LID that dump_fts cannot read counts as
+// planned.
 //
-// Where forsd has gone on meanwhile, by itself, as with a cable that is well again, what was
-// read is of different moments: it is checked again when forsd is at rest.
+// If forsd has made another change during the check, for a cable that is well again for
+// instance, the readings are of different moments: Check is repeated when forsd is at rest.
 func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	for {
 		before, err := s.moment(ctx)
@@ -228,12 +228,12 @@ func (s *Site) check(ctx context.Context) (*Sight, error) {
 	return sight, err
 }
 
-// asPlanned takes a sight, and compares the tables with those that forsd is to have in the end.
-// It returns the most phases that the plan for base LIDs may have, 0 where there is none.
+// asPlanned takes a sight, and compares the tables with those that forsd should have in the end.
+// It returns the most phases that the plan for base LIDs may have, 0 without such a plan.
 //
-// On two levels base LIDs keep lanes of the plan that was in force before, perhaps for moments,
-// which forsd alone knows. Where the tables follow from no plan seen here, they are to be those
-// that forsd has ordered; and the plan is to be as good as one made now, but for the price of
+// On two levels base LIDs keep lanes of the previous plan, which was perhaps in force for moments
+// and which only forsd knows. If the tables follow from no plan seen here, they must be those
+// that forsd has ordered; and the plan must be as good as one made now, except for the price of
 // keeping lanes, unless forsd warns that it is longer.
 func (s *Site) asPlanned(ctx context.Context) (sight *Sight, mostBase int, err error) {
 	if sight, err = s.Look(ctx); err != nil {
@@ -278,8 +278,8 @@ func (s *Site) asPlanned(ctx context.Context) (sight *Sight, mostBase int, err e
 // keepPercent is by how much a plan for base LIDs may be longer that keeps lanes.
 const keepPercent = 6
 
-// hold takes out of the tree's schedules what forsd says that it keeps out of the plan:
-// cables, and the hosts of leaves that are drained.
+// hold takes out of the tree's schedules the parts that forsd reports as kept out of the plan:
+// cables, and the hosts of drained leaves.
 func (s *Site) hold(ctx context.Context, t *topology.FatTree) error {
 	all, err := s.Client.Cables(ctx)
 	if err != nil {
@@ -317,8 +317,8 @@ func (s *Site) lastBase(ctx context.Context) *phasetable.View {
 	return base
 }
 
-// want is the tables that the switches are to hold, and how many phases the plan for base
-// LIDs is to have, 0 where there is none, given the plan for base LIDs in force.
+// want returns the tables that the switches should hold, and how many phases the plan for base
+// LIDs should have, 0 without such a plan, given the plan for base LIDs in force.
 func (s *Sight) want(ctx context.Context, base *phasetable.View) (tables *lft.Tables, basePhases int, err error) {
 	if s.Pods != nil {
 		made, err := podplan.Make(ctx, s.Pods, podplan.Settings{})

@@ -1,7 +1,6 @@
-// Package e2e brings up a whole site for tests and the demonstration: a
-// simulated fabric under a real OpenSM with forsd, the program itself, beside
-// it. It watches the site from outside, through the API, the files and the
-// switches' own tables, and judges what it finds by the verifier.
+// Package e2e brings up a whole site for tests and the demonstration: a simulated fabric under a
+// real OpenSM, and the forsd program. It watches the site from outside, through the API, the
+// files and the switches' own tables, and judges the results by the verifier.
 package e2e
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Options describe a site. What is left out is as an operator should have it.
+// Options describe a site. The zero value of an option is an operator's usual choice.
 type Options struct {
 	Fabric *topology.Fabric
 	Forsd  string // path of the program; see Build
@@ -34,7 +33,7 @@ type Options struct {
 	Plugin   string        // path of the library that joins OpenSM to forsd; "" means none
 	Deadline time.Duration // what OpenSM's sweep waits for the plugin's tables; 0 means the plugin's own
 
-	Engine string            // OpenSM's routing_engine; "" means file,updn, behind fors where there is a plugin
+	Engine string            // OpenSM's routing_engine; "" means file,updn, behind fors if OpenSM has a plugin
 	Tables string            // OpenSM's lfts_file; "" means the file that forsd writes
 	Conf   map[string]string // further settings of opensm.conf
 	Config string            // further sections of forsd.yaml
@@ -46,8 +45,8 @@ type Options struct {
 	// takes the plugin.
 	Pair bool
 
-	// TLS is by what the two forsd of a pair know each other; without it they speak by their
-	// sockets.
+	// TLS has the certificates by which the two forsd of a pair know each other; without it they
+	// speak by their sockets.
 	TLS *[2]Secure
 
 	// Reports has forsd get the Reports that it subscribes to, as it does on a real
@@ -63,8 +62,8 @@ type Options struct {
 // name forsd.
 type Secure struct{ Listen, Certificate, Key, CA string }
 
-// Site is a simulated fabric, and what runs on it. Nothing is started but the
-// fabric; forsd and OpenSM may come in any order.
+// Site is a simulated fabric, and the programs on it. Only the fabric is started; forsd and OpenSM
+// may come in any order.
 type Site struct {
 	Sim    *ibsim.Sim
 	SM     *ibsim.OpenSM // nil before StartOpenSM
@@ -81,7 +80,7 @@ type Site struct {
 	dir     string // of forsd's files
 }
 
-// mark is in the names of what belongs to the second site.
+// mark is in the names of things that belong to the second site.
 const mark = "-2"
 
 // New simulates the fabric and writes forsd's configuration. The site's files
@@ -287,8 +286,7 @@ func (s *Site) StartOpenSM(ctx context.Context) (err error) {
 	return err
 }
 
-// StartForsd starts forsd on the site's configuration; it need not be up when
-// StartForsd returns.
+// StartForsd starts forsd on the site's configuration. It may return before forsd is up.
 func (s *Site) StartForsd() error { return s.startForsd(s.ConfigFile()) }
 
 // Start starts forsd and OpenSM.

@@ -60,10 +60,9 @@ func (x *test) comesUp() {
 	x.ok(x.Client.Ready(x.ctx))
 }
 
-// TestSecondDaemon starts a second forsd beside the first: on the same socket,
-// on the same state with another socket, and on a state and sockets of its own beside the
-// same OpenSM, whose table file the first one writes. It must refuse, and the first must
-// go on as if nothing had been.
+// TestSecondDaemon starts a second forsd: on the same socket, on the same state with another
+// socket, and on a state and sockets of its own with the same OpenSM, whose table file the first
+// one writes. It must refuse, and the first must go on undisturbed.
 func TestSecondDaemon(t *testing.T) {
 	t.Parallel()
 	x, _ := up(t, 4*time.Minute, small())

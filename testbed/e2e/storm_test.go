@@ -74,7 +74,7 @@ func TestStorm(t *testing.T) {
 // slowed is how many times as long as without clients plans may take in the median.
 const slowed = 8
 
-// storm changes cables beside clients.
+// storm changes cables while clients are busy.
 type storm struct {
 	*test
 	healthy              *Sight
@@ -169,9 +169,9 @@ func (s *storm) client(ctx context.Context, answers *atomic.Int64, ask func(*api
 	})
 }
 
-// change changes a cable and returns how long it took until the plan in force was without
-// it, or with it again: by forsd's log, and at a reader beside all others. It waits until
-// forsd is at rest on that.
+// change changes a cable and returns how long it took until the plan in force was without it, or
+// with it again: by forsd's log, and at a reader among all others. It waits until forsd is at
+// rest on that.
 func (s *storm) change(c controller.Lane, state string, do func() error) (inForce, read time.Duration) {
 	s.Helper()
 	before, err := s.Client.Status(s.ctx)

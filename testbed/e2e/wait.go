@@ -14,9 +14,9 @@ import (
 // pollEvery is the time between two looks at what cannot be waited for.
 const pollEvery = 20 * time.Millisecond
 
-// Until waits until look is satisfied, which says what it still misses. It ends with ctx,
-// and when forsd does; one that ibsim's client library has ended is started again. What a
-// look that ctx cut short missed is not told, unless it was the first.
+// Until waits until look is satisfied. look returns the condition that is still missing. Until
+// ends with ctx, and when forsd does; a forsd that ibsim's client library has ended is started
+// again. The error of a look that ctx cut short is not reported, unless it was the first.
 func (s *Site) Until(ctx context.Context, look func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -56,7 +56,7 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 // on a fabric that is new: the wait must not slow down what it waits for.
 func (s *Site) Settled(ctx context.Context, want func(*api.Topology) error) (st *api.Status, err error) {
 	var seen time.Time // of the topology last asked for
-	var missing error  // what want says of it
+	var missing error  // the last error of want
 	err = s.Until(ctx, func() error {
 		if st, err = s.Client.Status(ctx); err != nil {
 			return err
@@ -81,9 +81,9 @@ func (s *Site) Settled(ctx context.Context, want func(*api.Topology) error) (st 
 	return st, nil
 }
 
-// settled says what keeps a status from being that of a site at rest. The times
-// of the last event belong to the fabric seen last: once its tables were read
-// back, the state is that of the work for it.
+// settled returns the reason why a status is not that of a site at rest. The times of the last
+// event belong to the fabric seen last: once its tables were read back, the state is that of the
+// work for it.
 func settled(st *api.Status) error {
 	switch {
 	case st.State != "idle":
@@ -112,7 +112,7 @@ func (s *Site) Warned(ctx context.Context, codes ...string) (st *api.Status, err
 	return st, err
 }
 
-// HasWarning tells whether a warning is in force.
+// HasWarning reports whether a warning is in force.
 func HasWarning(st *api.Status, code string) bool {
 	return slices.ContainsFunc(st.Warnings, func(w health.Warning) bool { return w.Code == code })
 }

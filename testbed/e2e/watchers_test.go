@@ -95,10 +95,10 @@ func (x *test) rss() (kb int) {
 	return kb
 }
 
-// pull pulls cables one after the other and puts each back, and returns how long forsd had
-// from the first sign of each loss to the published plan, in milliseconds and in order. With
-// FORS_LONG all who watch have been told of the change before when a cable is pulled; else
-// many are told meanwhile.
+// pull pulls cables one after the other and puts each back, and returns how long forsd had from
+// the first sign of each loss to the published plan, in milliseconds and in order. With FORS_LONG
+// all watchers have been told of the previous change when a cable is pulled; otherwise many are
+// told during the next one.
 func (x *test) pull(load *Sight, cables int) (times []float64) {
 	x.Helper()
 	for n := range cables {
