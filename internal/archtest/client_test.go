@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The client of another module: it reads a phase table, plans for GPUs, and asks forsd.
+// A client in another module: it reads a phase table, plans for GPUs, and queries forsd.
 const (
 	clientModule = `module example.org/client
 
@@ -50,8 +50,7 @@ func main() {
 `
 )
 
-// TestAnotherModuleBuilds builds and runs a client in a module of its own, without a
-// network.
+// TestAnotherModuleBuilds builds and runs a client in a separate module, without a network.
 func TestAnotherModuleBuilds(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// operators are the pages that an operator meets.
+// operators lists the pages for operators.
 var operators = []string{"tutorial", "installing", "operating", "oncall", "warnings", "managers", "page", "jobs", "reference", "vendors", "glossary"}
 
-// The most words that documents may have. Lower them as documents get shorter.
+// The maximum numbers of words in documents. Lower them when documents get shorter.
 const (
 	mostInReadme    = 900
 	mostOfOperators = 14000
 	mostInAll       = 60000
 )
 
-// documents are README.md and the pages under docs by their paths.
+// documents returns README.md and the pages under docs, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("../../docs/*.md")
@@ -39,7 +39,7 @@ func documents(t *testing.T) map[string]string {
 	return out
 }
 
-// TestWords holds how much there is to read.
+// TestWords limits the length of the documents.
 func TestWords(t *testing.T) {
 	readme, ofOperators, all := 0, 0, 0
 	for path, text := range documents(t) {
@@ -58,7 +58,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// setting finds the names of settings: `planning.lids`.
+// setting matches the names of settings: `planning.lids`.
 var setting = regexp.MustCompile("`([a-z_]+(?:\\.[a-z_]+)+)(?::[^`]*)?`")
 
 // TestSettingsExist looks for every setting that a document names in configs/forsd.yaml.

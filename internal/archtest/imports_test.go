@@ -1,5 +1,5 @@
-// Package archtest holds the packages of the module to the order of imports that
-// docs/architecture.md lists.
+// Package archtest checks that the packages of the module follow the order of imports in
+// docs/architecture.md.
 package archtest
 
 import (
@@ -23,16 +23,16 @@ const (
 	document = "../../docs/architecture.md"
 )
 
-// listed is what the go command says of a package.
+// listed is the go command's description of a package.
 type listed struct {
 	ImportPath string
 	Doc        string
 	GoFiles    []string
-	Imports    []string // of GoFiles: what only tests import is not among them
+	Imports    []string // imports of GoFiles, without those of tests
 }
 
-// packages lists the packages of the module that are not tests alone, by their
-// path below the module's.
+// packages lists the packages of the module that have more than tests, by path below the
+// module's path.
 func packages(t *testing.T) map[string]listed {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports", module+"...")
@@ -55,8 +55,8 @@ func packages(t *testing.T) map[string]listed {
 	}
 }
 
-// order reads the document's lists of packages: indented lines, each with a package and its
-// purpose, two blanks apart, or with packages alone.
+// order reads the document's lists of packages: indented lines that have a package and its
+// purpose, separated by two spaces, or only packages.
 func order(t *testing.T) []string {
 	t.Helper()
 	doc, err := os.ReadFile(document)
@@ -117,10 +117,9 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// TestIndependence holds what the order alone does not: the verifier shares nothing with
-// the planners, the planners know no fabric, the controller, the link state and the
-// cables' health are pure, and the store knows neither how plans come about nor who asks
-// for them.
+// TestIndependence checks rules beyond the order: the verifier shares no code with the
+// planners, the planners do not use fabrics, the controller, the link state and the cables'
+// health are pure, and the store knows neither how plans are made nor who requests them.
 func TestIndependence(t *testing.T) {
 	found := packages(t)
 	impure := []string{"os", "io/fs", "net", "net/http", "os/exec", "sync", "context"}
@@ -151,8 +150,8 @@ func TestIndependence(t *testing.T) {
 	}
 }
 
-// TestDiagramShowsEveryState compares the document's state diagram with the
-// controller's states.
+// TestDiagramShowsEveryState compares the document's state diagram with the controller's
+// states.
 func TestDiagramShowsEveryState(t *testing.T) {
 	doc, err := os.ReadFile(document)
 	if err != nil {

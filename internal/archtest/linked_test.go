@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// drawing are the modules that plot, set LaTeX, and write PDF and fonts: what the
-// laboratory needs and the operator's programs must not carry.
+// drawing lists the modules for plotting, LaTeX, PDF and fonts. The laboratory needs them, and
+// the operator's programs must not link them.
 var drawing = []string{"gonum.org/v1/plot", "codeberg.org/go-latex/", "codeberg.org/go-pdf/", "codeberg.org/go-fonts/",
 	"git.sr.ht/~sbinet/gg", "github.com/ajstarks/svgo", "github.com/golang/freetype", "golang.org/x/image"}
 
-// linked lists what a program is linked from, with the tags of make build.
+// linked lists the packages linked into a program with the tags of make build.
 func linked(t *testing.T, program string) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "-tags", "umad", module+"cmd/"+program).Output()
@@ -22,9 +22,9 @@ func linked(t *testing.T, program string) []string {
 	return strings.Fields(string(out))
 }
 
-// TestProgramsLinkNoLaboratory holds that an operator's programs have nothing of
-// the laboratory, of the test bench, of what draws, and of lp_solve, whose library
-// they would not start without.
+// TestProgramsLinkNoLaboratory checks that an operator's programs do not contain the
+// laboratory, the test bench, the drawing modules, or lp_solve. Without its library, a program
+// that links lp_solve does not start.
 func TestProgramsLinkNoLaboratory(t *testing.T) {
 	forbidden := append([]string{module + "lab/", module + "testbed/", "testing", "github.com/draffensperger/golp"}, drawing...)
 	for _, program := range []string{"forsd", "forsctl", "forsplan"} {
@@ -50,14 +50,14 @@ func TestProgramsLinkNoLaboratory(t *testing.T) {
 	}
 }
 
-// apart says what programs and packages must not link or import: our packages, with those
-// below them.
+// apart lists packages that programs and packages must not link or import: our packages,
+// including those below them.
 var apart = map[string][]string{
-	// What routes plans no GPU cluster and no circuit switch, but for the lanes of stages that
-	// are planned elsewhere, and networks of any shape only on routes that OpenSM has.
+	// The router does not plan GPU clusters and circuit switches, except for the lanes of
+	// stages that are planned elsewhere. It plans other networks only on OpenSM's routes.
 	"cmd/forsd":   {"gpu", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
 	"cmd/forsctl": {"gpu", "liquid", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
-	// The planners know nothing of forsd.
+	// The planners do not use forsd.
 	"cmd/forsplan": daemon,
 	"gpu":          beyondFabrics,
 	"gpu/mscclpp":  beyondFabrics,
@@ -72,7 +72,7 @@ var (
 	beyondFabrics = []string{"api", "cmd", "controller", "internal/forsplan", "internal/sessions", "opensm"}
 )
 
-// TestProgramsLinkTheirOwn holds programs and planners apart.
+// TestProgramsLinkTheirOwn checks that programs and planners are separate.
 func TestProgramsLinkTheirOwn(t *testing.T) {
 	below := func(path string, dirs []string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })

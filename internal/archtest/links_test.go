@@ -15,7 +15,7 @@ var (
 	noise   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors lists the places in a document that a link can name.
+// anchors lists the anchors in a document that links can name.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{"": true}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -24,8 +24,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// TestLinksLeadSomewhere follows every link of the documents that stays within
-// the project.
+// TestLinksLeadSomewhere follows every link of the documents that stays within the project.
 func TestLinksLeadSomewhere(t *testing.T) {
 	documents, err := filepath.Glob("../../docs/*.md")
 	if err != nil {

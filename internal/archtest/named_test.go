@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNamedTestsExist looks for every test that docs/papers.md and docs/planner.md
-// name. Packages stand in backquotes before the names of their tests.
+// TestNamedTestsExist looks for every test that docs/papers.md and docs/planner.md name.
+// Packages are in backquotes before the names of their tests.
 func TestNamedTestsExist(t *testing.T) {
 	word := regexp.MustCompile("`([a-z0-9/]+)`|\\bTest[A-Z]\\w*")
 	for _, document := range []string{"../../docs/papers.md", "../../docs/planner.md"} {
@@ -37,7 +37,7 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// hasTest tells whether a package has a test of a name.
+// hasTest reports whether a package has a test with a given name.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob("../../" + dir + "/*_test.go")
@@ -56,14 +56,14 @@ func hasTest(t *testing.T, dir, name string) bool {
 	return false
 }
 
-// TestContributingNamesWhatIsThere looks for the files that CONTRIBUTING.md names, and for
-// what it names in them: "`begin` in `controller/controller.go`".
+// TestContributingNamesWhatIsThere looks for the files that CONTRIBUTING.md names, and for the
+// declarations that it names in them: "`begin` in `controller/controller.go`".
 func TestContributingNamesWhatIsThere(t *testing.T) {
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const minimum = 10 // of each, that the expressions find at all
+	const minimum = 10 // of each kind, to check that the expressions match
 	files := regexp.MustCompile("`([a-zA-Z0-9/_-]+\\.(?:go|yaml|md))`").FindAllSubmatch(text, -1)
 	for _, m := range files {
 		if _, err := os.Stat("../../" + string(m[1])); err != nil && strings.Contains(string(m[1]), "/") {
@@ -74,7 +74,7 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	for _, m := range regexp.MustCompile("((?:`\\w+`(?:, | and )?)+)(?: of | in )`([a-zA-Z0-9/_-]+\\.go)`").FindAllSubmatch(text, -1) {
 		code, err := os.ReadFile("../../" + string(m[2]))
 		if err != nil {
-			continue // it was said above
+			continue // reported above
 		}
 		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllSubmatch(m[1], -1) {
 			named++
@@ -88,12 +88,12 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// drawn are the folders of the types and packages that the drawings of
-// docs/architecture.md name: "loop.show", "press.Plan".
+// drawn maps the types and packages in the drawings of docs/architecture.md, such as
+// "loop.show" and "press.Plan", to their folders.
 var drawn = map[string]string{"actions": "internal/daemon", "inbox": "internal/daemon", "loop": "internal/daemon",
 	"controller": "controller", "linkstate": "internal/linkstate", "press": "internal/press", "probe": "internal/linkstate/probe", "view": "internal/view"}
 
-// TestDrawingsNameWhatIsThere looks for what the drawings of docs/architecture.md name.
+// TestDrawingsNameWhatIsThere looks for the names in the drawings of docs/architecture.md.
 func TestDrawingsNameWhatIsThere(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestDrawingsNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// declares tells whether a folder's code has a function, type or field of a name.
+// declares reports whether a folder's code has a function, type or field with a given name.
 func declares(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob("../../" + dir + "/*.go")
@@ -137,7 +137,7 @@ func declares(t *testing.T, dir, name string) bool {
 	return false
 }
 
-// declaration is what declares a function, type, variable or field of a name.
+// declaration matches the declaration of a function, type, variable or field.
 func declaration(name string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\s*(?:func (?:\([^)]*\) )?|type |var |const )?` + name + `\b`)
 }

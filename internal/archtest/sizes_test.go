@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// The sizes that a type with methods and a package below internal may have.
+// The size limits for a type with methods, and for a package in internal.
 const (
 	mostMethods = 35
 	mostFields  = 25
 	mostLines   = 2500
 )
 
-// outside are folders that hold nothing of the operator's programs.
+// outside lists folders that are not part of the operator's programs.
 var outside = map[string]bool{"lab": true, "testbed": true, "testdata": true, "docs": true, "bin": true, "dist": true, ".git": true}
 
-// size is what a type has.
+// size counts the methods and fields of a type.
 type size struct{ methods, fields int }
 
-// TestSizes holds types and packages to a size that can be read.
+// TestSizes limits the size of types and packages, so that they remain readable.
 func TestSizes(t *testing.T) {
 	within := func(what string, n, most int) {
 		t.Helper()
@@ -50,7 +50,7 @@ func TestSizes(t *testing.T) {
 		}
 		for of, s := range types {
 			if s.methods == 0 || name == "internal/config" || name == "api" || name+"."+of == "opensm.Settings" {
-				continue // records of settings and of the API
+				continue // settings and API records may be large
 			}
 			within(name+"."+of+" methods", s.methods, mostMethods)
 			within(name+"."+of+" fields", s.fields, mostFields)
@@ -62,8 +62,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// measure counts the methods and fields of the types of a folder, and its lines, without
-// tests.
+// measure counts the methods and fields of the types in a folder, and its lines, without tests.
 func measure(dir string) (types map[string]*size, lines int, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -108,7 +107,7 @@ func measure(dir string) (types map[string]*size, lines int, err error) {
 	return types, lines, nil
 }
 
-// receiver is the name of a receiver's type.
+// receiver returns the name of a receiver's type.
 func receiver(e ast.Expr) string {
 	switch x := e.(type) {
 	case *ast.StarExpr:

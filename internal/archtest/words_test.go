@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// givenUp lists phrases that were replaced, with what is written instead. They are
-// looked for without regard to case and to line breaks.
+// givenUp lists phrases to avoid, with their replacements. The search ignores case and line
+// breaks.
 var givenUp = []struct{ phrase, instead string }{
 	{"is no fat tree", "is not a fat tree"},
 	{"are no fat tree", "are not fat trees"},
@@ -29,8 +29,9 @@ var givenUp = []struct{ phrase, instead string }{
 	{"heeds", "reads"},
 }
 
-// givenUpNames lists functions, methods and types that were renamed, because their name
-// said several things or nothing: package folder and name, or a name alone for all packages.
+// givenUpNames lists functions, methods and types that were renamed, because their name was
+// ambiguous or had no meaning. A key is a package folder and a name, or a name for all
+// packages.
 var givenUpNames = map[string]string{
 	"PairBounds":                    "it is gone",
 	"PlanPairs":                     "it is gone",
@@ -59,7 +60,7 @@ var givenUpNames = map[string]string{
 	"sim.take":                      "addLoad",
 }
 
-// sources returns the files of the project with one of the endings, without this one.
+// sources returns the project's files with one of the endings, without this one.
 func sources(t *testing.T, endings ...string) []string {
 	t.Helper()
 	var found []string
@@ -85,10 +86,10 @@ func sources(t *testing.T, endings ...string) []string {
 	return found
 }
 
-// wrap is where a sentence goes on in the next line, of a comment or of a text.
+// wrap matches a line break within a sentence of a comment or text.
 var wrap = regexp.MustCompile(`\s*\n\s*(//|\*|#)*\s*`)
 
-// phrases returns the phrases given up that a text has.
+// phrases returns the phrases to avoid that occur in a text.
 func phrases(text string) []string {
 	text = strings.ToLower(wrap.ReplaceAllString(text, " "))
 	var found []string
@@ -100,8 +101,8 @@ func phrases(text string) []string {
 	return found
 }
 
-// TestWordsGivenUp holds that phrases which were replaced do not come back: in code,
-// comments, messages, documents and settings.
+// TestWordsGivenUp checks that the phrases do not occur in code, comments, messages, documents
+// and settings.
 func TestWordsGivenUp(t *testing.T) {
 	if got := phrases("// The fabric is no\n\t// fat tree. Whoever"); len(got) != 2 {
 		t.Fatalf("of two phrases %d are found", len(got))
@@ -121,8 +122,7 @@ func TestWordsGivenUp(t *testing.T) {
 	}
 }
 
-// TestNamesGivenUp holds that functions and types are not called what was given up
-// because it meant several things.
+// TestNamesGivenUp checks that functions and types do not use the ambiguous names.
 func TestNamesGivenUp(t *testing.T) {
 	declared := 0
 	for _, path := range sources(t, ".go") {

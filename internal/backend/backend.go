@@ -1,5 +1,5 @@
-// Package backend answers the API: it reads what the daemon's rooms hold, and asks the
-// daemon's loop for what only that may do.
+// Package backend answers the API. It reads the state of the daemon's rooms, and sends requests
+// that change the plan to the daemon's loop.
 package backend
 
 import (
@@ -31,39 +31,39 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Loop is what the daemon's loop does for a request, in its turn. Each of the methods
-// fails with ErrStopping when forsd is shutting down.
+// Loop lists the operations of the daemon's loop. Each of them waits its turn, and fails with
+// ErrStopping when forsd is shutting down.
 type Loop interface {
-	// MayLead refuses what only the leading daemon may do, where this one does not lead.
+	// MayLead returns an error if this daemon does not lead and may not change the plan.
 	MayLead() error
-	// Reroute has everything done again; the channel is closed when all of it is done.
+	// Reroute repeats all work; the channel is closed when it is complete.
 	Reroute(ctx context.Context) (done <-chan struct{}, err error)
-	// Rollback publishes an old plan again, if it holds on the fabric as it is.
+	// Rollback publishes an earlier plan again, if it holds on the current fabric.
 	Rollback(ctx context.Context, epoch uint64) error
-	// Accept makes the fabric as it is the baseline.
+	// Accept makes the current fabric the baseline.
 	Accept(ctx context.Context) error
-	// ReleaseCable puts an isolated cable on probation, at an operator's word.
+	// ReleaseCable puts an isolated cable on probation, by order of an operator.
 	ReleaseCable(ctx context.Context, name string) error
-	// Between runs f while no action of the controller's is under way, so that neither the
-	// tables nor the store change in the meantime, and waits for it.
+	// Between runs f while no action of the controller is under way, so that neither the tables
+	// nor the store change, and waits until f returns.
 	Between(ctx context.Context, f func(Ground)) error
-	// Drain takes parts of the fabric out of the plan, or gives them back.
+	// Drain removes parts of the fabric from the plan, or returns them to it.
 	Drain(ctx context.Context, all ...drains.Event) error
-	// Stopped is closed when the loop has ended.
+	// Stopped returns a channel that is closed when the loop has ended.
 	Stopped() <-chan struct{}
 }
 
-// Ground is what a plan can be made for now.
+// Ground is the current basis for a plan.
 type Ground struct {
-	View     *view.View        // nil before the first, and while its routes are not known
-	Avoid    []controller.Lane // that no plan may use
-	Sweeping bool              // other tables are on their way into the switches
+	View     *view.View        // nil before the first view, and while its routes are not known
+	Avoid    []controller.Lane // lanes that no plan may use
+	Sweeping bool              // new tables are on their way into the switches
 }
 
-// ErrStopping answers requests that come too late.
+// ErrStopping is the answer to requests during shutdown.
 var ErrStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is shutting down")
 
-// Parts are what a backend reads and asks.
+// Parts are the components that a backend uses.
 type Parts struct {
 	Version string
 	Started time.Time
@@ -75,14 +75,14 @@ type Parts struct {
 	History *history.History
 	Webhook *webhook.Hook
 	Cables  *cables.Room
-	OpenSM  func() api.OpenSM // the manager next door, and what tells of its fabric
+	OpenSM  func() api.OpenSM // the local subnet manager, and the source of the fabric's data
 	Loop    Loop
 	Workers worker.Pools
-	Watches bool // forsd only watches
+	Watches bool // forsd only observes
 
-	Drains   func() []drains.Drain // that there are
+	Drains   func() []drains.Drain // the current drains
 	Planning planner.Settings
-	Settings *reload.Settings // that may change while forsd runs
+	Settings *reload.Settings // settings that may change while forsd runs
 	Terms    func(now time.Time) []access.Term
 }
 
@@ -90,7 +90,7 @@ type Parts struct {
 type Backend struct {
 	Parts
 	Metrics *Metrics
-	Watched atomic.Pointer[api.Watched] // what was seen last where forsd only watches
+	Watched atomic.Pointer[api.Watched] // the last observation of a forsd that only watches
 	tables  tablesText
 	seen    seen
 }
@@ -102,7 +102,7 @@ func New(parts Parts) *Backend {
 	return b
 }
 
-// Status returns the daemon's state now.
+// Status returns the current state of the daemon.
 func (b *Backend) Status() api.Status {
 	warnings := b.Board.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
@@ -119,22 +119,22 @@ func (b *Backend) Status() api.Status {
 	return s
 }
 
-// TablesMatch reports whether the tables read back last are those planned, or those planned
-// on, and when they were read.
+// TablesMatch reports whether the tables that were last read back are the planned ones, or
+// those that the plan was made on, and when they were read.
 func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	match, readAt = b.Desk.Match()
 	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
 }
 
-// seen is the fabric as it is shown, and what it was made of.
+// seen is the API's form of the fabric, and the view that it was made from.
 type seen struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	of   *view.View
 	held []controller.Lane
 	t    *api.Topology
 }
 
-// Topology returns the fabric as last seen: the same for all who ask until something
+// Topology returns the fabric as last seen. All callers share one value until the fabric
 // changes.
 func (b *Backend) Topology() *api.Topology {
 	v, held := b.Board.Latest(), b.Board.HeldBack()
@@ -157,7 +157,7 @@ func (b *Backend) Topology() *api.Topology {
 	return s.t
 }
 
-// Epochs lists the epochs that are kept.
+// Epochs lists the kept epochs.
 func (b *Backend) Epochs() ([]api.Epoch, error) {
 	out := []api.Epoch{}
 	for _, e := range b.Store.Epochs() {
@@ -166,10 +166,10 @@ func (b *Backend) Epochs() ([]api.Epoch, error) {
 	return out, nil
 }
 
-// errNoDump answers what needs a fabric.
+// errNoDump is the answer to requests that need a fabric.
 var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is nothing to plan")
 
-// Reroute has everything done again and waits until it is.
+// Reroute repeats all work and waits until it is complete.
 func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, "reroute", out.Text, err) }()
 	if err := b.Loop.MayLead(); err != nil {
@@ -193,7 +193,7 @@ func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	return b.change(before, "planned, programmed and read back anew"), nil
 }
 
-// change says what became of the epoch.
+// change describes the effect of an order on the epoch.
 func (b *Backend) change(before uint64, text string) api.Change {
 	now := b.Board.EpochNumber()
 	if now == before {
@@ -202,8 +202,8 @@ func (b *Backend) change(before uint64, text string) api.Change {
 	return api.Change{Epoch: now, Changed: now != before, Text: text}
 }
 
-// WhatIf plans the fabric as it would be, and what remains of an exchange on it.
-// Cables that are held back stay so.
+// WhatIf plans the fabric with some parts failed, and the rest of an exchange if requested.
+// Cables that are held back remain held back.
 func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
 	v := b.Board.Latest()
 	if v == nil {
@@ -212,7 +212,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 	if v.Kind == controller.OwnRoutes {
 		return nil, v.NoTree("what OpenSM would route after a failure cannot be foretold")
 	}
-	leave, err := b.Workers.Questions(ctx).Enter() // to prepare the question takes time, too
+	leave, err := b.Workers.Questions(ctx).Enter() // preparing the question takes time too
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 	return forecast, nil
 }
 
-// remaining adds to a question what remains of an exchange.
+// remaining adds the rest of an exchange to a question.
 func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
 	var old *phasetable.View
 	var err error
@@ -260,7 +260,7 @@ func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
 		return err
 	}
 	ask.Running, ask.Done = old.Bytes(), q.Done.Of(old.Phases())
-	// The plan for the fabric as it is may be run at once.
+	// A plan for the current fabric may be run immediately.
 	if len(q.Fail) == 0 {
 		ask.Tables = b.Desk.Possible()
 		if slices.Contains(ask.Tables, nil) {
@@ -270,7 +270,7 @@ func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
 	return nil
 }
 
-// running returns the plan of an exchange under way, by its epoch; 0 is the one in force.
+// running returns the plan of an exchange in progress by its epoch; 0 means the plan in force.
 func (b *Backend) running(n uint64) (*phasetable.View, error) {
 	e := b.Board.Current()
 	if n != 0 && (e == nil || e.Epoch != n) {
@@ -286,7 +286,7 @@ func (b *Backend) running(n uint64) (*phasetable.View, error) {
 	return e.Plan, nil
 }
 
-// runningJob returns the same for a job, with its servers.
+// runningJob returns a job's servers and its plan for an exchange in progress.
 func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
 	j, err := b.Jobs.Find(q.Job)
 	if err != nil {
@@ -302,7 +302,7 @@ func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, e
 	return j.Guids(), old.Plan, nil
 }
 
-// Rollback publishes an old plan again, if it holds on the fabric as it is.
+// Rollback publishes an earlier plan again, if it holds on the current fabric.
 func (b *Backend) Rollback(ctx context.Context, n uint64) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
 	before := b.Board.EpochNumber()

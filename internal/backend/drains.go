@@ -20,10 +20,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// maxDrainBody is what a request about drains may have.
+// maxDrainBody is the maximum size of a request about drains, in bytes.
 const maxDrainBody = 1 << 20
 
-// drains lists the drains of some parts, all for nil, as the API shows them.
+// drains lists the drains of some parts in the API's form; nil means all parts.
 func (b *Backend) drains(parts []drains.Part) []api.Drain {
 	out := []api.Drain{}
 	v, list := b.Board.Latest(), b.Drains()
@@ -43,7 +43,7 @@ func (b *Backend) drains(parts []drains.Part) []api.Drain {
 	return out
 }
 
-// drainable returns the fabric seen last, where parts of it can be drained.
+// drainable returns the latest fabric, or an error if its parts cannot be drained.
 func (b *Backend) drainable() (*view.View, error) {
 	v := b.Board.Latest()
 	switch {
@@ -55,8 +55,8 @@ func (b *Backend) drainable() (*view.View, error) {
 	return v, nil
 }
 
-// drain answers POST /v1/drains: what it costs to take parts out, and unless that is all
-// that was asked, takes them out.
+// drain answers POST /v1/drains. It reports the cost of draining parts, and drains them unless
+// only the cost was requested.
 func (b *Backend) drain(r *http.Request) (any, error) {
 	var q api.DrainRequest
 	if err := decode(r, &q); err != nil {
@@ -91,7 +91,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 		}
 	}
 	if q.DryRun {
-		api.Told(r.Context()) // nothing was ordered
+		api.Told(r.Context()) // no order was given
 		return out, nil
 	}
 	err = b.Loop.Drain(r.Context(), events...)
@@ -100,7 +100,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 	return out, waited(err)
 }
 
-// orders makes drains of a request.
+// orders converts a request to drains.
 func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest) (out []drains.Drain, err error) {
 	switch {
 	case len(q.Parts) == 0:
@@ -136,7 +136,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// cost plans the fabric without the parts, beside those that are out already.
+// cost plans the fabric without the parts and without those already drained.
 func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, orders []drains.Drain) (*api.DrainCost, error) {
 	list := slices.Clone(b.Drains())
 	for _, d := range orders {
@@ -160,8 +160,8 @@ func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, ord
 	return out, b.foresee(ctx, pool, out, next, b.Board.HeldBack(), list)
 }
 
-// returned plans the fabric as it is once parts are given back. A cable that is held back
-// for another reason too counts as given back.
+// returned plans the fabric after parts are given back. A cable that is also held back for
+// another reason counts as given back.
 func (b *Backend) returned(ctx context.Context, v *view.View, parts []drains.Part) (*api.DrainCost, error) {
 	ends := func(d drains.Drain) bool { return slices.Contains(parts, d.Part) }
 	left := slices.DeleteFunc(slices.Clone(b.Drains()), ends)
@@ -179,7 +179,7 @@ func (b *Backend) returned(ctx context.Context, v *view.View, parts []drains.Par
 	return out, b.foresee(ctx, b.Workers.Questions(ctx), out, next, held, left)
 }
 
-// foresee plans a fabric beside what is held back and what is drained.
+// foresee plans a fabric without the lanes held back and without the drained parts.
 func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.DrainCost, next *view.View, held []controller.Lane, list []drains.Drain) error {
 	if len(next.Tree.Servers) == 0 {
 		return api.Refused("no server would be left")
@@ -202,8 +202,8 @@ func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.Drain
 	return nil
 }
 
-// undrain answers POST /v1/undrain: gives parts back or, with dry_run, says what plan there
-// would be then.
+// undrain answers POST /v1/undrain. It gives parts back or, with dry_run, describes the
+// resulting plan.
 func (b *Backend) undrain(r *http.Request) (any, error) {
 	var q api.Undrain
 	if err := decode(r, &q); err != nil {
@@ -228,7 +228,7 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	}
 	out := api.Drained{Drains: b.drains(parts)}
 	if q.DryRun {
-		api.Told(r.Context()) // nothing was ordered
+		api.Told(r.Context()) // no order was given
 		v, err := b.drainable()
 		if err == nil {
 			out.Cost, err = b.returned(r.Context(), v, parts)
@@ -240,7 +240,7 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	return out, waited(err)
 }
 
-// drained finds the drains that a text means.
+// drained finds the drains that match a text.
 func (b *Backend) drained(spec string) ([]drains.Part, error) {
 	var tree *topology.FatTree
 	if v, err := b.drainable(); err == nil {
@@ -260,7 +260,7 @@ func (b *Backend) drained(spec string) ([]drains.Part, error) {
 	return out, nil
 }
 
-// decode reads the body of a request.
+// decode parses the body of a request.
 func decode(r *http.Request, v any) error {
 	body, err := api.ReadBody(r, maxDrainBody)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Interfaces returns what the API serves.
+// Interfaces returns the API's endpoints.
 func (b *Backend) Interfaces(readOverTCP bool) api.Config {
 	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
@@ -39,8 +39,8 @@ func (b *Backend) Interfaces(readOverTCP bool) api.Config {
 	return c
 }
 
-// explain answers /v1/explain?src=…&dst=…: the phase, the lane and every hop of
-// a pair, walked through the tables that were read back.
+// explain answers /v1/explain?src=…&dst=… with the phase, the lane and every hop of a pair,
+// traced through the tables that were read back.
 func (b *Backend) explain(r *http.Request) (any, error) {
 	e, v, tables := b.Board.Current(), b.Board.Latest(), b.Desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
@@ -73,7 +73,7 @@ func (b *Backend) showBaseline(*http.Request) (any, error) {
 	return base, nil
 }
 
-// errNoFabric answers what needs a fabric.
+// errNoFabric is the answer to requests that need a fabric.
 var errNoFabric = api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no fabric has been seen yet")
 
 // showCabling answers /v1/fabric.
@@ -109,14 +109,14 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 	return b.change(before, q.Cable+" is on probation; plan and tables follow"), nil
 }
 
-// tablesText is the text of some tables.
+// tablesText holds the text form of some tables.
 type tablesText struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	of   *lft.Tables
 	text *api.Text
 }
 
-// Tables returns the tables that were read back last, as one text for all who ask.
+// Tables returns the tables last read back as text. All callers share one text.
 func (b *Backend) Tables() (*api.Text, error) {
 	kept := &b.tables
 	kept.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// Jobs answers the API's questions about jobs.
+// Jobs answers the requests about jobs.
 type Jobs struct{ *Backend }
 
 // Jobs lists the jobs.
@@ -32,7 +32,7 @@ func (b Jobs) Jobs() []api.Job {
 	return out
 }
 
-// Job is one job with its hosts.
+// Job returns a job with its hosts.
 func (b Jobs) Job(name string) (*api.Job, error) {
 	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func (b Jobs) Job(name string) (*api.Job, error) {
 	return j.Detail(), nil
 }
 
-// JobPlans holds the plan of a job.
+// JobPlans returns the plans of a job.
 func (b Jobs) JobPlans(name string) (*api.Plans, error) {
 	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (b Jobs) JobPlans(name string) (*api.Plans, error) {
 	return j.Plans, nil
 }
 
-// JobBases holds the plan of a job for base LIDs.
+// JobBases returns the plans of a job for base LIDs.
 func (b Jobs) JobBases(name string) (*api.Plans, error) {
 	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
@@ -59,23 +59,23 @@ func (b Jobs) JobBases(name string) (*api.Plans, error) {
 	return j.Bases, nil
 }
 
-// basis is what a job's plan is made for: a fabric with some lanes left out, the
-// tables that the switches may hold, and the number that the plan will have.
+// basis is the input to a job's plan: a fabric with some lanes excluded, the tables that the
+// switches may hold, and the number of the plan.
 type basis struct {
 	view   *view.View
 	avoid  []controller.Lane
 	tables []*lft.Tables
-	next   uint64 // by the clock, perhaps
-	last   uint64 // given before it
+	next   uint64 // may be derived from the clock
+	last   uint64 // the number given before next
 
-	better <-chan struct{} // closed when the tables that are to come are there; nil where none are
+	better <-chan struct{} // closed when the new tables are in place; nil if no new tables are coming
 }
 
 func (g *basis) equal(h *basis) bool {
 	return g.view.ID == h.view.ID && slices.Equal(g.avoid, h.avoid) && slices.Equal(g.tables, h.tables) && g.last == h.last
 }
 
-// basis returns what a job can be planned for now. It runs while no action is under way.
+// basis returns the current basis for a job's plan. It runs while no action is under way.
 func (b Jobs) basis(now Ground) (*basis, error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
@@ -90,14 +90,13 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 	return g, nil
 }
 
-// CreateJob plans a job and puts its plan in force. Planning is done beside the loop, and
-// again if something happened in the meantime that it depends on. What cannot be planned on
-// tables that are being replaced, such as a host that has just come, waits for the new
-// ones.
+// CreateJob plans a job and puts its plan in force. Planning does not block the loop, and is
+// repeated if its basis changes in the meantime. A job that cannot be planned on tables that
+// are being replaced, for example because a host has just joined, waits for the new tables.
 func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job, err error) {
 	defer func() {
 		if q.DryRun {
-			api.Told(ctx) // nothing was ordered
+			api.Told(ctx) // no order was given
 			return
 		}
 		b.orderedJob(ctx, "job create "+q.Name, "is planned", created, err)
@@ -123,7 +122,7 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 		}
 		if q.DryRun {
 			detail := j.Detail()
-			detail.ID, detail.Epoch, detail.Unknown = 0, 0, unknown // no number was given
+			detail.ID, detail.Epoch, detail.Unknown = 0, 0, unknown // a dry run assigns no number
 			return detail, b.room(q.Name)
 		}
 		stale := false
@@ -151,7 +150,7 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 	}
 }
 
-// waited explains that a request came to its end before its turn.
+// waited explains that a request ended before its turn came.
 func waited(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return api.Refused("a change of the fabric is being worked on, and did not end in time: try again")
@@ -159,7 +158,7 @@ func waited(err error) error {
 	return err
 }
 
-// planNew plans a job that is asked for, and lists the hosts that the fabric does not have.
+// planNew plans a requested job, and lists the hosts that are not in the fabric.
 func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.Job, unknown []string, err error) {
 	members, unknown, err := g.view.Members(q.Hosts, q.SkipUnknown)
 	if err == nil && len(members) == 0 {
@@ -200,10 +199,10 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	return j, unknown, err
 }
 
-// mostJobs is how many jobs there may be: all of them are planned again after a failure.
+// mostJobs bounds the number of jobs, because a failure requires a new plan for each of them.
 const mostJobs = 1024
 
-// room reports whether there may be one more job, with this name.
+// room returns an error if there is no room for one more job, or its name is in use.
 func (b Jobs) room(name string) error {
 	if name != "" {
 		if other, err := b.Backend.Jobs.Find(name); err == nil {
@@ -216,8 +215,7 @@ func (b Jobs) room(name string) error {
 	return nil
 }
 
-// admit makes a planned job durable and puts it in force. It runs while no action
-// is under way.
+// admit stores a planned job and puts it in force. It runs while no action is under way.
 func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 	if err := b.room(j.Name); err != nil {
 		return err
@@ -239,7 +237,7 @@ func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 	return nil
 }
 
-// RenewJob lets a job's lease end so long from now.
+// RenewJob extends a job's lease to the given time from now.
 func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (renewed *api.Job, err error) {
 	defer func() { b.orderedJob(ctx, "job renew "+name, "has a lease of "+lease.String(), renewed, err) }()
 	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) {
@@ -256,7 +254,7 @@ func (b Jobs) RemoveJob(ctx context.Context, name string) (removed *api.Job, err
 	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) { b.Backend.Jobs.End(j, "removed"); return j, nil })
 }
 
-// orderedJob logs and publishes what was ordered of a job, and what came of it.
+// orderedJob logs and publishes an order about a job and its outcome.
 func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, err error) {
 	if j != nil {
 		result = fmt.Sprintf("job %d %s", j.ID, result)
@@ -264,7 +262,7 @@ func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, e
 	b.Ordered(ctx, strings.TrimSpace(what), result, err)
 }
 
-// changeJob runs a change of a job while no action is under way.
+// changeJob changes a job while no action is under way.
 func (b Jobs) changeJob(ctx context.Context, name string, change func(*jobs.Job) (*jobs.Job, error)) (*api.Job, error) {
 	var j *jobs.Job
 	var err error

@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The limits of POST /v1/gpu/lanes: an exchange of 512 NICs, all to all.
+// The limits of POST /v1/gpu/lanes: all-to-all among 512 NICs.
 const (
 	lanesBody      = 16 << 20
 	lanesTransfers = 1 << 18
@@ -31,7 +31,7 @@ func (b *Backend) hostPorts(*http.Request) (any, error) {
 		rate[h.GUID] = f.At(h.PortRef).Rate.Gbps()
 		fastest = max(fastest, rate[h.GUID])
 	}
-	elsewhere := map[topology.GUID]bool{} // ports of adapters that take no part
+	elsewhere := map[topology.GUID]bool{} // adapter ports that take no part
 	for _, e := range f.EndPorts() {
 		elsewhere[e.GUID] = !f.Nodes[e.Node].Role.TakesPart()
 	}
@@ -40,7 +40,7 @@ func (b *Backend) hostPorts(*http.Request) (any, error) {
 			return
 		}
 		gbps, up := rate[guid]
-		percent := 100 // also where the rate is not known
+		percent := 100 // the default if the rate is not known
 		if gbps > 0 {
 			percent = int(100 * gbps / fastest)
 		} else if !up {
@@ -60,8 +60,8 @@ func (b *Backend) hostPorts(*http.Request) (any, error) {
 	return out, nil
 }
 
-// pinOnLanes answers POST /v1/gpu/lanes: the stages of an exchange between GPUs on the lanes
-// of the fabric as it is, without those that are held back.
+// pinOnLanes answers POST /v1/gpu/lanes. It assigns the stages of an exchange between GPUs to
+// lanes of the current fabric, except those held back.
 func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	body, err := api.ReadBody(r, lanesBody)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	return aside.Pin(r.Context(), b.Workers.Questions(r.Context()), &q)
 }
 
-// transfers counts those of all stages.
+// transfers counts the transfers of all stages.
 func transfers(q *lanes.Request) (n int) {
 	for _, stage := range q.Stages {
 		n += len(stage)

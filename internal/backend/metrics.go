@@ -21,8 +21,8 @@ import (
 	"github.com/forsd/forsd/internal/store"
 )
 
-// Metrics are what monitoring asks: state as gauges that are read when asked
-// for, and how long the stations of each change took.
+// Metrics are the metrics for monitoring: gauges of the state, read on request, and the
+// duration of each stage of a change.
 type Metrics struct {
 	Registry *prometheus.Registry
 	stations *prometheus.HistogramVec
@@ -30,7 +30,7 @@ type Metrics struct {
 	gathered gathered
 }
 
-// stationBuckets reach from a millisecond to the manager's slowest sweep.
+// stationBuckets range from a millisecond to the slowest sweep of the manager.
 var stationBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}
 
 func newMetrics(b *Backend) *Metrics {
@@ -157,16 +157,16 @@ func newMetrics(b *Backend) *Metrics {
 	return m
 }
 
-// inForce tells of each warning in force by its code. There are as many codes as the
-// reference has.
+// inForce is a collector with one metric for each code of a warning in force. The reference
+// lists all codes.
 type inForce struct{ health *health.Tracker }
 
 var warningInForce = prometheus.NewDesc("forsd_warning_in_force", "1 for each warning that is in force.", []string{"code", "severity"}, nil)
 
-// Describe names the metric.
+// Describe sends the metric's description.
 func (inForce) Describe(out chan<- *prometheus.Desc) { out <- warningInForce }
 
-// Collect tells of the warnings. One code may come from several sources.
+// Collect sends one metric for each code, even if several sources raise it.
 func (c inForce) Collect(out chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, w := range c.health.List(time.Now()) {
@@ -177,15 +177,15 @@ func (c inForce) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// terms tells when the first of each kind expires.
+// terms is a collector for the earliest expiry of each kind.
 type terms func(now time.Time) []access.Term
 
 var expires = prometheus.NewDesc("forsd_expires_timestamp_seconds", "When the first certificate, client authority, list of revoked certificates, token or lease expires.", []string{"kind"}, nil)
 
-// Describe names the metric.
+// Describe sends the metric's description.
 func (terms) Describe(out chan<- *prometheus.Desc) { out <- expires }
 
-// Collect tells of the kinds that there are.
+// Collect sends one metric for each kind that has a term.
 func (f terms) Collect(out chan<- prometheus.Metric) {
 	first := map[string]time.Time{}
 	for _, t := range f(time.Now()) {
@@ -205,7 +205,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// Observe counts a change that has settled.
+// Observe records a completed change.
 func (m *Metrics) Observe(t board.Times) {
 	for name, at := range map[string]time.Time{"verified": t.Verified, "published": t.Published, "written": t.Written, "read_back": t.ReadBack} {
 		if since := t.Since(at); since > 0 {
@@ -214,17 +214,17 @@ func (m *Metrics) Observe(t board.Times) {
 	}
 }
 
-// Refused counts a request that was refused.
+// Refused counts a refused request.
 func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
 
-// gathered is the text of the metrics, and when it was made.
+// gathered holds the text of the metrics and its time.
 type gathered struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	at     time.Time
 	answer answer
 }
 
-// gatheredFor is how long one text is for all who ask: to gather takes time and memory.
+// gatheredFor is how long requests share one text, because gathering takes time and memory.
 const gatheredFor = 100 * time.Millisecond
 
 // Handler answers /metrics.
@@ -235,18 +235,18 @@ func (m *Metrics) Handler() http.Handler {
 		g.mu.Lock()
 		if time.Since(g.at) > gatheredFor {
 			g.answer = answer{header: http.Header{}, status: http.StatusOK}
-			fresh.ServeHTTP(&g.answer, &http.Request{Method: http.MethodGet}) // as text
+			fresh.ServeHTTP(&g.answer, &http.Request{Method: http.MethodGet}) // in text format
 			g.at = time.Now()
 		}
 		now := g.answer
 		g.mu.Unlock()
 		maps.Copy(w.Header(), now.header)
 		w.WriteHeader(now.status)
-		_, _ = w.Write(now.body) // the client is gone if this fails
+		_, _ = w.Write(now.body) // fails only if the client has disconnected
 	})
 }
 
-// answer is an answer that is kept.
+// answer records a response.
 type answer struct {
 	header http.Header
 	status int
@@ -256,8 +256,8 @@ type answer struct {
 // Header returns the header.
 func (a *answer) Header() http.Header { return a.header }
 
-// WriteHeader keeps the status.
+// WriteHeader records the status.
 func (a *answer) WriteHeader(status int) { a.status = status }
 
-// Write keeps more of the body.
+// Write appends to the body.
 func (a *answer) Write(p []byte) (int, error) { a.body = append(a.body, p...); return len(p), nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Ordered logs and publishes what somebody has ordered, and what came of it.
+// Ordered logs and publishes an operator's order and its outcome.
 func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
 	if err != nil {
 		result = "refused: " + err.Error()
@@ -29,8 +29,8 @@ func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
 	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: api.EpochBefore(ctx), After: b.Board.EpochNumber()})
 }
 
-// Accept makes the fabric as it is what it is meant to be, with lanes and indices numbered
-// afresh. A copy of the old baseline is kept where the disk takes it.
+// Accept makes the current fabric the baseline, with new numbers for lanes and indices. It
+// keeps a copy of the old baseline if the disk allows.
 func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, "baseline accept", out.Text, err) }()
 	old, path, kept := b.Board.Baseline(), "", ""
@@ -43,15 +43,15 @@ func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 	}
 	if err := b.Loop.Accept(ctx); err != nil {
 		if path != "" {
-			_ = os.Remove(path) // of the one that stays
+			_ = os.Remove(path) // the old baseline stays
 		}
 		return api.Change{}, err
 	}
 	return api.Change{Epoch: b.Board.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow" + kept}, nil
 }
 
-// Reload has the configuration read again and taken up, as far as that can be done while
-// forsd runs; with dry it only tells what would change.
+// Reload reads the configuration again, and applies the settings that can change while forsd
+// runs. With dry it only reports the changes.
 func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err error) {
 	if !dry {
 		defer func() {
@@ -65,7 +65,7 @@ func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err er
 	return b.Settings.Reload(ctx, dry, b.Jobs.Log, b.Board.Health)
 }
 
-// reload answers POST /v1/reload; the body may be absent.
+// reload answers POST /v1/reload. The body is optional.
 func (b *Backend) reload(r *http.Request) (any, error) {
 	var q api.ReloadRequest
 	body, err := api.ReadBody(r, maxReload)
@@ -80,10 +80,10 @@ func (b *Backend) reload(r *http.Request) (any, error) {
 	return b.Reload(r.Context(), q.DryRun)
 }
 
-// maxReload is the most bytes of a request to reload.
+// maxReload is the maximum size of a reload request in bytes.
 const maxReload = 1 << 10
 
-// previewAccept answers what accepting the baseline would change.
+// previewAccept answers with the changes that accepting the baseline would make.
 func (b *Backend) previewAccept(*http.Request) (any, error) {
 	v, old := b.Board.Latest(), b.Board.Baseline()
 	if v == nil || old == nil {

@@ -21,28 +21,28 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// assessment is what forwarding tables cost on a fabric, and what forsd gives there.
+// assessment compares the cost of a fabric's forwarding tables with forsd's plan for it.
 type assessment struct {
 	Tables  *sim.Survey `json:"tables"`
 	Planned *planned    `json:"planned"`
-	// Dead has every cable between two switches, those first whose loss makes the exchange longest.
+	// Dead lists every cable between two switches, the longest exchange first.
 	Dead []deadCable `json:"dead_cables"`
 }
 
-// planned is forsd's plan for a fabric, in figures.
+// planned holds the figures of forsd's plan for a fabric.
 type planned struct {
 	phasetable.Length
 	phasetable.Load
-	Base        *phasetable.Length `json:"base,omitempty"` // nil where there is no plan for base LIDs
+	Base        *phasetable.Length `json:"base,omitempty"` // nil without a plan for base LIDs
 	Unreachable int                `json:"unreachable_pairs"`
 }
 
-// deadCable is what the loss of one cable costs.
+// deadCable describes the effect of losing one cable.
 type deadCable struct {
 	Cable    string `json:"cable"`
-	Cut      int    `json:"cut_pairs"` // whose packets are lost until the subnet manager has routed again
-	*planned        // nil if there is no plan
-	Error    string `json:"error,omitempty"` // why
+	Cut      int    `json:"cut_pairs"` // pairs that lose packets until the subnet manager has routed again
+	*planned        // nil if no plan can be made
+	Error    string `json:"error,omitempty"` // why no plan can be made
 }
 
 func assessCommand() *cobra.Command {
@@ -106,7 +106,7 @@ func assess(cmd *cobra.Command, flags *fabricflags.Fabric, lfts string) (*assess
 	if a.Planned, err = plan(cmd.Context(), f); err != nil {
 		return nil, fmt.Errorf("%s: %w", flags.Topology, err)
 	}
-	carries := map[string]int{} // by the label of a port
+	carries := map[string]int{} // keyed by the label of a port
 	for _, p := range a.Tables.Ports {
 		carries[p.Port] = p.Transfers
 	}
@@ -151,7 +151,7 @@ func far(f *topology.Fabric, at topology.PortRef) topology.PortRef {
 	return topology.PortRef{Node: p.Peer, Port: p.PeerPort}
 }
 
-// phases sorts a cable without which there is no plan before all others.
+// phases returns the length of the plan, and a huge number without one, to sort it first.
 func (d *deadCable) phases() int {
 	if d.planned == nil {
 		return 1 << 30
@@ -159,7 +159,7 @@ func (d *deadCable) phases() int {
 	return d.Phases
 }
 
-// planFor plans for a fabric on its baseline, whatever the number of its levels.
+// planFor plans a fabric on its baseline, for any number of levels.
 func planFor(ctx context.Context, flags *fabricflags.Fabric, f *topology.Fabric, base *topology.Baseline) (*planned, error) {
 	tree, pods, err := flags.Fit(f, base)
 	if err != nil {
@@ -189,7 +189,7 @@ func figures(plan phasetable.Length, load phasetable.Load, base *planner.BaseRep
 	return p
 }
 
-// print prints one sheet.
+// print prints the assessment on one page.
 func (a *assessment) print(w io.Writer, rows int) {
 	s := a.Tables
 	loop := "no credit loop"
@@ -223,7 +223,7 @@ func (a *assessment) print(w io.Writer, rows int) {
 	}
 }
 
-// String returns the plan in a line.
+// String describes the plan in one line.
 func (p *planned) String() string {
 	return fmt.Sprintf("%d phases without a collision (bound %d), %s unreachable", p.Phases, p.LowerBound, command.Plural(p.Unreachable, "pair", "pairs"))
 }

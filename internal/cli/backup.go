@@ -24,15 +24,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// maxKept bounds all that an archive holds: the baseline and guid2lid of the largest fabrics
-// are some megabytes.
+// maxKept bounds the size of all files in an archive. The baseline and guid2lid of the largest
+// fabrics are some megabytes.
 const maxKept = 64 << 20
 
 // keptFile is a file that a backup holds.
 type keptFile struct {
 	name, path string
 	manager    bool // OpenSM's
-	ifAbsent   bool // a file that is there stays
+	ifAbsent   bool // an existing file stays
 }
 
 // keptFiles lists what a backup holds.
@@ -42,7 +42,7 @@ func keptFiles(path string, c *config.Config) []keptFile {
 		{name: "baseline.json", path: filepath.Join(c.StateDir, "baseline.json")},
 		{name: "promised.json", path: filepath.Join(c.StateDir, "promised.json"), ifAbsent: true}, // numbers never go back
 		{name: "decisions.json", path: filepath.Join(c.StateDir, "decisions.json")},
-		{name: "tokens.json", path: filepath.Join(c.StateDir, "tokens.json"), ifAbsent: true}, // none that was revoked since is valid again
+		{name: "tokens.json", path: filepath.Join(c.StateDir, "tokens.json"), ifAbsent: true}, // revoked tokens stay invalid
 		{name: "opensm.conf", path: c.OpenSM.Conf, manager: true},
 		{name: "guid2lid", path: filepath.Join(c.OpenSM.CacheDir, opensm.GUID2LIDFile), manager: true},
 	}
@@ -92,7 +92,7 @@ opensm.conf may hold the M_Key, and forsd.yaml the address of a webhook.`,
 	return cmd
 }
 
-// archive is a tar archive, compressed by gzip, in the making.
+// archive is a gzip-compressed tar archive that is being written.
 type archive struct {
 	bytes.Buffer
 	zip  *gzip.Writer
@@ -106,7 +106,7 @@ func newArchive() *archive {
 	return a
 }
 
-// add adds a file under the name that its header has.
+// add adds a file under the name in its header.
 func (a *archive) add(head *tar.Header, data []byte) error {
 	head.Size = int64(len(data))
 	err := a.tape.WriteHeader(head)
@@ -116,13 +116,13 @@ func (a *archive) add(head *tar.Header, data []byte) error {
 	return err
 }
 
-// end is all of it.
+// end finishes the archive and returns its bytes.
 func (a *archive) end() ([]byte, error) {
 	err := errors.Join(a.tape.Close(), a.zip.Close())
 	return a.Bytes(), err
 }
 
-// pack makes an archive of the files that are there, and says which are not.
+// pack archives the files that exist, and prints the names of the others.
 func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
 	out := newArchive()
 	kept := 0
@@ -139,7 +139,7 @@ func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		head, err := tar.FileInfoHeader(info, "") // with its mode, and the names of its owner and group
+		head, err := tar.FileInfoHeader(info, "") // includes the mode and the names of owner and group
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 	return cmd
 }
 
-// restoredConfig returns the configuration after the restoring.
+// restoredConfig returns the configuration as it will be after the restore.
 func restoredConfig(cmd *cobra.Command, path string, data []byte) (*config.Config, error) {
 	if data == nil {
 		return stateConfig(cmd, path)
@@ -207,7 +207,7 @@ func restoredConfig(cmd *cobra.Command, path string, data []byte) (*config.Confi
 	return config.Parse(data, path)
 }
 
-// stopped fails where a forsd answers, which would overwrite what is put back.
+// stopped fails if forsd answers, because a running forsd would overwrite the restored files.
 func stopped(ctx context.Context, c *config.Config) error {
 	client, err := api.Dial(c.API.Socket)
 	if err != nil {
@@ -222,15 +222,15 @@ func stopped(ctx context.Context, c *config.Config) error {
 	return nil
 }
 
-// content is a file of an archive.
+// content is one file from an archive.
 type content struct {
 	data        []byte
 	mode        fs.FileMode
 	user, group string
 }
 
-// unpack reads an archive, and checks the baseline in it. It reads no more than an archive of
-// forsctl backup can have, however well that is compressed.
+// unpack reads an archive and checks its baseline. It reads no more than an archive of forsctl
+// backup can hold, even if the archive is compressed much better.
 func unpack(path string) (map[string]content, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -285,7 +285,7 @@ func checkBaseline(path string, base []byte) error {
 	return nil
 }
 
-// putBack puts a file in place, and keeps the one that was there.
+// putBack restores a file, and keeps a copy of the file it replaces.
 func putBack(cmd *cobra.Command, f keptFile, x content, dry bool) error {
 	out := cmd.OutOrStdout()
 	old, err := os.ReadFile(f.path)
@@ -313,8 +313,8 @@ func putBack(cmd *cobra.Command, f keptFile, x content, dry bool) error {
 	return err
 }
 
-// put writes the file with the permissions and for the owner that it had. One that is there
-// stays under another name, and so do its permissions and owner if fewer may read it.
+// put writes the file with its archived permissions and owner. A file that is already there is
+// kept under another name, and its permissions and owner stay if they let fewer users read it.
 func (x *content) put(path string, old []byte, replaces bool) error {
 	if !replaces {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -340,7 +340,7 @@ func (x *content) put(path string, old []byte, replaces bool) error {
 	return errors.Join(os.Chmod(path, now), sameOwner(path, was))
 }
 
-// own gives a file to the owner and the group that it had, by their names, or to those of its
+// own gives a file to its archived owner and group, looked up by name, or else to those of its
 // directory.
 func (x *content) own(path string) error {
 	u, uerr := user.Lookup(x.user)
@@ -352,7 +352,7 @@ func (x *content) own(path string) error {
 		}
 		return sameOwner(path, dir)
 	}
-	uid, _ := strconv.Atoi(u.Uid) // of Linux, both are numbers
+	uid, _ := strconv.Atoi(u.Uid) // both are numbers on Linux
 	gid, _ := strconv.Atoi(g.Gid)
 	return os.Chown(path, uid, gid)
 }

@@ -30,7 +30,7 @@ func (k *kept) put(name, text string, mode fs.FileMode) {
 	}
 }
 
-// is fails unless a file has a text and a mode.
+// is fails unless a file has the given text and mode.
 func (k *kept) is(name, text string, mode fs.FileMode) {
 	k.t.Helper()
 	data, err := os.ReadFile(k.path(name))
@@ -50,9 +50,9 @@ func (k *kept) run(args ...string) {
 	}
 }
 
-// TestBackupSecrets keeps secrets for their owner alone: in the archive, in the files that are put
-// back, and in those that they replace. Drains, decisions and tokens come back; a token that was
-// revoked since does not.
+// TestBackupSecrets checks that only the owner can read secrets: in the archive, in the
+// restored files, and in the files that those replace. Drains, decisions and tokens come back.
+// A token that was revoked after the backup does not.
 func TestBackupSecrets(t *testing.T) {
 	k := &kept{t, t.TempDir()}
 	config := fmt.Sprintf("version: 1\nstate_dir: %s\nopensm: {conf: %s, cache_dir: %s}\napi: {socket: %s}\n", k.dir, k.path("opensm.conf"), k.dir, k.path("s"))
@@ -85,8 +85,8 @@ func TestBackupSecrets(t *testing.T) {
 	k.is("tokens.json", "tokens", 0o600)
 }
 
-// TestArchiveBomb refuses archives that are well compressed, or hold other things, before they
-// take memory.
+// TestArchiveBomb checks that archives with a high compression ratio, or with other contents,
+// are refused before they use memory.
 func TestArchiveBomb(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []string
@@ -125,7 +125,7 @@ func TestArchiveBomb(t *testing.T) {
 	}
 }
 
-// invoke runs forsctl, and returns all that it prints and its exit code.
+// invoke runs forsctl and returns its output and its exit code.
 func invoke(args ...string) (out string, code int) {
 	var all strings.Builder
 	code = Run(args, &all, &all)

@@ -17,12 +17,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// cablesFlags say which cables to show.
+// cablesFlags select the cables to show.
 type cablesFlags struct {
 	all   bool
 	watch bool
 	state []string
-	nodes []string // NODE or NODE/PORT, none for any
+	nodes []string // NODE or NODE/PORT; empty selects all
 }
 
 func cablesCommand() *cobra.Command {
@@ -58,10 +58,10 @@ and counts as one that was never isolated. The cable is named by either end.`,
 	return cmd
 }
 
-// watchCables is how often it is looked for a new round.
+// watchCables is the interval between checks for a new round.
 const watchCables = time.Second
 
-// show prints the cables, with --watch again and again.
+// show prints the cables, repeatedly with --watch.
 func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Client) error {
 	for _, s := range f.state {
 		if !slices.Contains([]string{"good", "suspect", "isolated", "probation"}, s) {
@@ -102,7 +102,8 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 	}
 }
 
-// chosen returns the cables that are asked for, by the names and ports of their leaves.
+// chosen returns the cables that the flags select, sorted by the names and ports of their
+// leaves.
 func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 	out := []api.Cable{}
 	for _, c := range all {
@@ -120,7 +121,7 @@ func (f *cablesFlags) chosen(all []api.Cable) []api.Cable {
 	return out
 }
 
-// isEnd reports whether an end is named, as NODE or NODE/PORT.
+// isEnd reports whether name, as NODE or NODE/PORT, names the end.
 func isEnd(name string, e *api.CableEnd) bool {
 	for _, node := range []string{e.Name, e.GUID.String()} {
 		if name == node || topology.NodePort(name) == fmt.Sprintf("%s/%d", node, e.Port) {
@@ -130,7 +131,7 @@ func isEnd(name string, e *api.CableEnd) bool {
 	return false
 }
 
-// print prints the chosen ones of all cables.
+// print prints the chosen cables.
 func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable) error {
 	count := map[string]int{}
 	for _, c := range all.Cables {
@@ -172,7 +173,7 @@ func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable) 
 	return nil
 }
 
-// link is how a cable's link stands, and whether it is kept out of the plan.
+// link describes the state of a cable's link, and whether the plan leaves the cable out.
 func link(c *api.Cable) string {
 	if c.Held && c.State != "isolated" {
 		return c.Link + ", held"
@@ -187,7 +188,7 @@ func since(t time.Time) string {
 	return command.Clock(t)
 }
 
-// cableWhy is why a cable is as it is.
+// cableWhy returns the reason for a cable's state.
 func cableWhy(c *api.Cable) string {
 	text := strings.Join(c.Why, "; ")
 	if c.Refused != "" {
@@ -196,7 +197,7 @@ func cableWhy(c *api.Cable) string {
 	return text
 }
 
-// detail prints all counters and the last decisions of a cable.
+// detail prints all counters of a cable and the last decisions about it.
 func detail(out io.Writer, c *api.Cable) {
 	fmt.Fprintf(out, "\n%s port %d - %s port %d\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port)
 	for _, e := range []*api.CableEnd{&c.Leaf, &c.Spine} {

@@ -1,5 +1,5 @@
-// Package cli is forsctl: one file a command. Commands that plan work offline
-// on files; commands that ask or steer talk to a running forsd.
+// Package cli is forsctl, with one file for each command. Commands that plan work offline on
+// files; commands that query or control talk to a running forsd.
 package cli
 
 import (
@@ -14,13 +14,13 @@ import (
 // Version is set at link time.
 var Version = "development"
 
-// Run executes forsctl with the arguments until it is done or interrupted, and
-// returns its exit code.
+// Run executes forsctl with the arguments until it ends or is interrupted, and returns its exit
+// code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	return command.Run(Command(), args, stdout, stderr)
 }
 
-// Command is forsctl with all its commands.
+// Command returns forsctl with all its commands.
 func Command() *cobra.Command {
 	root := command.NewRoot(&cobra.Command{
 		Use:   "forsctl",
@@ -48,7 +48,7 @@ command prints one JSON object on standard output; messages go to standard error
 	return root
 }
 
-// addGroup adds commands that --help shows under one title.
+// addGroup adds commands that --help shows under a common title.
 func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, c := range cmds {
@@ -57,11 +57,10 @@ func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddCommand(cmds...)
 }
 
-// registerFabric adds the flags of a fabric to a command. --fail is completed by what a
-// running forsd knows.
+// registerFabric adds the flags of a fabric to a command. A running forsd completes --fail.
 func registerFabric(f *fabricflags.Fabric, cmd *cobra.Command) {
 	f.Register(cmd)
 	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
-		panic(err) // the flag is not the one above
+		panic(err) // only if the flag has another name
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/rights"
 )
 
-// online returns a command that asks a running forsd: its arguments are not files.
+// online returns a command that queries a running forsd: its arguments are not files.
 func online(c *cobra.Command) *cobra.Command {
 	if c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = cobra.NoFileCompletions
@@ -34,7 +34,7 @@ const defaultSocket = "/run/forsd/forsd.sock"
 // defaultServer is forsd's socket, unless the environment names another place.
 func defaultServer() string { return cmp.Or(os.Getenv("FORSD_SERVER"), defaultSocket) }
 
-// credentialFlags adds the flags by which forsctl is known over TLS, and knows forsd.
+// credentialFlags adds the flags for TLS: the client's credentials, and how it verifies forsd.
 func credentialFlags(root *cobra.Command) {
 	f, files := root.PersistentFlags(), credentials.FromEnvironment()
 	f.String("ca", files.CA, "PEM `file` of the authorities for https (environment FORSD_CA; default those of the system)")
@@ -54,7 +54,7 @@ func dial(cmd *cobra.Command) (*api.Client, error) {
 	return api.DialAs(addr, as)
 }
 
-// with runs f with a client, and sorts its error into the exit codes.
+// with runs f with a client, and maps its error to an exit code.
 func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
 	c, err := dial(cmd)
 	if err != nil {
@@ -76,8 +76,7 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 	return sorted(unreached(rights.Self(), addr, err))
 }
 
-// unreached adds to the error of a client that does not reach forsd why that is, and what
-// the user can do.
+// unreached explains the error of a client that does not reach forsd: the cause, and a remedy.
 func unreached(me *rights.ID, addr string, err error) error {
 	socket := strings.TrimPrefix(addr, "unix:")
 	remote := strings.Contains(addr, "://")
@@ -99,19 +98,19 @@ func unreached(me *rights.ID, addr string, err error) error {
 	return err
 }
 
-// timeout is how long the command may wait for forsd, 0 for as long as that takes.
+// timeout returns how long the command waits for forsd; 0 means without limit.
 func timeout(cmd *cobra.Command) time.Duration {
 	t, _ := cmd.Flags().GetDuration("timeout")
 	return t
 }
 
-// ask sends a request to an endpoint that the client has no method for.
+// ask sends a request to an endpoint for which the client has no method.
 func ask(cmd *cobra.Command, method, path string, out any) error {
 	return with(cmd, func(ctx context.Context, c *api.Client) error { return c.Call(ctx, method, path, nil, out) })
 }
 
-// sorted marks what forsd refuses as violated. A question that makes no sense,
-// and one about what does not exist, stay unusable input.
+// sorted turns forsd's refusals into violations. A malformed question, or one about something
+// that does not exist, remains invalid input.
 func sorted(err error) error {
 	var e *api.Error
 	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {

@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/internal/rights"
 )
 
-// TestUnreached has everything that keeps a client from forsd's socket say why, and what the
-// user can do.
+// TestUnreached checks that the error explains each cause that keeps a client from forsd's
+// socket, and the remedy.
 func TestUnreached(t *testing.T) {
 	dir := t.TempDir()
 	for up := dir; up != os.TempDir(); up = filepath.Dir(up) {

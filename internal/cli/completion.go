@@ -15,8 +15,8 @@ import (
 // completionWithin is how long a shell waits for names.
 const completionWithin = time.Second
 
-// names completes words by what a running forsd knows. Where it does not answer there is
-// nothing to complete.
+// names completes words from the answers of a running forsd. Without an answer it completes
+// nothing.
 func names(ask func(context.Context, *api.Client) []cobra.Completion) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		c, err := dial(cmd)
@@ -30,7 +30,7 @@ func names(ask func(context.Context, *api.Client) []cobra.Completion) cobra.Comp
 	}
 }
 
-// atMost completes so many arguments and no more.
+// atMost completes no more than n arguments.
 func atMost(n int, f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) >= n {
@@ -40,7 +40,7 @@ func atMost(n int, f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// hostNames completes hosts, by the names that are theirs alone.
+// hostNames completes hosts that have a unique name.
 var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	t, err := c.Topology(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Comp
 	return out
 })
 
-// failureNames completes what --fail takes away: switches and cables.
+// failureNames completes the arguments of --fail: switches and cables.
 var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	t, err := c.Topology(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.C
 	return append(out, cables(ctx, c)...)
 })
 
-// cableNames completes cables by their leaves' ports.
+// cableNames completes cables by the ports of their leaves.
 var cableNames = names(cables)
 
 func cables(ctx context.Context, c *api.Client) (out []cobra.Completion) {
@@ -94,7 +94,7 @@ func cables(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	return out
 }
 
-// drainNames completes what is drained.
+// drainNames completes the names of drained parts.
 var drainNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	all, _ := c.Drains(ctx)
 	for i := range all {

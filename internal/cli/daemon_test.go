@@ -19,7 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// fakeDaemon is a forsd at epoch 42 of FT(2;4,4) whose answers are fixed.
+// fakeDaemon is a forsd at epoch 42 of FT(2;4,4) with fixed answers.
 type fakeDaemon struct {
 	result *planner.Result
 	events *api.Events
@@ -28,8 +28,8 @@ type fakeDaemon struct {
 
 var began = time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)
 
-// serveFake is the script command daemon SOCKET. It serves until the script ends,
-// and puts the ID before that of its first event into $FIRST.
+// serveFake is the script command daemon SOCKET. It serves until the script ends, and sets
+// $FIRST to the ID before that of its first event.
 func serveFake(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: daemon SOCKET")
@@ -110,11 +110,11 @@ func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 			api.WriteError(w, err)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(v) // the client has gone if this fails
+		_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
 	})
 }
 
-// cablesOf42 are three of the cables, two of them not well.
+// cablesOf42 returns three of the cables; two of them have errors.
 func cablesOf42() *api.Cables {
 	end := func(name string, port uint8, symbols uint64) api.CableEnd {
 		return api.CableEnd{GUID: topology.GUID(port), Name: name, Port: port, Counted: api.CableCounts{Counters: cablehealth.Counters{Symbols: symbols, Sent: 1000}, OverSeconds: 720}}
@@ -128,7 +128,7 @@ func cablesOf42() *api.Cables {
 	}}
 }
 
-// released answers for one cable alone.
+// released answers for one cable only.
 func released(r *http.Request) (any, error) {
 	var q api.ReleaseRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -140,7 +140,7 @@ func released(r *http.Request) (any, error) {
 	return api.Change{Epoch: 42, Text: "Leaf001/6 is on probation; plan and tables follow"}, nil
 }
 
-// reloaded answers a reload: once with a mistake, after a dry run.
+// reloaded answers a dry run, and refuses a reload because of an unknown key.
 func reloaded(r *http.Request) (any, error) {
 	var q api.ReloadRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -188,7 +188,7 @@ func (d *fakeDaemon) Epochs() ([]api.Epoch, error) {
 	return []api.Epoch{old, epoch42}, nil
 }
 
-// History has three entries, two of them on the first page.
+// History returns three entries, two of them on the first page.
 func (d *fakeDaemon) History(_ context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
 	at := func(n int) time.Time { return began.Add(time.Duration(n) * time.Minute) }
 	all := []api.HistoryEntry{

@@ -61,7 +61,7 @@ Exit code 0: no difference; 1: there is one; 2: the input cannot be used.`,
 	return cmd
 }
 
-// epochsOrFiles completes epochs, and files where forsd does not answer.
+// epochsOrFiles completes epochs, or files if forsd does not answer.
 func epochsOrFiles(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	epochs, _ := epochNames(cmd, args, word)
 	return epochs, cobra.ShellCompDirectiveDefault
@@ -82,7 +82,7 @@ func epochNumbers(args []string) (a, b uint64, ok bool) {
 	return n[0], n[1], true
 }
 
-// compared is a file of one of the kinds that can be compared.
+// compared is a file of a kind that diff can compare.
 type compared struct {
 	kind   string
 	source topology.Source
@@ -91,9 +91,9 @@ type compared struct {
 	plan   *phasetable.View
 }
 
-// readCompared recognises a file by its content: a phase table by its first bytes,
-// whatever speaks of unicast LIDs is tables, everything else must be a topology. A
-// directory stands for the phase table that forsctl plan has written there.
+// readCompared detects the kind of a file from its content. A phase table has known first
+// bytes, a file that mentions unicast LIDs holds tables, and any other file must be a topology.
+// For a directory it reads the phase table that forsctl plan has written there.
 func readCompared(path string) (c compared, err error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, planner.BinaryFile)
@@ -126,8 +126,8 @@ func readCompared(path string) (c compared, err error) {
 	return c, nil
 }
 
-// looksLikeTables reports whether one of the first lines heads a table, or counts tables as
-// ours do.
+// looksLikeTables reports whether one of the first lines is the header of a table, or counts
+// tables in forsd's format.
 func looksLikeTables(data []byte) bool {
 	for range 32 {
 		line, rest, more := bytes.Cut(data, []byte{'\n'})
@@ -142,7 +142,7 @@ func looksLikeTables(data []byte) bool {
 	return false
 }
 
-// fabricDiff is what forsctl diff --json prints of two topologies.
+// fabricDiff is the output of forsctl diff --json for two topologies.
 type fabricDiff struct {
 	Equal   bool              `json:"equal"`
 	Changes []topology.Change `json:"changes"`
@@ -150,7 +150,7 @@ type fabricDiff struct {
 
 func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 	if a.source != b.source {
-		// Only ibnetdiscover tells the LMC: its absence is no difference.
+		// Only ibnetdiscover reports the LMC, so a missing LMC is not a difference.
 		for _, f := range []*topology.Fabric{a.fabric, b.fabric} {
 			if err := f.SetLMC(0); err != nil {
 				return err
@@ -168,7 +168,7 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 	}))
 }
 
-// differ ends the command after it has printed what it found.
+// differ ends the command after it has printed the differences.
 func differ(equal bool, err error) error {
 	if err == nil && !equal {
 		return command.Violated{Err: errors.New("they differ")}
@@ -191,11 +191,11 @@ func diffTables(cmd *cobra.Command, d lft.Delta) error {
 	}))
 }
 
-// planDiff is what forsctl diff --json prints of two phase tables.
+// planDiff is the output of forsctl diff --json for two phase tables.
 type planDiff struct {
-	Equal  bool                    `json:"equal"` // as many phases, and every pair keeps its destination LID
+	Equal  bool                    `json:"equal"` // same number of phases, and every pair keeps its destination LID
 	Phases [2]int                  `json:"phases"`
-	Pairs  []phasetable.PairChange `json:"pairs"` // those that have another one
+	Pairs  []phasetable.PairChange `json:"pairs"` // pairs whose destination LID differs
 }
 
 func diffPlans(cmd *cobra.Command, a, b *phasetable.View) error {
@@ -206,21 +206,21 @@ func diffPlans(cmd *cobra.Command, a, b *phasetable.View) error {
 	}))
 }
 
-// changedPairs says how many pairs of so many servers have another destination LID.
+// changedPairs describes how many pairs of servers have another destination LID.
 func changedPairs(changed, servers int) string {
 	pairs := servers * (servers - 1)
 	return fmt.Sprintf("%d of %d pairs of servers have another destination LID (%.2f %%)", changed, pairs, 100*float64(changed)/float64(max(1, pairs)))
 }
 
-// epochDiff is what forsctl diff --json prints of two epochs.
+// epochDiff is the output of forsctl diff --json for two epochs.
 type epochDiff struct {
-	Equal      bool      `json:"equal"` // the same plan figures on the same fabric
+	Equal      bool      `json:"equal"` // both have the same figures for the plan, and the same fabric
 	SameFabric bool      `json:"same_fabric"`
 	A          api.Epoch `json:"a"`
 	B          api.Epoch `json:"b"`
-	What       []string  `json:"what"` // what led from a to b, where it is known
-	// PairsChanged counts the pairs of servers that b gives another destination LID than
-	// a; nil where forsd has not kept the plans in memory.
+	What       []string  `json:"what"` // the changes that led from a to b, if known
+	// PairsChanged counts the pairs of servers that have another destination LID in b than in
+	// a. It is nil if forsd no longer has the plans in memory.
 	PairsChanged *int `json:"pairs_changed,omitempty"`
 }
 
@@ -251,8 +251,8 @@ func diffEpochs(cmd *cobra.Command, a, b uint64) error {
 	})
 }
 
-// countPairs asks for the pairs that change. Where plans are not in memory any more, the
-// epochs know what each has changed since the one before.
+// countPairs asks for the pairs that differ. If forsd no longer has the plans in memory, each
+// epoch still knows how much it changed from the epoch before it.
 func (d *epochDiff) countPairs(ctx context.Context, c *api.Client) {
 	if changes, err := c.Changes(ctx, d.A.Epoch, d.B.Epoch); err == nil {
 		n := len(changes.Pairs)
@@ -262,7 +262,7 @@ func (d *epochDiff) countPairs(ctx context.Context, c *api.Client) {
 	}
 }
 
-// findEpoch finds an epoch among those that are kept.
+// findEpoch finds an epoch in the list of kept epochs.
 func findEpoch(list []api.Epoch, n uint64) (api.Epoch, error) {
 	for _, x := range list {
 		if x.Epoch == n {

@@ -28,14 +28,14 @@ const (
 
 // finding is a line of forsctl doctor.
 type finding struct {
-	Check string `json:"check"` // what was looked at; stable
+	Check string `json:"check"` // the name of the check; stable
 	Grade grade  `json:"grade"`
-	Text  string `json:"text"` // what was found, and what to do
+	Text  string `json:"text"` // the result, and a remedy
 }
 
-// diagnosis is what forsctl doctor --json prints.
+// diagnosis is the output of forsctl doctor --json.
 type diagnosis struct {
-	OK      bool          `json:"ok"` // nothing failed
+	OK      bool          `json:"ok"` // no check failed
 	Checks  []finding     `json:"checks"`
 	Devices []rdma.Device `json:"devices"` // local RDMA devices
 }
@@ -46,8 +46,8 @@ type doctor struct {
 	ctx    context.Context
 	path   string // of forsd.yaml
 	config *config.Config
-	user   *rights.ID  // that forsd runs as
-	status *api.Status // of a running forsd, nil without one
+	user   *rights.ID  // the user that forsd runs as
+	status *api.Status // of a running forsd; nil if none answers
 }
 
 func doctorCommand() *cobra.Command {
@@ -87,12 +87,12 @@ Exit code 1: something fails.`,
 	return cmd
 }
 
-// note adds a line.
+// note adds a finding.
 func (d *doctor) note(check string, g grade, format string, args ...any) {
 	d.Checks = append(d.Checks, finding{check, g, fmt.Sprintf(format, args...)})
 }
 
-// report prints the lines; it fails when a check did.
+// report prints the findings. It fails if a check failed.
 func (d *doctor) report(cmd *cobra.Command) error {
 	failed := 0
 	for _, f := range d.Checks {
@@ -112,8 +112,8 @@ func (d *doctor) report(cmd *cobra.Command) error {
 	return err
 }
 
-// checkConfig reads forsd.yaml; the other checks go on with the defaults where
-// it cannot be used.
+// checkConfig reads forsd.yaml. If the file cannot be used, the other checks continue with the
+// defaults.
 func (d *doctor) checkConfig(given bool) {
 	cfg, err := config.Load(d.path)
 	switch {

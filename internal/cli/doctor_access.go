@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// checkAccess looks whether the API is served as it is meant to be, and whether what clients
-// are known by holds: as a running forsd says, or by the files that it would start with.
+// checkAccess checks that the API is served as configured, and that the credentials of clients
+// are valid. It asks a running forsd, or else reads the files that forsd would start with.
 func (d *doctor) checkAccess() {
 	before := len(d.Checks)
 	if d.status != nil {
@@ -28,7 +28,7 @@ func (d *doctor) checkAccess() {
 	}
 }
 
-// wouldServe looks at the files and addresses of the API where forsd does not run.
+// wouldServe checks the files and addresses of the API if forsd does not run.
 func (d *doctor) wouldServe() {
 	c := &d.config.API
 	if c.TLS.Certificate != "" {
@@ -50,7 +50,7 @@ func (d *doctor) wouldServe() {
 	}
 }
 
-// expires adds a line for a warning about access: what has expired fails.
+// expires adds a finding for a warning about access. It fails if something has expired.
 func (d *doctor) expires(code, text string) {
 	g := warn
 	if code == access.Expired {

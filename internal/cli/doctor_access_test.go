@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/testbed/authority"
 )
 
-// TestDoctorAccess finds a certificate that has expired, a key that is missing and a port that is
-// taken, where forsd does not run; and the warnings of one that runs.
+// TestDoctorAccess checks that doctor finds an expired certificate, a missing key and a port in
+// use if forsd does not run, and repeats the warnings of a forsd that runs.
 func TestDoctorAccess(t *testing.T) {
 	dir := t.TempDir()
 	ca := authority.New(t, "authority")

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// boot is what systemd says of OpenSM and forsd at boot.
+// boot is systemd's view of OpenSM and forsd at boot.
 type boot struct {
-	manager bool   // opensm.service is wanted by multi-user.target
-	forsd   bool   // so is forsd.service
+	manager bool   // multi-user.target wants opensm.service
+	forsd   bool   // multi-user.target wants forsd.service
 	state   string // of forsd.service, such as active
-	restart string // Restart= of OpenSM's instances, "" if there is none
+	restart string // Restart= of OpenSM's instances; "" without one
 }
 
-// bootState asks systemd; found is false where it does not run, or knows neither unit.
+// bootState asks systemd. It does not find a state if systemd does not run or knows neither
+// unit.
 func bootState(ctx context.Context) (b boot, found bool) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		return b, false
@@ -32,7 +33,8 @@ func bootState(ctx context.Context) (b boot, found bool) {
 	return b, found
 }
 
-// properties returns those of a unit, of the first one where a pattern matches several.
+// properties returns properties of a unit. If a pattern matches several units, it uses the
+// first.
 func properties(ctx context.Context, unit string, names ...string) map[string]string {
 	out, err := exec.CommandContext(ctx, "systemctl", "show", "-p", strings.Join(names, ","), unit).Output()
 	p := make(map[string]string)
@@ -48,8 +50,8 @@ func properties(ctx context.Context, unit string, names ...string) map[string]st
 	return p
 }
 
-// checkBoot looks whether the fabric is managed after a reboot, and after a crash of
-// OpenSM, without a hand, and whether forsd holds up the boot.
+// checkBoot checks that the fabric is managed after a reboot and after a crash of OpenSM,
+// without manual steps, and that forsd does not delay the boot.
 func (d *doctor) checkBoot() {
 	b, found := bootState(d.ctx)
 	if !found {

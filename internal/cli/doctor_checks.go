@@ -17,8 +17,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// checkManager finds OpenSM and judges the settings that it works with, or would
-// start with.
+// checkManager finds OpenSM and checks the settings that it uses, or would start with.
 func (d *doctor) checkManager() {
 	c := &d.config.OpenSM
 	if len(c.DiscoverCommand) > 0 {
@@ -56,7 +55,7 @@ func (d *doctor) checkManager() {
 	}
 }
 
-// checkUser finds the user that forsd runs as.
+// checkUser looks up the user that forsd runs as.
 func (d *doctor) checkUser(name string) {
 	id, err := rights.Lookup(name)
 	if err != nil {
@@ -68,11 +67,11 @@ func (d *doctor) checkUser(name string) {
 	d.note("user", good, "permissions are checked for %s", id.Name)
 }
 
-// checkFiles looks whether forsd's user may use the files that it shares with
-// OpenSM, and its own.
+// checkFiles checks that forsd's user may access its own files and the files that it shares
+// with OpenSM.
 func (d *doctor) checkFiles() {
 	c := d.config
-	if len(c.OpenSM.DiscoverCommand) > 0 { // OpenSM's files are on its host
+	if len(c.OpenSM.DiscoverCommand) > 0 { // OpenSM's files are on another host
 		d.canWrite("state-dir", c.StateDir)
 		return
 	}
@@ -82,8 +81,7 @@ func (d *doctor) checkFiles() {
 	d.canWrite("state-dir", c.StateDir)
 }
 
-// canRead checks that a file is readable where it exists, and its directory in
-// any case.
+// canRead checks that a directory is readable, and that a file in it is readable if it exists.
 func (d *doctor) canRead(check, dir, file, why string) {
 	path := filepath.Join(dir, file)
 	err := d.user.May(rights.Read|rights.Search, dir)
@@ -112,7 +110,7 @@ func (d *doctor) canWrite(check, dir string) {
 	}
 }
 
-// advised is an error with what to do where a permission lacks.
+// advised formats an error. For a missing permission it adds a remedy.
 func advised(err error) string {
 	if l := (*rights.Lack)(nil); errors.As(err, &l) {
 		return fmt.Sprintf("%v: %s", err, l.Advice())
@@ -120,8 +118,8 @@ func advised(err error) string {
 	return err.Error()
 }
 
-// checkReading looks how tables can be read out of the switches: by forsd itself,
-// or by the command that takes its place.
+// checkReading checks how tables are read out of the switches: by forsd itself, or by a
+// configured command.
 func (d *doctor) checkReading() {
 	port, own := opensm.PickPort(string(d.config.OpenSM.Umad), d.fabric())
 	switch {
@@ -145,11 +143,11 @@ func (d *doctor) checkReading() {
 	d.note("readback", good, "tables are read back by %s", path)
 }
 
-// fabric is the fabric that OpenSM dumped last, nil if it cannot be read.
+// fabric returns the fabric from OpenSM's last dump, or nil if the dump cannot be read.
 func (d *doctor) fabric() *topology.Fabric {
 	data, err := command.ReadPath(filepath.Join(d.config.OpenSM.DumpDir, opensm.SubnetFile), command.MaxFile)
 	if err != nil {
-		return nil // another check says so
+		return nil // another check reports this
 	}
 	f, err := topology.ReadSubnetLst(data)
 	if err != nil {
@@ -158,7 +156,7 @@ func (d *doctor) fabric() *topology.Fabric {
 	return f
 }
 
-// checkDevices lists the local RDMA ports, and whether forsd's user may use one.
+// checkDevices lists the local RDMA ports, and checks that forsd's user may use one of them.
 func (d *doctor) checkDevices(devices []rdma.Device, err error) {
 	d.Devices = append([]rdma.Device{}, devices...)
 	if err != nil {
@@ -172,7 +170,7 @@ func (d *doctor) checkDevices(devices []rdma.Device, err error) {
 	for i := range devices {
 		for j := range devices[i].Ports {
 			if devices[i].Ports[j].LinkLayer != "InfiniBand" {
-				ethernet++ // RoCE, which is no business of a subnet manager
+				ethernet++ // RoCE, which a subnet manager does not handle
 			} else if d.checkPort(&devices[i], &devices[i].Ports[j]) {
 				active++
 			}
@@ -187,7 +185,7 @@ func (d *doctor) checkDevices(devices []rdma.Device, err error) {
 	}
 }
 
-// checkPort describes a port and tells whether tables can be read back by it.
+// checkPort describes a port, and reports whether tables can be read back through it.
 func (d *doctor) checkPort(device *rdma.Device, p *rdma.Port) bool {
 	text := fmt.Sprintf("%s port %d (%s, firmware %s) is %s, %s, %s", device.Name, p.Number, p.LinkLayer, cmp.Or(device.Firmware, "none"), p.State, p.PhysState, p.Rate)
 	text += fmt.Sprintf(", LID %d, umad node %s, issm node %s", p.LID, cmp.Or(p.Umad, "none"), cmp.Or(p.ISSM, "none"))

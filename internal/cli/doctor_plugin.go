@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// checkPlugin looks whether OpenSM's plugin is installed, must be loaded, and is connected.
+// checkPlugin checks whether OpenSM's plugin is installed, must be loaded, and is connected.
 func (d *doctor) checkPlugin(s *opensm.Settings) {
 	enabled := d.config.OpenSM.Plugin.Enabled
 	if enabled == config.EnabledOff {
@@ -41,13 +41,13 @@ func (d *doctor) checkPlugin(s *opensm.Settings) {
 	}
 }
 
-// findPlugin is where the dynamic linker finds the plugin, "" where it does not.
+// findPlugin returns the plugin's path in the dynamic linker's cache, or "".
 func findPlugin() string {
 	ldconfig, err := opensm.Program("ldconfig")
 	if err != nil {
 		return ""
 	}
-	out, _ := exec.Command(ldconfig, "-p").Output() // nothing is found in what it does not print
+	out, _ := exec.Command(ldconfig, "-p").Output() // without output the plugin is not found
 	// "	libforsosm.so (libc6,x86-64) => /usr/local/lib/libforsosm.so"
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		name, path, found := strings.Cut(lines.Text(), " => ")
@@ -58,7 +58,7 @@ func findPlugin() string {
 	return ""
 }
 
-// checkFromAfar looks at the commands that stand in for an OpenSM on this host.
+// checkFromAfar checks the commands that a remote OpenSM needs.
 func (d *doctor) checkFromAfar() {
 	c := &d.config.OpenSM
 	d.note("opensm", good, "OpenSM is on another host: its settings are not looked at")

@@ -23,8 +23,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// TestPlanDocumented holds that docs/api.md has a row for each field of plan.json, on two
-// levels and those that there are on three alone, and for no other.
+// TestPlanDocumented checks that docs/api.md has one row for each field of plan.json, for two
+// levels and for the fields of three levels, and that it has no other rows.
 func TestPlanDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/api.md")
 	if err != nil {

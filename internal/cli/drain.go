@@ -65,7 +65,7 @@ run on them send without a plan: end these before the leaf is pulled.`,
 	return cmd
 }
 
-// drain shows what drains cost, asks, and orders them.
+// drain shows the cost of drains, asks for confirmation, and orders them.
 func drain(ctx context.Context, cmd *cobra.Command, c *api.Client, q api.DrainRequest, dry, yes bool) error {
 	preview, err := c.Drain(ctx, q)
 	if err != nil {
@@ -90,7 +90,7 @@ func drain(ctx context.Context, cmd *cobra.Command, c *api.Client, q api.DrainRe
 	return command.Show(cmd, out, func(w io.Writer) { printDrains(w, out.Drains) })
 }
 
-// printCost tells what drains cost.
+// printCost prints the cost of drains.
 func printCost(out io.Writer, d *api.Drained) {
 	c := d.Cost
 	for i := range d.Drains {

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// drained answers an order to drain Spine003, or what that would cost.
+// drained answers an order to drain Spine003, or the question of its cost.
 func drained(r *http.Request) (any, error) {
 	var q api.DrainRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {

@@ -33,7 +33,7 @@ func epochsCommand() *cobra.Command {
 	}
 }
 
-// why says what led to an epoch.
+// why describes the cause of an epoch.
 func why(x *api.Epoch) string {
 	if x.RollbackOf != 0 {
 		return fmt.Sprintf("rollback to epoch %d", x.RollbackOf)
@@ -41,8 +41,8 @@ func why(x *api.Epoch) string {
 	return cause(x.What)
 }
 
-// cause names the first few of the changes that led to an epoch, and counts the
-// others: a spine that dies takes a cable at every leaf. The JSON output has all.
+// cause names the first few changes that led to an epoch and counts the others: a failed spine
+// removes a cable at every leaf. The JSON output has all changes.
 func cause(what []string) string {
 	const most = 3
 	if len(what) > most {

@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// A spine's cables die together, and still make one short line: three are named,
-// the others are counted.
+// TestCauseOfAnEpoch checks that the loss of all cables of a spine makes one short line: it
+// names three cables and counts the others.
 func TestCauseOfAnEpoch(t *testing.T) {
 	cables := []string{"a went down", "b went down", "c went down", "d went down", "e went down"}
 	for n, want := range map[int]string{

@@ -50,7 +50,7 @@ tables that were read back from the switches. With --topology, --lfts and
 	return cmd
 }
 
-// explained follows a transfer of a plan in files.
+// explained follows a transfer of a plan that is read from files.
 func explained(f *fabricflags.Fabric, lfts, plan, src, dst string) (*planner.Explanation, error) {
 	tree, pods, err := f.EitherTree()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestPhasesOfFig7 holds the number of phases of the complete exchange to
-// max(P_f, P−1) for every bandwidth reduction f of the fabrics of the FORS
-// paper's Fig. 7, where P_f = ⌈M0(P−M0)/(M0−f)⌉ and f cables of one leaf have
-// failed. The planner verifies each plan on its tables.
+// TestPhasesOfFig7 checks that the complete exchange has max(P_f, P−1) phases for every
+// bandwidth reduction f of the fabrics in Fig. 7 of the FORS paper, where P_f =
+// ⌈M0(P−M0)/(M0−f)⌉ and f cables of one leaf have failed. The planner verifies each plan on its
+// tables.
 func TestPhasesOfFig7(t *testing.T) {
 	for _, m := range []struct {
 		spines, leaves int

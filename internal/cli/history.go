@@ -80,8 +80,8 @@ name or GUID, and the code of a warning.`,
 	return cmd
 }
 
-// moment reads a time: a day, a day with a time of day, RFC 3339, or how long ago. It is
-// zero for "".
+// moment parses a time: a day, a day with a time of day, RFC 3339, or a duration before now. It
+// returns the zero time for "".
 func moment(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -97,14 +97,14 @@ func moment(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time: want such as 2026-07-01, \"2026-07-01 08:00\", or 36h or 7d for that long ago", text)
 }
 
-// readHistory reads the newest entries, all of them for 0, the oldest first.
+// readHistory returns the newest entries, oldest first. A limit of 0 means all entries.
 func readHistory(ctx context.Context, c *api.Client, q api.HistoryQuery, most int) ([]api.HistoryEntry, error) {
 	all, err := c.AllHistory(ctx, q, most)
 	slices.Reverse(all)
 	return all, err
 }
 
-// printHistory prints entries in one of three forms.
+// printHistory prints entries in one of three formats.
 func printHistory(cmd *cobra.Command, entries []api.HistoryEntry, asCSV bool) error {
 	switch {
 	case command.WantsJSON(cmd):

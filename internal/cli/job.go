@@ -85,7 +85,7 @@ func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
 	cmd.Flags().Var((*command.Duration)(lease), "lease", "how long the job lasts unless it is renewed, such as 12h or 2d")
 }
 
-// request makes a request of the flags.
+// request builds a request from the flags.
 func (f *jobFlags) request(cmd *cobra.Command) (q api.JobRequest, err error) {
 	q = api.JobRequest{Name: f.name, RanksPerHost: f.ranks, SkipUnknown: f.known, OwnLanes: f.own}
 	if q.LeaseSeconds, err = seconds(f.lease); err != nil {
@@ -97,7 +97,7 @@ func (f *jobFlags) request(cmd *cobra.Command) (q api.JobRequest, err error) {
 	return q, f.nameHosts(cmd, &q)
 }
 
-// nameHosts puts the hosts that the flags name into a request, if any.
+// nameHosts adds the hosts that the flags name to a request.
 func (f *jobFlags) nameHosts(cmd *cobra.Command, q *api.JobRequest) (err error) {
 	switch {
 	case f.hostfile != "" && f.nodes != "":
@@ -113,8 +113,8 @@ func (f *jobFlags) nameHosts(cmd *cobra.Command, q *api.JobRequest) (err error) 
 	return nil
 }
 
-// readHosts reads the host file. Hosts with fewer processes than others are told
-// as having as many.
+// readHosts reads the host file. The request gives every host as many processes as the host
+// with the most.
 func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
 	var data []byte
 	var err error
@@ -139,7 +139,7 @@ func (f *jobFlags) readHosts(cmd *cobra.Command, q *api.JobRequest) error {
 	return nil
 }
 
-// seconds returns a lease as the interface has it.
+// seconds returns a lease in the API's unit.
 func seconds(lease time.Duration) (int64, error) {
 	if lease < time.Second || lease > api.MaxLease || lease%time.Second != 0 {
 		return 0, fmt.Errorf("--lease %s: want whole seconds, 1s to %s", lease, api.MaxLease)
@@ -147,7 +147,7 @@ func seconds(lease time.Duration) (int64, error) {
 	return int64(lease / time.Second), nil
 }
 
-// print returns what prints the job that a request answers with.
+// print returns a function that prints the job in an answer.
 func (f *jobFlags) print(cmd *cobra.Command) func(*api.Job, error) error {
 	return func(j *api.Job, err error) error {
 		switch {
@@ -188,7 +188,8 @@ func printJob(w io.Writer, j *api.Job) {
 	}
 }
 
-// ownLanes says which lanes a job has alone, "" for one that did not ask for any.
+// ownLanes describes the lanes that a job has to itself, or returns "" if it did not request
+// any.
 func ownLanes(j *api.Job) string {
 	count := 0
 	for _, l := range j.Lanes {
@@ -224,7 +225,7 @@ func jobListCommand() *cobra.Command {
 	}
 }
 
-// basePhases returns how many phases a job's plan for base LIDs has.
+// basePhases returns the number of phases of a job's plan for base LIDs.
 func basePhases(j *api.Job) string {
 	if j.Base == nil {
 		return "-"
@@ -232,7 +233,7 @@ func basePhases(j *api.Job) string {
 	return strconv.Itoa(j.Base.Phases)
 }
 
-// lanesOf says in a word whether a job has lanes of its own.
+// lanesOf returns "yes", "no" or "-" for whether a job has lanes of its own.
 func lanesOf(j *api.Job) string {
 	switch {
 	case len(j.Lanes) > 0:
@@ -243,7 +244,7 @@ func lanesOf(j *api.Job) string {
 	return "-"
 }
 
-// remarks says in a word or two what is wrong with a job.
+// remarks summarizes the problems of a job in a few words.
 func remarks(j *api.Job) string {
 	var out []string
 	if n := len(j.Missing); n > 0 {

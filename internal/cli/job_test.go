@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// fakeJobs are the jobs of the fake daemon: truly planned, at fixed times. Their
-// numbers begin at 43.
+// fakeJobs holds the jobs of the fake daemon: planned by the planner, at fixed times. Their
+// numbers start at 43.
 type fakeJobs struct {
 	*fakeDaemon
 	mu   sync.Mutex

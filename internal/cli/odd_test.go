@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestOddServers asks servers whose answers are not those of a forsd: forsctl says so, and ends.
+// TestOddServers checks that forsctl reports answers that are not from a forsd, and exits.
 func TestOddServers(t *testing.T) {
 	page := func(n int, next string) string {
 		entry := `{"id":"r-1","kind":"epoch","data":{"epoch":1},"at":"2030-01-01T00:00:00Z"}`
@@ -48,7 +48,7 @@ func TestOddServers(t *testing.T) {
 			t.Errorf("%s: exit code %d, %.300s, want %q", name, code, out, c.want)
 		}
 	}
-	// More than was asked for is not taken.
+	// An answer larger than requested is refused.
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(page(500, "x"))) }))
 	defer s.Close()
 	if out, code := invoke("history", "--limit", "7", "--server", s.URL); code != 0 || strings.Count(out, "\n") != 7 {

@@ -9,7 +9,8 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestNaturalOrder has names and ports come as people count, whatever the order of GUIDs.
+// TestNaturalOrder checks that names and ports are listed in natural order, not in order of
+// GUIDs.
 func TestNaturalOrder(t *testing.T) {
 	var topology api.Topology
 	var cables []api.Cable

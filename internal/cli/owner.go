@@ -8,7 +8,7 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// sameOwner gives a file to the owner of another one.
+// sameOwner gives a file the owner of another file.
 func sameOwner(path string, of fs.FileInfo) error {
 	if stat, is := of.Sys().(*syscall.Stat_t); is && os.Getuid() == 0 {
 		return os.Chown(path, int(stat.Uid), int(stat.Gid))
@@ -19,13 +19,13 @@ func sameOwner(path string, of fs.FileInfo) error {
 // writeSecret writes a file that only its owner may read.
 func writeSecret(path string, data []byte) error { return writeAs(path, data, 0o600) }
 
-// writeAs writes a file with permissions of its own, whatever those of the file that it replaces.
+// writeAs writes a file with the given permissions, even if it replaces a file with others.
 func writeAs(path string, data []byte, mode fs.FileMode) error {
 	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(mode))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Cleanup() }() // nothing is left once it has replaced the other
+	defer func() { _ = f.Cleanup() }() // does nothing after the file has replaced the old one
 	if _, err := f.Write(data); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ text. FILE - is standard output.`,
 	return cmd
 }
 
-// fetchPhases asks for the table in one of its forms.
+// fetchPhases fetches the table in one of its formats.
 func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, error) {
 	if csv {
 		return c.PhasesCSV(ctx)
@@ -52,7 +52,7 @@ func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, 
 	return view.Bytes(), view.Epoch(), nil
 }
 
-// savePhases writes the table and says what it is.
+// savePhases writes the table and prints a description of it.
 func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) error {
 	if err := command.WriteOut(cmd, path, data); err != nil || path == "-" {
 		return err

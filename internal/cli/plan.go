@@ -73,7 +73,7 @@ fewer blocks of tables is written, though it may be the longer one, and both are
 	f.fabric.Renumber = true
 	cmd.Flags().StringVar(&f.engine, "engine", planner.Auto, "auto, algorithm, exact or ilp")
 	if err := cmd.RegisterFlagCompletionFunc("engine", cobra.FixedCompletions(planner.Engines, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag is not the one above
+		panic(err) // only if the flag has another name
 	}
 	cmd.Flags().StringVar(&f.lids, "lids", planner.AutoLIDs.String(), "LIDs of each server that the plan uses: lanes, a number, or auto")
 	cmd.Flags().Float64Var(&f.mayLeaveOut, "max-unreachable", planner.DefaultMaxUnreachable, "the share of the pairs of servers that the plan may leave out, from 0 to 1")
@@ -83,7 +83,7 @@ fewer blocks of tables is written, though it may be the longer one, and both are
 	return cmd
 }
 
-// run plans, writes the files and prints the report.
+// run makes the plan, writes the files and prints the report.
 func (f *planFlags) run(cmd *cobra.Command) error {
 	use, err := planner.ParseLIDs(f.lids)
 	if err != nil {
@@ -108,9 +108,9 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.Topology)
 	}
 	settings := planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut}
-	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would begin again
+	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would start again
 	result, err := f.plan(cmd.Context(), tree, settings)
-	if errors.Is(err, context.Canceled) { // what there was until then is auto's plan
+	if errors.Is(err, context.Canceled) { // the result is the plan that auto has so far
 		settings.Engine = planner.Auto
 		result, err = f.plan(context.WithoutCancel(cmd.Context()), tree, settings)
 	}
@@ -130,7 +130,7 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// writesNothing takes the place of the directory that is not named.
+// writesNothing is printed instead of the directory if no directory is named.
 const writesNothing = "nothing: --out DIR writes the plan and its tables"
 
 // write writes the plan's files, if a directory is named.
@@ -141,7 +141,7 @@ func (f *planFlags) write(dir func(string) error) error {
 	return dir(f.out)
 }
 
-// print shows people the report, the warnings and the findings.
+// print prints the report, the warnings and the findings as text.
 func (f *planFlags) print(w io.Writer, r *planner.Result) {
 	if f.fabric.Numbered {
 		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.Topology, f.fabric.Value)
@@ -163,7 +163,7 @@ func (f *planFlags) print(w io.Writer, r *planner.Result) {
 	}
 }
 
-// plan plans, from the plan of a directory if there is one.
+// plan makes a plan, starting from an earlier plan if --from names its directory.
 func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.Settings) (*planner.Result, error) {
 	if f.from == "" {
 		return planner.Make(ctx, tree, s)
@@ -194,7 +194,7 @@ func (f *planFlags) readFrom() (*phasetable.View, error) {
 	return c.plan, nil
 }
 
-// loadText returns what an exchange in no order meets.
+// loadText describes the load of an exchange without phases.
 func loadText(l phasetable.Load) string {
 	return fmt.Sprintf("%d transfers by base LIDs over the busiest cable, at least %d with any tables", l.BusiestCable, l.FairShare)
 }
@@ -219,7 +219,7 @@ func printReport(w io.Writer, r *planner.Report) {
 	fmt.Fprintf(w, "failures\tf = %d, m = %d spines affected, %d pairs unreachable%s\n", r.BandwidthReduction, r.AffectedSpines, r.UnreachablePairs, notCovered(r.UncoveredPairs))
 }
 
-// notCovered counts pairs of hosts outside the tree, where there are any.
+// notCovered describes how many pairs of hosts are outside the tree, or returns "".
 func notCovered(pairs int) string {
 	if pairs == 0 {
 		return ""

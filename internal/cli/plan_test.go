@@ -14,7 +14,8 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestPlanInterrupted: planning that is interrupted gives the plan of auto, and exit code 1.
+// TestPlanInterrupted checks that interrupted planning yields the plan of auto, with exit code
+// 1.
 func TestPlanInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	fabric := filepath.Join(dir, "fabric.lst")

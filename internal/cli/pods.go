@@ -48,7 +48,7 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 	return command.Show(cmd, report, func(w io.Writer) { f.printPods(w, r) })
 }
 
-// makePods plans, from the plan of a directory if there is one.
+// makePods makes a plan, starting from an earlier plan if --from names its directory.
 func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podplan.Settings) (*podplan.Result, error) {
 	if f.from == "" {
 		return podplan.Make(ctx, tree, s)
@@ -71,7 +71,7 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
 }
 
-// printPods shows people the report of a plan on three levels, the warnings and the findings.
+// printPods prints the report of a plan on three levels, the warnings and the findings as text.
 func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	report := r.Report()
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", report.Phases, report.LowerBound, report.Certificate, report.Gap)
@@ -100,7 +100,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	}
 }
 
-// verifyPods walks a plan of a fat tree of three levels through tables.
+// verifyPods checks a plan of a fat tree of three levels on its tables.
 func verifyPods(cmd *cobra.Command, tree *topology.PodTree, tables *lft.Tables, list *phases) error {
 	rows := slices.Clone(list.rows)
 	slices.SortStableFunc(rows, func(a, b phasetable.Row) int { return a.Phase - b.Phase })

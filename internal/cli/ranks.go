@@ -16,13 +16,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ranksReport is what forsctl job ranks --json prints.
+// ranksReport is the output of forsctl job ranks --json.
 type ranksReport struct {
 	Version      int      `json:"version"`
 	Hosts        []string `json:"hosts"` // in order of ranks
 	RanksPerHost int      `json:"ranks_per_host"`
-	// The most transfers on a cable between switches, in one direction, and numbers below
-	// which no order of these hosts is: of a ring, and of the worst step of recursive doubling.
+	// The largest number of transfers over a cable between switches in one direction, and lower
+	// bounds for every order of these hosts: of a ring, and of the worst step of recursive
+	// doubling.
 	Ring          int `json:"ring"`
 	RingBound     int `json:"ring_bound"`
 	Doubling      int `json:"doubling"`
@@ -37,7 +38,7 @@ type ranksFlags struct {
 	format string
 }
 
-// rankFormats are the forms of an order: a line for each host, or for each rank.
+// rankFormats are the formats of an order: one line for each host, or for each rank.
 var rankFormats = map[string]func(w io.Writer, r *ranksReport){
 	"hostfile": func(w io.Writer, r *ranksReport) {
 		for _, h := range r.Hosts {
@@ -123,7 +124,7 @@ func (f *ranksFlags) read(cmd *cobra.Command) (*topology.Fabric, *lft.Tables, er
 	return fabric, tables, err
 }
 
-// members returns the hosts of the job, and what they are called.
+// members returns the hosts of the job and their names.
 func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts []topology.EndPort, names []string, perHost int, err error) {
 	all, err := f.fabric.Without(fabric, fabric.ConnectedHosts())
 	if err != nil {
@@ -155,7 +156,7 @@ func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts
 	return hosts, names, perHost, nil
 }
 
-// hostCalled returns the host port that has a name, a port GUID or a LID.
+// hostCalled returns the host port with a given name, port GUID or LID.
 func hostCalled(fabric *topology.Fabric, hosts []topology.EndPort, name string) (topology.EndPort, error) {
 	var found []topology.EndPort
 	lid, noLID := strconv.ParseUint(name, 10, 16)

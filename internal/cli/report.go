@@ -92,7 +92,7 @@ Exit code 1: the cabling is not as intended.`,
 	return cmd
 }
 
-// writeReport writes the page, or prints JSON.
+// writeReport writes the page or prints JSON.
 func writeReport(cmd *cobra.Command, r *report.Report, out string) error {
 	if command.WantsJSON(cmd) {
 		return command.PrintJSON(cmd, r)

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/sim"
 )
 
-// shownFaults is how many faults forsctl routes prints without --json.
+// shownFaults is the number of faults that forsctl routes prints without --json.
 const shownFaults = 10
 
 func routesCommand() *cobra.Command {
@@ -72,7 +72,7 @@ input cannot be used.`,
 	return cmd
 }
 
-// wrongRoutes returns the error of tables that lose packets or can deadlock.
+// wrongRoutes returns an error for tables that lose packets or can deadlock.
 func wrongRoutes(s *sim.Survey) error {
 	var wrong []string
 	if s.Lost > 0 {

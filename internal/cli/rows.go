@@ -10,13 +10,14 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// phases is a plan as its file has it.
+// phases is a plan as read from its file.
 type phases struct {
-	epoch uint64 // 0 where the file does not tell
+	epoch uint64 // 0 if the file does not have it
 	rows  []phasetable.Row
 }
 
-// readPhases reads a plan from phases.csv or phases.bin, recognised by content.
+// readPhases reads a plan from phases.csv or phases.bin, and detects the format from the
+// content.
 func readPhases(flag, path string) (*phases, error) {
 	data, err := command.ReadFlag(flag, path, "a phases.csv or phases.bin")
 	if err != nil {
@@ -57,8 +58,8 @@ func rowsOf(view *phasetable.View) []phasetable.Row {
 	return rows
 }
 
-// bind turns rows by GUID into rows by server of the tree. A server that the
-// tree lacks is a violation: the plan is not of this fabric.
+// bind converts rows by GUID to rows by server of the tree. A server that is not in the tree is
+// a violation: the plan belongs to another fabric.
 func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 	index := make(map[topology.GUID]int, len(t.Servers))
 	for i, h := range t.Servers {
@@ -88,11 +89,11 @@ func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
 	return rows, nil
 }
 
-// maxPhases bounds the memory that a phase number out of a file can cost; so does
-// the number of transfers, for no plan has more empty phases than others.
+// maxPhases bounds the memory that a phase number from a file can use. The number of transfers
+// is a bound too, because no plan has more empty phases than others.
 const maxPhases = 1 << 18
 
-// table returns the plan bound to a tree, in the form that ranks read.
+// table returns the plan bound to a tree, in the form that ranks use.
 func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 	rows, err := p.bind(t)
 	if err != nil {

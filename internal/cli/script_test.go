@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the scripts of testdata/script. Beside testscript's commands
-// they have
+// TestScripts runs the scripts in testdata/script. In addition to testscript's commands
+// they use
 //
 //	fabgen [flags]           print a generated fabric
 //	spoil FILE FAULT [args]  put a fault into an output file of forsctl plan

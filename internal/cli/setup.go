@@ -23,27 +23,27 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// What opensm.conf was before forsctl setup first wrote it, and what it was when
-// setup was undone, is kept under its name with these endings.
+// The old opensm.conf is kept under its own name with one of these suffixes: the file before
+// the first forsctl setup, and the file before the undo.
 const (
 	beforeSetup = ".before-forsd"
 	beforeUndo  = ".with-forsd"
 )
 
-// setup is a run of forsctl setup, and what it prints with --json.
+// setup is a run of forsctl setup, and its output with --json.
 type setup struct {
 	Conf     string           `json:"conf"`             // OpenSM's configuration
-	Backup   string           `json:"backup,omitempty"` // its first copy; "" where nothing was written
-	Source   string           `json:"source,omitempty"` // where the fabric was read
-	Hosts    int              `json:"hosts,omitempty"`  // ports of adapters, each with 2^LMC LIDs
+	Backup   string           `json:"backup,omitempty"` // its first copy; "" if setup wrote nothing
+	Source   string           `json:"source,omitempty"` // where the fabric was read from
+	Hosts    int              `json:"hosts,omitempty"`  // adapter ports, each with 2^LMC LIDs
 	Switches int              `json:"switches,omitempty"`
-	Lanes    int              `json:"lanes,omitempty"` // 0 where no plan can be made for the fabric
+	Lanes    int              `json:"lanes,omitempty"` // 0 if no plan can be made for the fabric
 	LMC      int              `json:"lmc,omitempty"`
-	Plugin   string           `json:"plugin,omitempty"` // path of OpenSM's plugin, "" where it is not installed
+	Plugin   string           `json:"plugin,omitempty"` // path of OpenSM's plugin; "" if it is not installed
 	Changes  []opensm.Change  `json:"changes"`
 	Diff     string           `json:"diff"`
 	Written  bool             `json:"written"`
-	Warnings []health.Warning `json:"warnings"` // of the settings, with the changes
+	Warnings []health.Warning `json:"warnings"` // about the settings including the changes
 	Notes    []string         `json:"notes"`
 
 	dryRun        bool
@@ -51,7 +51,7 @@ type setup struct {
 	before, after []byte
 	process       *opensm.Process
 	want          opensm.Want
-	boot          bool // forsd and OpenSM are to start with the system
+	boot          bool // start forsd and OpenSM at boot
 }
 
 func setupCommand() *cobra.Command {
@@ -94,7 +94,7 @@ The fabric is read from what OpenSM has dumped, or else by ibnetdiscover, or fro
 	return cmd
 }
 
-// find reads forsd's configuration and OpenSM's.
+// find reads the configurations of forsd and OpenSM.
 func (s *setup) find(ctx context.Context, path string, given bool, conf string) (err error) {
 	if s.config, err = config.Load(path); err != nil {
 		if given || !errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +110,7 @@ func (s *setup) find(ctx context.Context, path string, given bool, conf string) 
 		if p, err := c.Finder().Find(ctx); err == nil {
 			s.process = &p
 		}
-		settings, _ := opensm.LoadSettings(s.process, c.Conf) // what is wrong in it is proposed anew
+		settings, _ := opensm.LoadSettings(s.process, c.Conf) // setup proposes corrections for invalid settings
 		s.Conf = settings.Conf
 	}
 	s.before, err = command.ReadPath(s.Conf, command.MaxText)
@@ -125,7 +125,7 @@ func (s *setup) find(ctx context.Context, path string, given bool, conf string) 
 	return err
 }
 
-// do proposes, and writes if it is to.
+// do proposes the changes, and writes them unless this is a dry run.
 func (s *setup) do(ctx context.Context, topologyFile string) error {
 	fabric, err := s.fabric(ctx, topologyFile)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *setup) do(ctx context.Context, topologyFile string) error {
 	return nil
 }
 
-// fabric reads the fabric: from a file, from what OpenSM dumped, or by ibnetdiscover.
+// fabric reads the fabric from a file, from OpenSM's dump, or with ibnetdiscover.
 func (s *setup) fabric(ctx context.Context, file string) (*topology.Fabric, error) {
 	dump := filepath.Join(s.config.OpenSM.DumpDir, opensm.SubnetFile)
 	if s.process != nil {
@@ -158,7 +158,7 @@ func (s *setup) fabric(ctx context.Context, file string) (*topology.Fabric, erro
 	}
 	if s.Source = file; file == "" {
 		s.Source = dump
-		for wait := 0; wait < 20 && s.process != nil && !exists(dump); wait++ { // OpenSM was started a moment ago
+		for wait := 0; wait < 20 && s.process != nil && !exists(dump); wait++ { // OpenSM may have just started
 			select {
 			case <-time.After(500 * time.Millisecond):
 			case <-ctx.Done():
@@ -198,7 +198,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// measure counts what the LMC depends on.
+// measure counts the parts that determine the LMC.
 func (s *setup) measure(f *topology.Fabric) {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -229,7 +229,7 @@ func (s *setup) measure(f *topology.Fabric) {
 	}
 }
 
-// write replaces opensm.conf, and keeps the first copy of it.
+// write replaces opensm.conf and keeps the first version.
 func (s *setup) write() error {
 	if len(s.Changes) == 0 {
 		return nil
@@ -250,21 +250,21 @@ func (s *setup) write() error {
 	return nil
 }
 
-// judge collects what is still wrong with the changes made.
+// judge collects the problems that remain after the changes.
 func (s *setup) judge() {
 	settings, _ := opensm.ReadConf(s.after)
 	if s.Written {
-		settings, _ = opensm.LoadSettings(s.process, s.Conf) // with OpenSM's command line
+		settings, _ = opensm.LoadSettings(s.process, s.Conf) // including OpenSM's command line
 	}
 	settings.Conf = s.Conf
 	for _, w := range settings.Check(s.want) {
-		if w.Code != opensm.RestartNeeded && w.Code != opensm.LMCTooSmall { // what is next, the notes
+		if w.Code != opensm.RestartNeeded && w.Code != opensm.LMCTooSmall { // the notes cover these two
 			s.Warnings = append(s.Warnings, w)
 		}
 	}
 }
 
-// undo brings back the first copy; what is replaced is kept.
+// undo restores the first version, and keeps a copy of the file that it replaces.
 func (s *setup) undo(ctx context.Context) error {
 	backup := s.Conf + beforeSetup
 	old, err := command.ReadPath(backup, command.MaxText)
@@ -292,7 +292,7 @@ func (s *setup) undo(ctx context.Context) error {
 	return os.Remove(backup)
 }
 
-// enable has forsd and OpenSM started at boot.
+// enable makes systemd start forsd and OpenSM at boot.
 func (s *setup) enable(ctx context.Context) {
 	if s.systemctl(ctx, "forsd.service starts at boot, and with OpenSM", "enable", "forsd.service") {
 		if state, found := bootState(ctx); found && !state.manager {
@@ -301,7 +301,7 @@ func (s *setup) enable(ctx context.Context) {
 	}
 }
 
-// systemctl does what the note says, or notes why not.
+// systemctl runs systemctl, and adds the note, or the error if the command fails.
 func (s *setup) systemctl(ctx context.Context, note string, args ...string) bool {
 	out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput()
 	if err != nil {
@@ -311,7 +311,7 @@ func (s *setup) systemctl(ctx context.Context, note string, args ...string) bool
 	return err == nil
 }
 
-// report prints what was found, what changes, and what comes next.
+// report prints the findings, the changes, and the next steps.
 func (s *setup) report(cmd *cobra.Command, undo bool) error {
 	return command.Show(cmd, s, func(w io.Writer) { s.print(w, undo) })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The schedules that need no file.
+// The schedules that are not read from a file.
 const (
 	linearShift = "linear-shift"
 	hostShift   = "host-shift"
@@ -88,7 +88,7 @@ can meet.`,
 	return cmd
 }
 
-// simulateAtOnce shows what a whole exchange puts on cables at once.
+// simulateAtOnce shows the load on cables if all transfers of an exchange run at the same time.
 func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) error {
 	var fabric *topology.Fabric
 	var hosts []topology.EndPort
@@ -123,8 +123,8 @@ func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) erro
 	return command.Show(cmd, result, func(w io.Writer) { printSimulation(w, result) })
 }
 
-// scheduled reads the fabric and the schedule. Only the linear shift needs a fat
-// tree: a schedule from a file names its servers.
+// scheduled reads the fabric and the schedule. Only the linear shift requires a fat tree,
+// because a schedule in a file names its servers.
 func scheduled(f *fabricflags.Fabric, schedule string) (*topology.Fabric, []sim.Row, error) {
 	switch schedule {
 	case "":
@@ -184,7 +184,7 @@ func simulateTogether(cmd *cobra.Command, f *topology.Fabric, tables *lft.Tables
 	})
 }
 
-// printSimulation shows people how many phases have which largest load.
+// printSimulation prints how many phases have each largest load.
 func printSimulation(w io.Writer, r *sim.Result) {
 	share := make([]int, r.Max+1)
 	for _, m := range r.PerPhaseMax {

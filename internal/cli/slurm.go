@@ -18,9 +18,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and
-// later, and topology.conf, for the plugin topology/tree; and both for topology/block,
-// whose topology.conf Slurm reads from 23.11 on.
+// The formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and later, and
+// topology.conf, for the plugin topology/tree; and both for topology/block, whose topology.conf
+// Slurm reads since 23.11.
 const (
 	formatSlurm          = "slurm"
 	formatSlurmConf      = "slurm-conf"
@@ -28,22 +28,22 @@ const (
 	formatSlurmBlockConf = "slurm-block-conf"
 )
 
-// slurmFormats writes each of them.
+// slurmFormats has the writer of each format.
 var slurmFormats = map[string]func([]slurmSwitch) []byte{
 	formatSlurm: slurmYAML, formatSlurmConf: slurmConf, formatSlurmBlock: slurmBlockYAML, formatSlurmBlockConf: slurmBlockConf,
 }
 
-// slurmRoot is the switch above all leaves. Slurm's trees have one way up, and every
-// spine joins all leaves: what counts is which hosts share a leaf.
+// slurmRoot is the switch above all leaves. Trees in Slurm have one path upwards, and every
+// spine joins all leaves, so only the hosts that share a leaf matter.
 const slurmRoot = "fabric"
 
-// slurmSwitch is a leaf as Slurm knows it.
+// slurmSwitch is a leaf in Slurm's terms.
 type slurmSwitch struct {
 	name  string
 	nodes []string
 }
 
-// slurmFlags are what forsctl topology takes for Slurm.
+// slurmFlags are the flags of forsctl topology for Slurm.
 type slurmFlags struct {
 	format string
 	out    string
@@ -54,7 +54,7 @@ func (s *slurmFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.out, "out", "-", "with --format, the file to write, - for standard output")
 }
 
-// check tells what is wrong with the flags.
+// check returns an error for flags that do not fit together.
 func (s *slurmFlags) check(cmd *cobra.Command) error {
 	switch {
 	case s.format == "" && s.out != "-":
@@ -67,8 +67,7 @@ func (s *slurmFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// askBaseline returns what forsd's fabric is meant to be, and which of its hosts stand
-// aside.
+// askBaseline returns the baseline of forsd's fabric, and the hosts that take no part in it.
 func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, aside map[topology.GUID]bool, err error) {
 	seen, err := c.Topology(ctx)
 	if err != nil {
@@ -81,7 +80,7 @@ func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, asid
 	return b, aside, c.Call(ctx, http.MethodGet, "/v1/baseline", nil, b)
 }
 
-// bystanders lists the hosts of a tree that stand aside.
+// bystanders returns the hosts of a tree that take no part.
 func bystanders(t *topology.FatTree) map[topology.GUID]bool {
 	aside := map[topology.GUID]bool{}
 	for i := range t.Hosts {
@@ -90,13 +89,13 @@ func bystanders(t *topology.FatTree) map[topology.GUID]bool {
 	return aside
 }
 
-// standsAside reports whether a host takes no part by what it is. One that waits for its
-// LID does not: it is down for now.
+// standsAside reports whether the role of a host excludes it. A host that waits for its LID is
+// not excluded: it is temporarily down.
 func standsAside(server bool, lid topology.LID) bool { return !server && lid != 0 }
 
-// write writes the baseline for Slurm: hosts that are down for now stay in it, or
-// Slurm would place jobs as if they were nowhere. A file is replaced in one step,
-// and not at all where there is nothing to write.
+// write writes the baseline for Slurm. Hosts that are temporarily down are included; without
+// them, Slurm would schedule jobs as if those hosts had no location. A file is replaced
+// atomically, and only if there is something to write.
 func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[topology.GUID]bool, exclude *regexp.Regexp) error {
 	leaves, notes, err := slurmSwitches(b, aside, exclude)
 	if err != nil {
@@ -108,9 +107,9 @@ func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[t
 	return command.WriteOut(cmd, s.out, slurmFormats[s.format](leaves))
 }
 
-// slurmSwitches lists the leaves that have nodes. A node is the first word of a
-// description; one with ports on several leaves stays on the first, for Slurm's
-// trees have one place for each. Notes say what was left out.
+// slurmSwitches lists the leaves that have nodes. A node's name is the first word of its
+// description. A node with ports on several leaves belongs to the first, because Slurm's trees
+// have one place for each node. The notes name the nodes that were left out.
 func slurmSwitches(b *topology.Baseline, aside map[topology.GUID]bool, exclude *regexp.Regexp) (leaves []slurmSwitch, notes []string, err error) {
 	taken, at := map[string]bool{slurmRoot: true}, map[string]int{}
 	for l := range b.Leaves {
@@ -145,8 +144,8 @@ func slurmSwitches(b *topology.Baseline, aside map[topology.GUID]bool, exclude *
 // maxSwitchName is the longest name of a switch that Slurm takes.
 const maxSwitchName = 63
 
-// switchName makes a name for Slurm of a switch's description: letters, digits,
-// and . _ - as they are. Where that is empty, too long or taken, it is the GUID.
+// switchName derives a switch's name for Slurm from its description: it keeps letters, digits
+// and . _ -. If the result is empty, too long or taken, the name is the GUID.
 func switchName(description string, guid topology.GUID, taken map[string]bool) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._-", r) {
@@ -161,7 +160,7 @@ func switchName(description string, guid topology.GUID, taken map[string]bool) s
 	return name
 }
 
-// switchList lists the leaves as Slurm does.
+// switchList lists the leaves in Slurm's notation.
 func switchList(leaves []slurmSwitch) string {
 	names := make([]string, len(leaves))
 	for i := range leaves {
@@ -170,7 +169,7 @@ func switchList(leaves []slurmSwitch) string {
 	return hostlist.Compress(names)
 }
 
-// slurmYAML is topology.yaml: one topology, of the plugin topology/tree.
+// slurmYAML returns topology.yaml with one topology, for the plugin topology/tree.
 func slurmYAML(leaves []slurmSwitch) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Written by forsctl topology --format slurm.\n- topology: %s\n  cluster_default: true\n  tree:\n    switches:\n", slurmRoot)
@@ -181,12 +180,12 @@ func slurmYAML(leaves []slurmSwitch) []byte {
 	return out.Bytes()
 }
 
-// plainText matches what YAML takes for text without quotes: it has a digit, a dash
-// or a dot behind a letter, as no word does that means something else, and nothing
-// that YAML could take for its own, such as a colon at the end.
+// plainText matches words that YAML reads as text without quotes. They have a digit, a dash or
+// a dot after a letter, unlike any word with a special meaning, and nothing that YAML could
+// interpret, such as a colon at the end.
 var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z_]*[0-9.\[-][A-Za-z0-9_.,\[\]-]*$`)
 
-// yamlText writes a text that YAML takes for one, in quotes where it must.
+// yamlText writes a value that YAML reads as text, with quotes if necessary.
 func yamlText(text string) string {
 	if plainText.MatchString(text) {
 		return text
@@ -194,7 +193,7 @@ func yamlText(text string) string {
 	return strconv.Quote(text)
 }
 
-// slurmConf is topology.conf, for TopologyPlugin=topology/tree.
+// slurmConf returns topology.conf for TopologyPlugin=topology/tree.
 func slurmConf(leaves []slurmSwitch) []byte {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "# Written by forsctl topology --format slurm-conf.")
@@ -205,8 +204,8 @@ func slurmConf(leaves []slurmSwitch) []byte {
 	return out.Bytes()
 }
 
-// blockSize returns the planning base block size of topology/block: each block must have
-// that many nodes at least.
+// blockSize returns the planning base block size for topology/block, the smallest number of
+// nodes in a block.
 func blockSize(leaves []slurmSwitch) int {
 	size := len(leaves[0].nodes)
 	for i := range leaves {
@@ -215,7 +214,8 @@ func blockSize(leaves []slurmSwitch) int {
 	return size
 }
 
-// slurmBlockYAML is topology.yaml with a block for each leaf, of the plugin topology/block.
+// slurmBlockYAML returns topology.yaml with a block for each leaf, for the plugin
+// topology/block.
 func slurmBlockYAML(leaves []slurmSwitch) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# Written by forsctl topology --format slurm-block.\n- topology: %s\n  cluster_default: true\n  block:\n    block_sizes:\n      - %d\n    blocks:\n", slurmRoot, blockSize(leaves))
@@ -225,7 +225,7 @@ func slurmBlockYAML(leaves []slurmSwitch) []byte {
 	return out.Bytes()
 }
 
-// slurmBlockConf is topology.conf for TopologyPlugin=topology/block.
+// slurmBlockConf returns topology.conf for TopologyPlugin=topology/block.
 func slurmBlockConf(leaves []slurmSwitch) []byte {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "# Written by forsctl topology --format slurm-block-conf.")

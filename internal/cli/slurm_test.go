@@ -26,8 +26,8 @@ type slurmTree []struct {
 	} `yaml:"tree"`
 }
 
-// awkward is a baseline with what real fabrics have: adapters with several ports,
-// hosts without a name, leaves of one name, names that YAML could misread.
+// awkward is a baseline with peculiarities of real fabrics: adapters with several ports, hosts
+// without a name, leaves of the same name, and names that YAML could misread.
 func awkward() *topology.Baseline {
 	leaf := func(guid topology.GUID, name string, hosts ...string) topology.BaselineLeaf {
 		l := topology.BaselineLeaf{GUID: guid, Name: name}

@@ -89,19 +89,19 @@ func newScript(cmd *cobra.Command) (*slurm.Script, error) {
 	if t := timeout(cmd); t > 0 {
 		within = t
 	}
-	log, _ := syslog.New(syslog.LOG_DAEMON|syslog.LOG_WARNING, "forsd-slurm") // a host may have no log
+	log, _ := syslog.New(syslog.LOG_DAEMON|syslog.LOG_WARNING, "forsd-slurm") // some hosts have no syslog
 	return &slurm.Script{Getenv: os.Getenv, Jobs: client, Queue: slurm.Squeue, Within: within,
 		Later: func() error { return inBackground(cmd, within) },
 		Report: func(text string) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "forsd-slurm: "+text)
 			if log != nil {
-				_ = log.Warning(text) // there is nowhere else to tell
+				_ = log.Warning(text) // nowhere else to report this
 			}
 		}}, nil
 }
 
-// inBackground runs the same command with --later in a session of its own, which Slurm does
-// not wait for.
+// inBackground runs the same command with --later in its own session, so that Slurm does not
+// wait for it.
 func inBackground(cmd *cobra.Command, within time.Duration) error {
 	program, err := os.Executable()
 	if err != nil {

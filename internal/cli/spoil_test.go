@@ -26,10 +26,10 @@ func spoilMain() {
 	}
 }
 
-// faults put one thing wrong into the lines of a file, each of which keeps its
-// line feed.
+// faults has functions that put one fault into the lines of a file. Each line keeps its line
+// feed.
 var faults = map[string]func(lines, args []string) ([]string, error){
-	// Two sources of one leaf and phase send to each other's destinations.
+	// Two sources of one leaf send to each other's destinations in one phase.
 	"swap-destinations": func(lines, _ []string) ([]string, error) {
 		for i := 1; i < len(lines)-1; i++ {
 			a, b := strings.Split(lines[i], ","), strings.Split(lines[i+1], ",")
@@ -45,18 +45,18 @@ var faults = map[string]func(lines, args []string) ([]string, error){
 		n, err := strconv.Atoi(args[0])
 		return append(lines[:n-1], lines[n:]...), err
 	},
-	// The second of two transfers out of one leaf takes the lane of the first:
-	// arguments are the number of lanes, the LIDs of a host, the hosts of a leaf.
+	// The second of two transfers out of a leaf uses the lane of the first. The arguments are
+	// the number of lanes, of LIDs of a host, and of hosts of a leaf.
 	"share-lane": func(lines, args []string) ([]string, error) {
 		n := numbers(strings.Join(args, " "), " ")
 		return shareLane(lines, n[0], n[1])
 	},
 	// The first transfer over a lane goes to the next LID of its destination.
 	"next-lid": func(lines, _ []string) ([]string, error) { return bendLID(lines, 1) },
-	// The first transfer over a lane goes to a LID far away.
+	// The first transfer over a lane goes to a distant LID.
 	"far-lid": func(lines, _ []string) ([]string, error) { return bendLID(lines, 1000) },
-	// The entry of a LID at a switch: arguments are the switch, the LID in
-	// hexadecimal, and the new port, or none to drop the line.
+	// Changes the entry of a LID at a switch. The arguments are the switch, the LID in
+	// hexadecimal, and the new port; without a port the line is dropped.
 	"entry": func(lines, args []string) ([]string, error) {
 		port := ""
 		if len(args) > 2 {
@@ -64,7 +64,7 @@ var faults = map[string]func(lines, args []string) ([]string, error){
 		}
 		return setEntry(lines, args[0], args[1], port)
 	},
-	// The whole file up to a share of its bytes in percent.
+	// Keeps only a percentage of the file's bytes.
 	"cut": func(lines, args []string) ([]string, error) {
 		data := strings.Join(lines, "")
 		n, err := strconv.Atoi(args[0])
@@ -94,9 +94,9 @@ var faults = map[string]func(lines, args []string) ([]string, error){
 	},
 }
 
-// shareLane moves a transfer to the lane of another out of the same leaf in the
-// same phase. Hosts are numbered leaf by leaf, K a leaf, so two neighbouring
-// lines of a phase are of one leaf unless the second begins one.
+// shareLane moves a transfer to the lane of another transfer out of the same leaf in the same
+// phase. Hosts are numbered leaf by leaf, K for each leaf, so two adjacent lines of a phase
+// belong to the same leaf unless the second starts a new leaf.
 func shareLane(lines []string, lanes, lids int) ([]string, error) {
 	for i := 1; i < len(lines)-1; i++ {
 		a, b := strings.Split(strings.TrimSpace(lines[i]), ","), strings.Split(strings.TrimSpace(lines[i+1]), ",")
@@ -136,7 +136,7 @@ func bendLID(lines []string, by int) ([]string, error) {
 	return nil, fmt.Errorf("no transfer over lane 0")
 }
 
-// setEntry changes or drops an entry of a table file, and its first line, which
+// setEntry changes or removes an entry of a table file, and updates the first line, which
 // counts the entries.
 func setEntry(lines []string, name, lid, port string) ([]string, error) {
 	entry := regexp.MustCompile(`^(` + lid + `) ([0-9]+)( |\n)`)
@@ -165,7 +165,7 @@ func setEntry(lines []string, name, lid, port string) ([]string, error) {
 	return out, nil
 }
 
-// numbers reads decimals between separators.
+// numbers parses decimal numbers between separators.
 func numbers(text, separator string) []int {
 	var out []int
 	for _, s := range strings.Split(text, separator) {

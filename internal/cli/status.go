@@ -53,13 +53,13 @@ func count(warnings []health.Warning, severity health.Severity) (n int) {
 	return n
 }
 
-// What status shows of warnings, without --all. All of it is less than 24 lines.
+// Limits on the warnings in the output of status without --all, which has fewer than 24 lines.
 const (
 	mostWarnings = 3
 	mostText     = 150
 )
 
-// printStatus is the people's summary.
+// printStatus prints the summary as text.
 func printStatus(w io.Writer, s *api.Status, all bool) {
 	fmt.Fprintf(w, "forsd      \t%s, since %s\n", s.Version, command.Clock(s.Started))
 	fmt.Fprintf(w, "state      \t%s\n", s.State)
@@ -98,7 +98,7 @@ func printStatus(w io.Writer, s *api.Status, all bool) {
 	}
 }
 
-// printWatched prints what a forsd that only watches has seen.
+// printWatched prints the observations of a forsd that only watches.
 func printWatched(w io.Writer, x *api.Watched) {
 	fmt.Fprintf(w, "mode       \twatch: forsd writes nothing and does not signal OpenSM\n")
 	if x == nil {
@@ -117,7 +117,7 @@ func printWatched(w io.Writer, x *api.Watched) {
 	}
 }
 
-// some is all of the lines, or the first and how many more there are.
+// some returns all lines, or the first line and the number of the others.
 func some(lines []string, all bool) string {
 	if all || len(lines) < 2 {
 		return strings.Join(lines, "\n\t")
@@ -125,7 +125,7 @@ func some(lines []string, all bool) string {
 	return fmt.Sprintf("%s, and %d more", short(lines[0]), len(lines)-1)
 }
 
-// short returns the first line of a text, cut where it is long.
+// short returns the first line of a text, truncated if it is long.
 func short(text string) string {
 	line, _, more := strings.Cut(text, "\n")
 	if r := []rune(line); len(r) > mostText {
@@ -137,7 +137,7 @@ func short(text string) string {
 	return line
 }
 
-// printWarnings prints the worst first: all in full, or the beginnings of some.
+// printWarnings prints the most severe first: all in full, or the beginnings of a few.
 func printWarnings(w io.Writer, warnings []health.Warning, all bool) {
 	if len(warnings) == 0 {
 		fmt.Fprintln(w, "no warnings")
@@ -189,7 +189,7 @@ func managerText(o *api.OpenSM) string {
 	return text
 }
 
-// kindText says what a fabric is that is not simply a fat tree.
+// kindText describes a fabric that is not a plain fat tree.
 func kindText(kind string) string {
 	if kind == "" || kind == "fat-tree" {
 		return ""
@@ -197,7 +197,7 @@ func kindText(kind string) string {
 	return " (" + kind + ")"
 }
 
-// sourceText says what tells forsd of the fabric.
+// sourceText describes forsd's source of information about the fabric.
 func sourceText(o *api.OpenSM) string {
 	text := map[string]string{
 		api.SourcePlugin:       "OpenSM's plugin",
@@ -224,7 +224,7 @@ func tablesText(o *api.OpenSM) string {
 	return "not as planned, read back " + command.Clock(o.ReadBackAt)
 }
 
-// eventTimes lists what has happened since the event was seen.
+// eventTimes lists the steps since the event was seen, with their times.
 func eventTimes(e *api.LastEvent) string {
 	parts := []string{"seen " + command.Clock(e.SeenAt)}
 	for _, s := range []struct {

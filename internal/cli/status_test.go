@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// TestStatusFitsOneScreen has everything happen at once: 360 hosts gone, and a warning of
-// each kind with a line for each of them.
+// TestStatusFitsOneScreen makes everything happen together: 360 hosts are gone, and there is a
+// warning of each kind with a line for each host.
 func TestStatusFitsOneScreen(t *testing.T) {
 	s := &api.Status{Epoch: 7, Base: &api.Epoch{}, Summary: phasetable.Summarize("exact", 359, 359), LastEvent: &api.LastEvent{SeenAt: time.Now()}}
 	for i := range 360 {
@@ -43,7 +43,7 @@ func TestStatusFitsOneScreen(t *testing.T) {
 	}
 }
 
-// TestStatusOfOneThatWatches shows the plan that is not published, and the comparison.
+// TestStatusOfOneThatWatches checks that status shows the unpublished plan and the comparison.
 func TestStatusOfOneThatWatches(t *testing.T) {
 	s := &api.Status{State: "watching", Watches: true, Watched: &api.Watched{Plan: &api.Outlook{Summary: phasetable.Summarize("exact", 359, 359)},
 		Shift: &api.Exchange{Phases: 359, Mean: 2.05, Throughput: 0.488}, Error: "the switch does not answer"}}

@@ -24,23 +24,23 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// What a part of a bundle may take.
+// Limits of the parts of a bundle.
 const (
 	partWithin = 20 * time.Second
-	mostOfFile = 32 << 20 // the end of a longer file
+	mostOfFile = 32 << 20 // of a longer file, only the end
 	mostOfLog  = 4 << 20
 )
 
-// told are the endpoints that a bundle has the answers of.
+// told lists the endpoints whose answers a bundle contains.
 var told = []string{"status", "topology", "fabric", "cables", "drains", "jobs", "epochs", "baseline", "whoami"}
 
-// bundle is a support bundle in the making.
+// bundle is a support bundle that is being built.
 type bundle struct {
 	*archive
 	ctx     context.Context
 	clean   *scrub.Cleaner
 	now     time.Time
-	missing strings.Builder // what could not be had, and why
+	missing strings.Builder // the missing parts, with reasons
 }
 
 func supportCommand() *cobra.Command {
@@ -63,7 +63,7 @@ Run it as root to have everything.`,
 			}
 			c, err := config.Load(path)
 			if err != nil {
-				c = config.Default() // why is among what doctor finds
+				c = config.Default() // doctor reports the reason
 			}
 			token, _ := cmd.Flags().GetString("token-file")
 			b := &bundle{archive: newArchive(), ctx: cmd.Context(), now: time.Now(), clean: scrub.New(secrets(path, token)...)}
@@ -88,13 +88,13 @@ Run it as root to have everything.`,
 	return cmd
 }
 
-// named finds what the settings name that is secret: addresses, and the paths of files. It
-// reads settings with mistakes in them, too.
+// named matches secret values in the settings: addresses, and the paths of files. It also works
+// on settings with mistakes.
 var named = regexp.MustCompile(`\b(?:url|secret_file|key):\s*["']?((?:/|https?://)[^\s"',}]+)`)
 
-// secrets returns the texts that are known to be secret.
+// secrets returns the texts that must not appear in a bundle.
 func secrets(settings, token string) (all []string) {
-	raw, _ := os.ReadFile(settings) // what cannot be read is named in missing.txt
+	raw, _ := os.ReadFile(settings) // missing.txt names settings that cannot be read
 	files := []string{token}
 	for _, m := range named.FindAllStringSubmatch(string(raw), -1) {
 		if filepath.IsAbs(m[1]) {
@@ -111,7 +111,7 @@ func secrets(settings, token string) (all []string) {
 	return all
 }
 
-// gather adds everything.
+// gather adds all parts.
 func (b *bundle) gather(cmd *cobra.Command, path string, c *config.Config) {
 	b.put("about.txt", fmt.Appendf(nil, "forsctl %s\n%s\n%s/%s\n", Version, b.now.Format(time.RFC3339), runtime.GOOS, runtime.GOARCH))
 	b.ask(cmd)
@@ -134,19 +134,19 @@ func (b *bundle) gather(cmd *cobra.Command, path string, c *config.Config) {
 	b.run("kernel.txt", "uname", "-a")
 }
 
-// put adds a text without its secrets.
+// put adds a text after removing the secrets.
 func (b *bundle) put(name string, text []byte) {
 	if err := b.add(&tar.Header{Name: "forsd-support/" + name, Mode: 0o600, ModTime: b.now}, b.clean.Text(text)); err != nil {
 		b.miss(name, err)
 	}
 }
 
-// miss notes that something could not be had.
+// miss records a part that is not available.
 func (b *bundle) miss(name string, err error) {
 	fmt.Fprintf(&b.missing, "%s: %v\n", name, err)
 }
 
-// ask adds what forsd says of itself.
+// ask adds forsd's answers about itself.
 func (b *bundle) ask(cmd *cobra.Command) {
 	c, err := dial(cmd)
 	if err != nil {
@@ -188,7 +188,7 @@ func (b *bundle) history(c *api.Client) {
 	b.put("history.csv", []byte(text.String()))
 }
 
-// file adds a file, of a longer one the end.
+// file adds a file, or the end of a long file.
 func (b *bundle) file(name, path string, most int64) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -197,7 +197,7 @@ func (b *bundle) file(name, path string, most int64) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.Size() > most {
-		_, _ = f.Seek(info.Size()-most, io.SeekStart) // else it is read from the start
+		_, _ = f.Seek(info.Size()-most, io.SeekStart) // if this fails, the file is read from its start
 	}
 	text, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
@@ -207,7 +207,7 @@ func (b *bundle) file(name, path string, most int64) {
 	b.put(name, text)
 }
 
-// run adds what a command prints.
+// run adds the output of a command.
 func (b *bundle) run(name string, line ...string) {
 	ctx, cancel := context.WithTimeout(b.ctx, partWithin)
 	defer cancel()
@@ -215,7 +215,7 @@ func (b *bundle) run(name string, line ...string) {
 	cmd.WaitDelay = time.Second
 	text, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) { // doctor and systemctl exit with what they found
+	if err != nil && !errors.As(err, &failed) { // doctor and systemctl use the exit code for their findings
 		b.miss(name, err)
 		return
 	}

@@ -119,7 +119,7 @@ func printTopology(w io.Writer, t *api.Topology) {
 	}
 }
 
-// byName sorts what is shown by names as people count: leaf2 before leaf10.
+// byName sorts a list by name in natural order: leaf2 before leaf10.
 func byName[T any](all []T, name func(*T) string) []T {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b T) int { return natural.Compare(name(&a), name(&b)) })
@@ -142,7 +142,7 @@ func laneRange(s *api.Spine) string {
 	return fmt.Sprintf("%d–%d", s.FirstLane, s.FirstLane+s.Lanes-1)
 }
 
-// absent marks what the baseline has and the fabric has not.
+// absent marks parts of the baseline that the fabric does not have.
 func absent(present bool) string {
 	if present {
 		return ""

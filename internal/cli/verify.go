@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// verdict is what forsctl verify --json prints.
+// verdict is the output of forsctl verify --json.
 type verdict struct {
 	OK        bool   `json:"ok"`
 	Phases    int    `json:"phases"`
@@ -67,7 +67,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 	return cmd
 }
 
-// check runs the checks in order and marks the first failure as a violation.
+// check runs the checks in order. The first failure is a violation.
 func check(checks ...func() error) error {
 	for _, c := range checks {
 		if err := c(); err != nil {
@@ -77,7 +77,7 @@ func check(checks ...func() error) error {
 	return nil
 }
 
-// passOn prints the verdict, and passes a violation on for the exit code.
+// passOn prints the verdict, and returns a violation for the exit code.
 func passOn(cmd *cobra.Command, v verdict, err error) error {
 	var bad command.Violated
 	if err != nil && !errors.As(err, &bad) {

@@ -40,7 +40,7 @@ every line is one JSON object: id, kind (epoch, link, warning, missed) and data.
 	return cmd
 }
 
-// watch prints events until the stream or the count ends.
+// watch prints events until the stream ends or the count is reached.
 func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count int) error {
 	seen := 0
 	for e, err := range events {
@@ -75,15 +75,15 @@ func printEvent(cmd *cobra.Command, e api.Event) error {
 	return err
 }
 
-// eventTime is when an event happened as far as its data say, and else now.
+// eventTime returns the time in an event's data, or else the current time.
 func eventTime(e api.Event) time.Time {
 	x := struct {
 		At          time.Time `json:"at"`
 		PublishedAt time.Time `json:"published_at"`
 		Since       time.Time `json:"since"`
-		Raised      bool      `json:"raised"` // a warning that is over began long ago
+		Raised      bool      `json:"raised"` // a warning that has ended began long ago
 	}{Raised: e.Kind != api.KindWarning}
-	// Data of another form have no time.
+	// Data in another format have no time.
 	_ = json.Unmarshal(e.Data, &x)
 	if !x.Raised {
 		x.Since = time.Time{}
@@ -96,7 +96,7 @@ func eventTime(e api.Event) time.Time {
 	return time.Now()
 }
 
-// eventText returns an event in words, without its time; of a kind that is not known, its
+// eventText describes an event in words, without its time. For an unknown kind it returns the
 // data.
 func eventText(e api.Event) string {
 	if say := eventTexts[e.Kind]; say != nil {
@@ -107,8 +107,8 @@ func eventText(e api.Event) string {
 	return e.Kind + "  " + string(e.Data)
 }
 
-// eventTexts say what happened, by the kind of the event, and "" for data that are not
-// those of the kind.
+// eventTexts has a function for each kind of event, which describes the event in words, or
+// returns "" if the data are not of that kind.
 var eventTexts = map[string]func(data json.RawMessage) string{
 	api.KindEpoch: of(func(x *api.Epoch) string { return "epoch " + epochText(x) }),
 	api.KindBase:  of(func(x *api.Epoch) string { return "base LIDs " + epochText(x) }),
@@ -139,7 +139,7 @@ var eventTexts = map[string]func(data json.RawMessage) string{
 	api.KindMissed: func(json.RawMessage) string { return "missed  events were lost: ask for the status" },
 }
 
-// of reads the data of an event.
+// of decodes the data of an event.
 func of[T any](say func(*T) string) func(json.RawMessage) string {
 	return func(data json.RawMessage) string {
 		var x T
@@ -150,7 +150,7 @@ func of[T any](say func(*T) string) func(json.RawMessage) string {
 	}
 }
 
-// takeoverText says which of two forsd leads.
+// takeoverText describes which of the two forsd daemons leads.
 func takeoverText(x *api.Takeover) string {
 	text := "takeover  forsd follows the other one"
 	if x.Leads {
@@ -163,7 +163,7 @@ func takeoverText(x *api.Takeover) string {
 	return text
 }
 
-// epochText sums an epoch up in a line.
+// epochText summarizes an epoch in one line.
 func epochText(x *api.Epoch) string {
 	text := fmt.Sprintf("%d: %d phases (bound %d), engine %s", x.Epoch, x.Phases, x.LowerBound, x.Engine)
 	if x.RollbackOf != 0 {

@@ -52,7 +52,7 @@ those of the whole plan.`,
 	}
 	cmd.Flags().StringArrayVar(&f.fail, "fail", nil, "take a node (description or GUID) or a cable (NODE/PORT) out; a comma separates several")
 	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
-		panic(err) // the flag is not the one above
+		panic(err) // only if the flag has another name
 	}
 	cmd.Flags().StringVar(&f.done, "done", "", "how much of the exchange has run: a number of phases, or a share such as 33%")
 	cmd.Flags().Uint64Var(&f.epoch, "epoch", 0, "the epoch whose plan the exchange runs (default the one in force)")
@@ -63,7 +63,7 @@ those of the whole plan.`,
 	return cmd
 }
 
-// query makes a question of the flags.
+// query builds a query from the flags.
 func (f *whatIf) query(cmd *cobra.Command) (q api.WhatIf, err error) {
 	switch {
 	case len(f.fail) == 0 && f.done == "":
@@ -86,7 +86,7 @@ func (f *whatIf) query(cmd *cobra.Command) (q api.WhatIf, err error) {
 	return q, nil
 }
 
-// ask asks, writes the phases where they are wanted, and prints the answer.
+// ask sends the query, writes the phases if requested, and prints the answer.
 func (f *whatIf) ask(ctx context.Context, cmd *cobra.Command, c *api.Client, q api.WhatIf) error {
 	if f.out != "" {
 		data, err := c.WhatIfTable(ctx, q, f.csv)

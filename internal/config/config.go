@@ -1,9 +1,8 @@
 // Package config reads forsd's configuration file.
 //
-// A file says only what differs from Default; every key has a default that
-// works beside Debian's OpenSM. Reading a file (types, unknown keys) and
-// judging its values (ranges, what must fit together) are apart, and both
-// report everything that is wrong at once, each with its line.
+// A file contains only the differences from Default; every key has a default that works with
+// Debian's OpenSM. Reading a file (types, unknown keys) and checking its values (ranges,
+// combinations) are separate steps. Both report all errors together, each with its line.
 package config
 
 import (
@@ -23,13 +22,13 @@ const Version = 1
 // DefaultPath is where forsd looks for its configuration.
 const DefaultPath = "/etc/forsd/forsd.yaml"
 
-// Config is the whole configuration. The tag yaml of a field is its key in the file, and one
-// lists the words that may be its value; what has the tag live may change while forsd runs,
-// see Config.With.
+// Config is the whole configuration. The tag yaml of a field is its key in the file, and the
+// tag one lists its permitted words. Fields with the tag live may change while forsd runs; see
+// Config.With.
 type Config struct {
 	Version    int      `yaml:"version"`                 // mandatory, Version
-	Mode       Mode     `yaml:"mode" one:"manage watch"` // whether forsd does anything to OpenSM
-	StateDir   string   `yaml:"state_dir"`               // baseline, epochs: what survives a reboot
+	Mode       Mode     `yaml:"mode" one:"manage watch"` // whether forsd controls OpenSM
+	StateDir   string   `yaml:"state_dir"`               // baseline, epochs: the data that survive a reboot
 	KeepEpochs int      `yaml:"keep_epochs"`             // published plans kept for rollback
 	OpenSM     OpenSM   `yaml:"opensm"`
 	API        API      `yaml:"api"`
@@ -46,36 +45,36 @@ type Config struct {
 	Log        Log      `yaml:"log"`
 }
 
-// OpenSM is where the subnet manager's files are and how it is reached.
+// OpenSM locates the subnet manager and its files.
 type OpenSM struct {
 	DumpDir         string        `yaml:"dump_dir"`                 // holds opensm-subnet.lst
 	CacheDir        string        `yaml:"cache_dir"`                // holds guid2lid
 	Conf            string        `yaml:"conf"`                     // opensm.conf; it may be absent
-	Log             string        `yaml:"log"`                      // "" finds it by opensm.conf and the command line
+	Log             string        `yaml:"log"`                      // "" finds it from opensm.conf and the command line
 	LFTsFile        string        `yaml:"lfts_file"`                // the table file that forsd writes and OpenSM reads
-	RootFile        string        `yaml:"root_guid_file"`           // tells OpenSM's own engine where to begin while forsd is away
+	RootFile        string        `yaml:"root_guid_file"`           // tells OpenSM's own engine where to begin if forsd is not running
 	TableComments   bool          `yaml:"table_comments"`           // write each LID's port GUID as a comment
 	PIDFile         string        `yaml:"pid_file"`                 // "" asks systemd for Unit, then searches /proc
 	Unit            string        `yaml:"unit"`                     // systemd unit of OpenSM, a glob pattern
-	Umad            UmadPort      `yaml:"umad"`                     // the local port by which tables are read
-	DumpCommand     []string      `yaml:"dump_command"`             // prints the tables that the switches hold, where Umad cannot
-	SweepTimeout    time.Duration `yaml:"sweep_timeout" live:"yes"` // signal sent to new dump seen
-	ReadbackTimeout time.Duration `yaml:"readback_timeout"`         // of either way of reading tables
+	Umad            UmadPort      `yaml:"umad"`                     // the local port for reading tables
+	DumpCommand     []string      `yaml:"dump_command"`             // prints the tables in the switches, if Umad cannot read them
+	SweepTimeout    time.Duration `yaml:"sweep_timeout" live:"yes"` // from the signal to a new dump
+	ReadbackTimeout time.Duration `yaml:"readback_timeout"`         // for both ways of reading tables
 	LMC             LMC           `yaml:"lmc"`
 	Plugin          Plugin        `yaml:"plugin"`
-	Traps           Traps         `yaml:"traps" one:"auto off"` // whether the switch that a trap names is read at once
-	// The three for an OpenSM on another host. DiscoverCommand prints the fabric;
-	// empty means that OpenSM runs here. InstallCommand takes the table file to it;
-	// empty means that nobody does, and forsd gives advice.
+	Traps           Traps         `yaml:"traps" one:"auto off"` // whether to read the switch in a trap immediately
+	// The next three settings are for an OpenSM on another host. DiscoverCommand prints the
+	// fabric; empty means that OpenSM runs on this host. InstallCommand copies the table file
+	// to OpenSM; if it is empty, forsd only gives advice.
 	DiscoverCommand []string      `yaml:"discover_command"`
-	DiscoverEvery   time.Duration `yaml:"discover_every"` // at the latest, when no trap comes
+	DiscoverEvery   time.Duration `yaml:"discover_every"` // maximum interval if no trap comes
 	InstallCommand  []string      `yaml:"install_command"`
 }
 
 // Remote reports whether OpenSM runs on another host.
 func (c *OpenSM) Remote() bool { return len(c.DiscoverCommand) > 0 }
 
-// Finder finds the OpenSM next door.
+// Finder returns a finder for the OpenSM on this host.
 func (c *OpenSM) Finder() opensm.Finder {
 	if c.PIDFile != "" {
 		return opensm.PIDFile{Path: c.PIDFile}
@@ -83,8 +82,8 @@ func (c *OpenSM) Finder() opensm.Finder {
 	return opensm.FirstOf{opensm.Unit{Pattern: c.Unit}, opensm.Search{}}
 }
 
-// Want is what forsd needs of OpenSM's settings on a fabric of so many lanes, 0 where their
-// number is not known yet.
+// Want returns forsd's requirements for OpenSM's settings on a fabric with the given number of
+// lanes. 0 means that the number is not yet known.
 func (c *OpenSM) Want(lanes int) opensm.Want {
 	w := opensm.Want{LFTsFile: c.LFTsFile, RootFile: c.RootFile, DumpDir: c.DumpDir, CacheDir: c.CacheDir, Lanes: lanes, LMC: int(c.LMC)}
 	if c.Plugin.Enabled != EnabledOff {
@@ -93,77 +92,77 @@ func (c *OpenSM) Want(lanes int) opensm.Want {
 	return w
 }
 
-// Plugin is forsd's end of the socket of OpenSM's plugin. Where the plugin is
-// connected, it tells what happens and asks for the tables; else files do.
+// Plugin configures the socket for OpenSM's plugin. A connected plugin reports events and
+// requests the tables; without it, forsd uses files.
 type Plugin struct {
-	Enabled Enabled `yaml:"enabled" one:"auto on off"` // auto listens, and warns that the plugin is not connected where opensm.conf names it
+	Enabled Enabled `yaml:"enabled" one:"auto on off"` // auto listens, and warns if opensm.conf names the plugin but it is not connected
 	Socket  string  `yaml:"socket"`
 }
 
-// API is where the HTTP interface listens.
+// API configures the HTTP interface.
 type API struct {
 	Socket      string      `yaml:"socket"`
 	SocketMode  os.FileMode `yaml:"socket_mode"`
-	Listen      string      `yaml:"listen"`        // TCP address as host:port, "" if none: without TLS, for reading
-	Names       []string    `yaml:"names"`         // by which it may be asked there, besides addresses and the machine's name
-	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether GET is answered there
+	Listen      string      `yaml:"listen"`        // TCP address as host:port, without TLS, for reading; may be empty
+	Names       []string    `yaml:"names"`         // host names accepted there, besides addresses and the machine's name
+	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether to answer GET there
 	TLS         TLS         `yaml:"tls"`
 
-	// Who may do what: users, groups behind @, certificates behind cn: and ou:.
+	// The permissions: users, groups after @, certificates after cn: and ou:.
 	Administrators []string `yaml:"administrators"`
 	Operators      []string `yaml:"operators"`
 	Viewers        []string `yaml:"viewers"`
 }
 
-// TLS is where the HTTP interface listens with TLS, and by which files.
+// TLS configures the HTTP interface with TLS.
 type TLS struct {
-	Listen      string `yaml:"listen"` // host:port, "" if none
+	Listen      string `yaml:"listen"` // host:port; may be empty
 	Certificate string `yaml:"certificate"`
 	Key         string `yaml:"key"`
-	ClientCA    string `yaml:"client_ca"` // whose certificates clients may show; "" if none
-	Revoked     string `yaml:"revoked"`   // a list of revoked certificates, "" if none
+	ClientCA    string `yaml:"client_ca"` // accepted issuer of clients' certificates; may be empty
+	Revoked     string `yaml:"revoked"`   // a list of revoked certificates; may be empty
 }
 
-// Peer is the forsd beside another subnet manager of the same fabric. The one
-// whose manager is the master leads; the other one follows it.
+// Peer is the forsd of another subnet manager on the same fabric. The forsd whose manager is
+// the master leads, and the other one follows.
 type Peer struct {
-	Address string        `yaml:"address"` // https://host:port, or the path of its socket; "" if none
-	Timeout time.Duration `yaml:"timeout"` // what a takeover waits for its state
+	Address string        `yaml:"address"` // https://host:port, or the path of its socket; may be empty
+	Timeout time.Duration `yaml:"timeout"` // how long a takeover waits for the peer's state
 }
 
-// Planning is how plans are made.
+// Planning configures how plans are made.
 type Planning struct {
 	Engine  Engine         `yaml:"engine" one:"auto algorithm exact ilp"`
-	LIDs    planner.LIDs   `yaml:"lids"`               // of each server that plans use: auto, lanes, or a number
-	Exclude *regexp.Regexp `yaml:"exclude" live:"yes"` // host descriptions that take no part; nil excludes none
+	LIDs    planner.LIDs   `yaml:"lids"`               // the number of each server's LIDs in plans: auto, lanes, or a number
+	Exclude *regexp.Regexp `yaml:"exclude" live:"yes"` // descriptions of excluded hosts; nil excludes none
 	Roles   Roles          `yaml:"roles" live:"yes"`
-	// OtherFabrics is what to do with a fabric that is not a fat tree.
+	// OtherFabrics is the treatment of a fabric that is not a fat tree.
 	OtherFabrics OtherFabrics `yaml:"other_fabrics" one:"refuse liquid" live:"yes"`
-	// MaxUnreachable is the share of the ordered pairs of servers that a plan may
-	// leave out, 0 to 1.
+	// MaxUnreachable is the share of the ordered pairs of servers that a plan may leave out,
+	// from 0 to 1.
 	MaxUnreachable float64 `yaml:"max_unreachable"`
-	// KeepPrice is the share of phases by which a plan for base LIDs may be longer so that
-	// base LIDs keep their lanes, from 0 to 1.
+	// KeepPrice limits how much longer a plan for base LIDs may be so that base LIDs keep their
+	// lanes, as a share of its phases from 0 to 1.
 	KeepPrice float64 `yaml:"keep_price"`
 }
 
-// Jobs says what exchanges among some of the servers get.
+// Jobs configures the exchanges among some of the servers.
 type Jobs struct {
-	// BaseLIDs says when the base LIDs of a job's hosts are routed by the job's own plan.
+	// BaseLIDs decides when a job's own plan routes the base LIDs of its hosts.
 	BaseLIDs planner.Policy `yaml:"base_lids" one:"auto never always"`
-	// OwnLanes gives every job lanes that no other job uses, also where it does not ask.
+	// OwnLanes gives every job exclusive lanes, even if it does not request them.
 	OwnLanes bool `yaml:"own_lanes" live:"yes"`
 }
 
-// Drains says how parts of the fabric are taken out to be worked on.
+// Drains configures how parts of the fabric are drained for maintenance.
 type Drains struct {
-	// Grace is how long an exchange may take that has begun by the plan before: a leaf is
-	// not safe to pull earlier.
+	// Grace is the maximum duration of an exchange that began with the previous plan. A leaf is
+	// not safe to pull until it has passed.
 	Grace time.Duration `yaml:"grace"`
 }
 
-// Roles are patterns of the descriptions of hosts that are no compute nodes; nil matches
-// none.
+// Roles are patterns for the descriptions of hosts that are not compute nodes. A nil pattern
+// matches nothing.
 type Roles struct {
 	Aggregation *regexp.Regexp `yaml:"aggregation"`
 	Gateway     *regexp.Regexp `yaml:"gateway"`
@@ -171,9 +170,8 @@ type Roles struct {
 	Management  *regexp.Regexp `yaml:"management"`
 }
 
-// Damping keeps a cable that bounces out of the plan. After Flaps failures
-// within Window it stays out for HoldDown, and for twice as long each further
-// time, up to MaxHoldDown.
+// Damping keeps an unstable cable out of the plan. After Flaps failures within Window it stays
+// out for HoldDown, and for twice as long after each further failure, up to MaxHoldDown.
 type Damping struct {
 	HoldDown    time.Duration `yaml:"hold_down"`
 	MaxHoldDown time.Duration `yaml:"max_hold_down"`
@@ -181,49 +179,49 @@ type Damping struct {
 	Window      time.Duration `yaml:"window"`
 }
 
-// Cables says when a cable counts as one that is not well, and what is done about it.
+// Cables defines when a cable is faulty, and the response to faulty cables.
 type Cables struct {
 	cablehealth.Settings
-	Every   time.Duration `yaml:"every"`    // a round over the counters of all switches
-	MaxCost int           `yaml:"max_cost"` // phases that all isolated cables together may cost
+	Every   time.Duration `yaml:"every"`    // interval between rounds of reading the counters of all switches
+	MaxCost int           `yaml:"max_cost"` // maximum number of phases that all isolated cables together may cost
 }
 
-// Safety tells a mass failure from a subnet that is discovered by half: when
-// more than MaxLoss of the servers (a share, 0 to 1) vanish at once, that must
-// stay so for Confirm before it is believed.
+// Safety distinguishes a mass failure from an incomplete discovery. If more than MaxLoss of the
+// servers (a share, 0 to 1) vanish together, forsd believes it only after it has lasted for
+// Confirm.
 type Safety struct {
 	MaxLoss float64       `yaml:"max_loss"`
 	Confirm time.Duration `yaml:"confirm"`
 }
 
-// Retry spaces the attempts of whatever failed: the first comes after First,
-// each further one after twice the time, up to Max.
+// Retry is the schedule for retrying failed operations: the first retry comes after First, and
+// each further one after twice the previous delay, up to Max.
 type Retry struct {
 	First time.Duration `yaml:"first"`
 	Max   time.Duration `yaml:"max"`
 }
 
-// History is how much of what has happened is kept in the state directory.
+// History limits the history in the state directory.
 type History struct {
 	MaxAge time.Duration `yaml:"max_age"`
-	MaxMB  int           `yaml:"max_mb"` // of the database
+	MaxMB  int           `yaml:"max_mb"` // size of the database
 }
 
-// Webhook is the web service that is told of warnings.
+// Webhook configures the web service that receives warnings.
 type Webhook struct {
-	URL        string          `yaml:"url"`                                   // or the path of a file that holds it; "" if none
-	SecretFile string          `yaml:"secret_file"`                           // the key of the signatures; "" if none
-	Template   string          `yaml:"template"`                              // a name of webhook.Templates, or the path of a file
-	Severity   health.Severity `yaml:"severity" one:"info degraded critical"` // the least that is sent
+	URL        string          `yaml:"url"`                                   // or the path of a file that contains it; may be empty
+	SecretFile string          `yaml:"secret_file"`                           // the key for signatures; may be empty
+	Template   string          `yaml:"template"`                              // a name in webhook.Templates, or the path of a file
+	Severity   health.Severity `yaml:"severity" one:"info degraded critical"` // the lowest severity that is sent
 }
 
-// Log is what is logged and how.
+// Log configures logging.
 type Log struct {
 	Level  LogLevel  `yaml:"level" one:"debug info warn error" live:"yes"`
 	Format LogFormat `yaml:"format" one:"auto json console journal"`
 }
 
-// Default returns the configuration of an empty file, new at each call.
+// Default returns the configuration of an empty file. Each call returns a new value.
 func Default() *Config {
 	return &Config{
 		Version:    Version,

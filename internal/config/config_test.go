@@ -123,7 +123,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	if d := cmp.Diff(want, got, byText); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	// Either this, or an OpenSM on another host.
+	// A peer excludes an OpenSM on another host, so it has its own test.
 	if _, err := Parse([]byte("version: 1\nmode: watch\npeer: {address: /p2}\n"), "x.yaml"); err == nil || !strings.Contains(err.Error(), "x.yaml:2: mode: is watch, and there is a peer") {
 		t.Errorf("mode with a peer: %v", err)
 	}
@@ -132,13 +132,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 }
 
-// If two keys had one default and one value here, a mix-up would stay unseen.
+// TestEverythingDiffersFromDefault sets every key to a unique value, because equal values would
+// hide a mix-up of two keys.
 func TestEverythingDiffersFromDefault(t *testing.T) {
 	got, err := Parse([]byte(everything), "x.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := map[string]bool{"version": true, "peer.address": true} // one has one value, one excludes other keys
+	same := map[string]bool{"version": true, "peer.address": true} // one key has only one value, the other excludes further keys
 	var walk func(a, b reflect.Value, prefix string)
 	walk = func(a, b reflect.Value, prefix string) {
 		for i := range a.NumField() {
@@ -274,8 +275,8 @@ func TestLongSocketIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzParse asserts that a configuration is either accepted and valid or refused
-// with the name of the file, never both and never with a crash.
+// FuzzParse checks that a configuration is either accepted and valid, or refused with the name
+// of the file, and never both or with a crash.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{everything, "version: 1", "version: 1\nlog: {level: info", "a: &b\n  c: *b\n", "<<: [", "? a\n: b", "version: 1\nopensm: {dump_command: [\"\\0\"]}", "{{", "- -", "version: !!str 1", "\xff\xfe", "k: |\n x", "%YAML 1.2\n---\nversion: 1"} {
 		f.Add([]byte(s))

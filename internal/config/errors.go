@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a configuration.
+// Problem is an error in a configuration.
 type Problem struct {
-	Line int    // from 1, 0 where the file does not mention the key
-	Key  string // such as "opensm.lmc", "" for the file as a whole
-	Text string // what is wrong and what to do
+	Line int    // from 1; 0 if the file does not contain the key
+	Key  string // such as "opensm.lmc"; "" for the whole file
+	Text string // the error and its remedy
 }
 
 // String prints the problem without its line.
@@ -22,13 +22,13 @@ func (p Problem) String() string {
 	return p.Key + ": " + p.Text
 }
 
-// Error is everything that is wrong with one configuration, by line.
+// Error has all problems of a configuration, sorted by line.
 type Error struct {
 	Name     string // the path of the file
 	Problems []Problem
 }
 
-// Error prints one line per problem, each as "file:line: key: what is wrong".
+// Error prints one line for each problem, as "file:line: key: problem".
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -41,8 +41,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// newError sorts the problems and drops those that say the same; it returns nil
-// if there are none.
+// newError sorts the problems and removes duplicates. Without problems it returns nil.
 func newError(name string, problems []Problem) error {
 	if len(problems) == 0 {
 		return nil

@@ -23,8 +23,7 @@ import (
 // maxSize bounds a configuration file, in bytes.
 const maxSize = 1 << 20
 
-// Load reads and judges the configuration file at path. What is wrong with its
-// content is an *Error.
+// Load reads and checks the configuration file at path. Errors in its content are an *Error.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,9 +41,9 @@ func Load(path string) (*Config, error) {
 	return Parse(data, path)
 }
 
-// Parse reads and judges a configuration; name, usually its path, stands in
-// every error. Keys that are not in data have the values of Default, save
-// version, which is mandatory. The error is an *Error.
+// Parse reads and checks a configuration. Each error contains name, usually the path. Keys
+// missing from data have the values of Default, except version, which is mandatory. The error
+// is an *Error.
 func Parse(data []byte, name string) (*Config, error) {
 	if len(data) > maxSize {
 		return nil, newError(name, []Problem{{Text: fmt.Sprintf("is longer than %d bytes: this is no configuration of forsd", maxSize)}})
@@ -59,7 +58,7 @@ func Parse(data []byte, name string) (*Config, error) {
 	if _, ok := d.lines["version"]; !ok {
 		d.add(0, "version", "is missing: write version: %d", Version)
 	}
-	// A value that could not be read was reported, and has its default now.
+	// Values with errors were reported already, and have their defaults now.
 	for _, p := range c.problems() {
 		p.Line = d.lines[p.Key]
 		d.problems = append(d.problems, p)
@@ -70,7 +69,7 @@ func Parse(data []byte, name string) (*Config, error) {
 	return c, nil
 }
 
-// syntaxProblem returns what the YAML parser found wrong.
+// syntaxProblem converts an error of the YAML parser.
 func syntaxProblem(err error) Problem {
 	var at yaml.Error
 	if errors.As(err, &at) && at.GetToken() != nil {
@@ -83,7 +82,7 @@ func syntaxProblem(err error) Problem {
 	return Problem{Text: "is not YAML: " + err.Error()}
 }
 
-// decoder fills a Config from a syntax tree. It goes on after a problem.
+// decoder fills a Config from a syntax tree. It continues after a problem.
 type decoder struct {
 	problems []Problem
 	lines    map[string]int // of each key in the file
@@ -108,7 +107,7 @@ func (d *decoder) file(file *ast.File, c *Config) {
 	}
 }
 
-// lineOf returns the line of a node, 0 where the parser does not know it.
+// lineOf returns the line of a node, or 0 if the parser does not know it.
 func lineOf(n ast.Node) int {
 	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
 		return 0
@@ -116,8 +115,8 @@ func lineOf(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
-// group reads a mapping into a struct. key is its name, "" for the file; a group
-// with nothing in it leaves all defaults.
+// group reads a mapping into a struct. key is its name, or "" for the file. An empty group
+// leaves all defaults.
 func (d *decoder) group(n ast.Node, line int, key string, dst reflect.Value) {
 	if n == nil || n.Type() == ast.NullType {
 		return
@@ -139,7 +138,7 @@ func (d *decoder) group(n ast.Node, line int, key string, dst reflect.Value) {
 	}
 }
 
-// gone are keys of earlier versions.
+// gone lists the keys of earlier versions.
 var gone = strings.Fields(`opensm.umad_window cables.drops cables.downed cables.recoveries cables.integrity cables.overruns
 	cables.discards cables.waits cables.returns cables.returns_within cables.congestion`)
 
@@ -172,16 +171,16 @@ func (d *decoder) member(n ast.Node, line int, group, name string, dst reflect.V
 	}
 }
 
-// fields lists the fields of a struct, and in place of an embedded struct its fields.
+// fields lists the fields of a struct. It replaces an embedded struct by its fields.
 func fields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
 }
 
-// isGroup reports whether a field is a group of keys and not a value.
+// isGroup reports whether a field is a group of keys.
 func isGroup(t reflect.Type) bool { return t.Kind() == reflect.Struct }
 
-// setValue reads a value, one of some words if there are any. It leaves the field alone if
-// it returns an error.
+// setValue reads a value, which must be one of the words if there are any. On error it leaves
+// the field unchanged.
 func setValue(field reflect.Value, words string, n ast.Node) error {
 	if list, ok := field.Addr().Interface().(*[]string); ok {
 		return setList(list, n)
@@ -216,8 +215,8 @@ func setValue(field reflect.Value, words string, n ast.Node) error {
 	return nil
 }
 
-// scalar returns the text of a value that is neither list nor group. Numbers and words come
-// as they were written: 0660 stays 0660.
+// scalar returns the text of a value that is neither a list nor a group. Numbers and words are
+// not converted: 0660 stays 0660.
 func scalar(n ast.Node) (string, error) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -252,7 +251,7 @@ func setList(dst *[]string, n ast.Node) error {
 	return nil
 }
 
-// setWord reads one of some words.
+// setWord reads a value that must be one of the words.
 func setWord(dst reflect.Value, text string, words []string) error {
 	if !slices.Contains(words, text) {
 		return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
@@ -261,7 +260,7 @@ func setWord(dst reflect.Value, text string, words []string) error {
 	return nil
 }
 
-// setNumber reads what parse reads and calls it what in its error.
+// setNumber reads a value with parse. Its error uses the term in what.
 func setNumber[T any](dst *T, text, what string, parse func(string) (T, error)) error {
 	v, err := parse(text)
 	if err != nil {
@@ -271,7 +270,7 @@ func setNumber[T any](dst *T, text, what string, parse func(string) (T, error)) 
 	return nil
 }
 
-// setBool reads true and false, and no other spelling.
+// setBool accepts only true and false.
 func setBool(dst *bool, text string) error {
 	if text != "true" && text != "false" {
 		return fmt.Errorf("%q is neither true nor false", text)
@@ -280,13 +279,13 @@ func setBool(dst *bool, text string) error {
 	return nil
 }
 
-// parseMode reads an octal file mode, with or without 0 or 0o before it.
+// parseMode reads an octal file mode, with or without the prefix 0 or 0o.
 func parseMode(s string) (os.FileMode, error) {
 	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
 	return os.FileMode(v), err
 }
 
-// setRegexp reads a regular expression; the empty one is none.
+// setRegexp reads a regular expression. The empty expression yields nil.
 func setRegexp(dst **regexp.Regexp, text string) error {
 	if text == "" {
 		*dst = nil

@@ -21,11 +21,11 @@ import (
 // holds 108 bytes, the last of them zero.
 const maxSocketPath = 107
 
-// maxHistoryMB is the most that the history may take.
+// maxHistoryMB is the maximum size of the history.
 const maxHistoryMB = 1 << 20
 
-// problems judges the values: ranges, forms, what must fit together. Whether files and
-// directories exist is not its business.
+// problems checks the values: ranges, formats, and combinations. It does not check that files
+// and directories exist.
 func (c *Config) problems() []Problem {
 	var v judge
 	if c.Version != Version {
@@ -54,7 +54,7 @@ func (c *Config) problems() []Problem {
 	v.positive("drains.grace", c.Drains.Grace)
 	v.positive("damping.window", c.Damping.Window)
 	v.cables(&c.Cables)
-	// Written so that NaN is refused.
+	// This form also refuses NaN.
 	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
 		v.add("safety.max_loss", "%v is not a share of the servers: want more than 0 and at most 1", c.Safety.MaxLoss)
 	}
@@ -147,7 +147,7 @@ func (v *judge) cables(c *Cables) {
 		key  string
 		rate float64
 	}{{"cables.short_ber", c.ShortBER}, {"cables.long_ber", c.LongBER}} {
-		if !(x.rate >= 0 && x.rate < 1) { // so that NaN is refused
+		if !(x.rate >= 0 && x.rate < 1) { // this form also refuses NaN
 			v.add(x.key, "%v is not a rate: want 0 to less than 1, such as 1e-14", x.rate)
 		}
 	}
@@ -161,7 +161,7 @@ func (v *judge) cables(c *Cables) {
 	}
 }
 
-// address judges an address to listen on.
+// address checks an address to listen on.
 func (v *judge) address(key, address string) {
 	if address == "" {
 		return
@@ -193,7 +193,7 @@ func (v *judge) tls(t *TLS) {
 
 func (v *judge) webhook(w *Webhook) {
 	if u, err := url.Parse(w.URL); w.URL != "" && !filepath.IsAbs(w.URL) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		v.add("webhook.url", "is not an address: want https://host/path, or the absolute path of a file that holds it") // it may be a secret
+		v.add("webhook.url", "is not an address: want https://host/path, or the absolute path of a file that holds it") // do not print it: it may be a secret
 	}
 	if w.SecretFile != "" {
 		v.file("webhook.secret_file", w.SecretFile)
@@ -250,7 +250,7 @@ func (v *judge) positive(key string, d time.Duration) bool {
 	return d > 0
 }
 
-// growing judges a time that grows from first to limit.
+// growing checks a delay that grows from first to limit.
 func (v *judge) growing(firstKey string, first time.Duration, limitKey string, limit time.Duration) {
 	ok := v.positive(firstKey, first)
 	if v.positive(limitKey, limit) && ok && limit < first {

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// Engine is the planner to use.
+// Engine names a planner.
 type Engine string
 
-// The engines. EngineAuto takes the first that yields the shortest plan.
+// The engines. EngineAuto uses the first engine that yields the shortest plan.
 const (
 	EngineAuto      Engine = "auto"
 	EngineAlgorithm Engine = "algorithm"
@@ -17,11 +17,11 @@ const (
 	EngineILP       Engine = "ilp"
 )
 
-// Mode is what forsd does beside OpenSM.
+// Mode is forsd's role next to OpenSM.
 type Mode string
 
-// The modes. In ModeWatch forsd plans and warns, and neither writes tables nor signals
-// OpenSM nor serves its plugin.
+// The modes. In ModeWatch forsd plans and warns, but does not write tables, signal OpenSM, or
+// serve its plugin.
 const (
 	ModeManage Mode = "manage"
 	ModeWatch  Mode = "watch"
@@ -38,11 +38,11 @@ const (
 	LevelError LogLevel = "error"
 )
 
-// LogFormat is the form of the log.
+// LogFormat is the format of the log.
 type LogFormat string
 
-// The formats. FormatAuto is FormatConsole on a terminal, FormatJournal under systemd, else
-// FormatJSON.
+// The formats. FormatAuto is FormatConsole on a terminal, FormatJournal under systemd, and
+// FormatJSON otherwise.
 const (
 	FormatAuto    LogFormat = "auto"
 	FormatJournal LogFormat = "journal"
@@ -50,31 +50,31 @@ const (
 	FormatConsole LogFormat = "console"
 )
 
-// Enabled is whether something is used.
+// Enabled controls whether forsd uses an optional part.
 type Enabled string
 
-// The choices. EnabledAuto uses what is there, and EnabledOn misses what is not.
+// The choices. EnabledAuto uses the part if present, and EnabledOn reports a missing part.
 const (
 	EnabledAuto Enabled = "auto"
 	EnabledOn   Enabled = "on"
 	EnabledOff  Enabled = "off"
 )
 
-// Traps is where traps come from.
+// Traps is the source of traps.
 type Traps string
 
-// The sources. TrapsAuto takes them from OpenSM's plugin, and without one from
-// the subnet administrator, by a subscription.
+// The sources. TrapsAuto uses OpenSM's plugin, or without one a subscription with the subnet
+// administrator.
 const (
 	TrapsAuto Traps = "auto"
 	TrapsOff  Traps = "off"
 )
 
-// OtherFabrics is what to do with a fabric that is not a fat tree.
+// OtherFabrics is the treatment of a fabric that is not a fat tree.
 type OtherFabrics string
 
-// The choices. OtherRefuse keeps the plan in force and says so; OtherLiquid schedules
-// exchanges on the routes that OpenSM has, and leaves the tables alone.
+// The choices. OtherRefuse keeps the plan in force and reports this; OtherLiquid schedules
+// exchanges on OpenSM's routes, and does not change the tables.
 const (
 	OtherRefuse OtherFabrics = "refuse"
 	OtherLiquid OtherFabrics = "liquid"
@@ -84,9 +84,9 @@ const (
 type LMC int8
 
 const (
-	// AutoLMC takes the LMC from OpenSM's guid2lid, else from its settings.
+	// AutoLMC uses the LMC from OpenSM's guid2lid, or else from its settings.
 	AutoLMC LMC = -1
-	// MaxLMC is the largest LMC of InfiniBand.
+	// MaxLMC is the largest LMC in InfiniBand.
 	MaxLMC LMC = 7
 )
 
@@ -104,7 +104,7 @@ func (l *LMC) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String prints the LMC as the file has it.
+// String prints the LMC in the file's format.
 func (l LMC) String() string {
 	if l == AutoLMC {
 		return "auto"
@@ -112,16 +112,16 @@ func (l LMC) String() string {
 	return strconv.Itoa(int(l))
 }
 
-// UmadPort is a local InfiniBand port as device or device:port, "" for the one
-// that is in the fabric, or UmadOff.
+// UmadPort is a local InfiniBand port as device or device:port, or UmadOff. The empty string
+// selects the port that is in the fabric.
 type UmadPort string
 
-// UmadOff leaves the reading of tables to the command.
+// UmadOff disables reading of tables through a port; the command reads them.
 const UmadOff UmadPort = "off"
 
 var umadPort = regexp.MustCompile(`^[A-Za-z0-9_.-]+(:[1-9][0-9]{0,2})?$`)
 
-// UnmarshalText accepts auto, off, and the names of ports.
+// UnmarshalText accepts auto, off, and port names.
 func (p *UmadPort) UnmarshalText(text []byte) error {
 	switch {
 	case string(text) == "auto":

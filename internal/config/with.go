@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// With returns the configuration with those values of another one that may change while
-// forsd runs. live names the keys that differ and are among these, rest the other keys that
-// differ: they count when forsd is restarted.
+// With returns the configuration with the live values of next, which may change while forsd
+// runs. live lists the live keys that differ, and rest the other keys that differ: they take
+// effect when forsd is restarted.
 func (c *Config) With(next *Config) (merged *Config, live, rest []string) {
 	out := *c
 	merge(reflect.ValueOf(&out).Elem(), reflect.ValueOf(next).Elem(), "", false, func(key string, isLive bool) {
@@ -20,8 +20,8 @@ func (c *Config) With(next *Config) (merged *Config, live, rest []string) {
 	return &out, live, rest
 }
 
-// merge sets the live fields of a struct to those of another, and tells of each field that
-// differs. All of a group is live where the group is.
+// merge sets the live fields of a struct to those of another, and calls differs for each field
+// that differs. All fields of a live group are live.
 func merge(dst, src reflect.Value, prefix string, all bool, differs func(key string, live bool)) {
 	for _, f := range fields(dst.Type()) {
 		a, b, key, live := dst.FieldByIndex(f.Index), src.FieldByIndex(f.Index), prefix+f.Tag.Get("yaml"), all || f.Tag.Get("live") != ""
@@ -38,7 +38,7 @@ func merge(dst, src reflect.Value, prefix string, all bool, differs func(key str
 	}
 }
 
-// same reports whether two values say the same in a file.
+// same reports whether two values have the same meaning in a file.
 func same(a, b reflect.Value) bool {
 	if x, is := a.Interface().(*regexp.Regexp); is {
 		y, _ := b.Interface().(*regexp.Regexp)

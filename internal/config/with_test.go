@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWith takes a configuration in which every key differs: the live ones are taken, and
-// no other.
+// TestWith merges a configuration in which every key differs, and checks that only the live
+// ones change.
 func TestWith(t *testing.T) {
 	next, err := Parse([]byte(everything), "x.yaml")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestWith(t *testing.T) {
 	if same, live, rest := now.With(Default()); len(live)+len(rest) > 0 || cmp.Diff(now, same, byText) != "" {
 		t.Errorf("nothing differs, and %v, %v are told of", live, rest)
 	}
-	// Two spellings of nothing are the same.
+	// Two spellings of an empty value are the same.
 	a, b := Default(), Default()
 	a.OpenSM.DiscoverCommand, b.OpenSM.DiscoverCommand = nil, []string{}
 	if _, live, rest := a.With(b); len(live)+len(rest) > 0 {
@@ -50,7 +50,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestLiveKeysAreDocumented holds the texts that name the live keys to the tags.
+// TestLiveKeysAreDocumented compares the texts that name the live keys with the tags.
 func TestLiveKeysAreDocumented(t *testing.T) {
 	var live []string
 	var walk func(reflect.Type, string)

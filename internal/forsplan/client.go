@@ -15,9 +15,9 @@ import (
 	"github.com/forsd/forsd/internal/command"
 )
 
-// with runs f with a client of the forsplan serve that --socket names, and sorts its error into
-// the exit codes: a refusal is a failed check; a question that makes no sense, or is about what
-// does not exist, is unusable input.
+// with runs f with a client of the forsplan serve that --socket names, and maps its error to an
+// exit code: a refusal is a failed check. A malformed question, or one about something that
+// does not exist, is invalid input.
 func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
 	path, err := socketOf(cmd)
 	if err != nil {
@@ -39,7 +39,7 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 	return err
 }
 
-// ids completes the argument SESSION, which a shell waits a second for.
+// ids completes the argument SESSION. The shell waits for at most a second.
 func (x *sessionKind[S, F]) ids(cmd *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -13,13 +13,13 @@ import (
 // Version is set at link time.
 var Version = "development"
 
-// Run executes forsplan with the arguments until it is done or interrupted, and returns its
+// Run executes forsplan with the arguments until it ends or is interrupted, and returns its
 // exit code.
 func Run(args []string, stdout, stderr io.Writer) int {
 	return command.Run(Command(), args, stdout, stderr)
 }
 
-// Command is forsplan with all its commands.
+// Command returns forsplan with all its commands.
 func Command() *cobra.Command {
 	root := command.NewRoot(&cobra.Command{
 		Use:   "forsplan",

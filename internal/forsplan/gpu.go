@@ -87,7 +87,7 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
 	return cmd
 }
 
-// registerOptions registers the flags that say how a plan is made, with their defaults.
+// registerOptions adds the flags for planning options, with their defaults.
 func registerOptions(cmd *cobra.Command, o *gpu.Options) {
 	fs := cmd.Flags()
 	fs.StringVar((*string)(&o.Mode), "mode", string(gpu.Auto), "auto, bytes, rails, minmove, paper or none")
@@ -101,7 +101,7 @@ func registerOptions(cmd *cobra.Command, o *gpu.Options) {
 	fs.DurationVar(&o.Model.Latency, "latency", gpu.DefaultModel.Latency, "what it takes to start a stage")
 }
 
-// run plans, carries the plan out, and prints it.
+// run makes a plan, carries it out, and prints it.
 func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	const lists = "the ranks' lists"
 	if err := command.CheckOutputs(cmd, command.Output{Flag: "out", Path: f.out, What: lists}, command.Output{Flag: "programs", Path: f.programs, What: lists}, command.Output{Flag: "mscclpp", Path: f.mscclpp, What: lists}, f.svg.output()); err != nil {
@@ -126,7 +126,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if o := &f.options; f.mscclpp != "" && o.Grain == 0 && o.MaxStretch == 0 && (o.Mode == gpu.Auto || o.Mode == gpu.Bytes) && site == nil {
-		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto would take one that MSCCL++ cannot copy
+		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto could choose a grain that MSCCL++ cannot copy
 	}
 	done := command.Searching(cmd, "planning", f.options.Mode == gpu.Auto && site == nil)
 	plan, elapsed, err := f.plan(cmd.Context(), t, site)
@@ -183,8 +183,8 @@ func (f *gpuScheduleFlags) plan(ctx context.Context, t *gpu.Traffic, site *gpu.S
 	return plan, elapsed, nil
 }
 
-// write writes the lists of all ranks in the forms asked for, and returns how many bytes a
-// chunk of MSCCL++ has.
+// write writes the lists of all ranks in the requested formats, and returns the size of an
+// MSCCL++ chunk in bytes.
 func (f *gpuScheduleFlags) write(cmd *cobra.Command, plan *gpu.Plan) (chunk int64, err error) {
 	ctx := context.WithoutCancel(cmd.Context())
 	for _, x := range []struct {

@@ -40,7 +40,7 @@ func TestGPUScheduleSameBytes(t *testing.T) {
 	}
 }
 
-// TestGPUScheduleJSON holds the fields of the answer to the plan's own arithmetic.
+// TestGPUScheduleJSON checks the fields of the answer against the plan's figures.
 func TestGPUScheduleJSON(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.csv")
 	traffic, err := gpu.Generate(gpu.Cluster{Servers: 4, GPUs: 8}, gpu.MoE, 1<<16, .7, 3)
@@ -92,7 +92,7 @@ func TestGPUScheduleJSON(t *testing.T) {
 	}
 }
 
-// TestGPUTopKShapes plans the same choices in the shapes that people save.
+// TestGPUTopKShapes plans the same choices in the array shapes that are in common use.
 func TestGPUTopKShapes(t *testing.T) {
 	// Two GPUs with two tokens each, two choices of four experts.
 	choices := []uint16{0, 3, 2, 3, 0, 1, 1, 0}

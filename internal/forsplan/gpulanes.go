@@ -17,8 +17,8 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// lanesFlags are the flags by which gpu schedule is told of the fabric between the NICs: in a
-// file, or by a forsd that looks after it.
+// lanesFlags are the flags for the fabric between the NICs: a file, or a forsd that manages the
+// fabric.
 type lanesFlags struct {
 	fabric fabricflags.Fabric
 	forsd  string
@@ -37,8 +37,8 @@ func (f *lanesFlags) register(cmd *cobra.Command) {
 	f.fabric.LMC.Register(cmd)
 }
 
-// ask asks the forsd of --forsd for the NICs of so many servers, and adds those that are down
-// to the ones of other flags.
+// ask asks the forsd of --forsd for the NICs of the servers, and adds the NICs that are down to
+// those from other flags.
 func (f *lanesFlags) ask(cmd *cobra.Command, servers int, bad *[]string) error {
 	switch {
 	case f.forsd == "" && f.fabric.Topology == "" && (f.nics != "" || len(f.fabric.Fail) > 0):
@@ -65,7 +65,8 @@ func (f *lanesFlags) ask(cmd *cobra.Command, servers int, bad *[]string) error {
 	return nil
 }
 
-// pin pins a plan on the lanes of the fabric and checks it on its tables, nil without a fabric.
+// pin pins a plan on the lanes of the fabric and checks it on the fabric's tables. It returns
+// nil without a fabric.
 func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
 	switch {
 	case f.cluster != nil:
@@ -84,7 +85,7 @@ func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.
 	return pinned, nil
 }
 
-// pinOffline pins a plan on the fabric of a file, with the tables of forsd's plan for it.
+// pinOffline pins a plan on the fabric in a file, with the tables of forsd's plan for it.
 func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
 	tree, pods, err := f.fabric.EitherTree()
 	if err != nil {
@@ -127,7 +128,7 @@ func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (
 	return pinned, nil
 }
 
-// readNICs reads --nics; without it there are none.
+// readNICs reads --nics. Without the flag it returns nothing.
 func readNICs(file string) ([]string, error) {
 	if file == "" {
 		return nil, nil
@@ -143,7 +144,7 @@ func readNICs(file string) ([]string, error) {
 	return names, nil
 }
 
-// printLanes shows people how a plan lies on a fabric.
+// printLanes prints how a plan uses a fabric.
 func printLanes(w io.Writer, p *lanes.Plan, stages int) {
 	fmt.Fprintf(w, "fabric\t%s: %s in %s, %s; %d bytes a NIC, %s\n", command.Plural(p.Lanes, "lane", "lanes"), command.Plural(stages, "stage", "stages"),
 		command.Plural(len(p.Parts), "part", "parts"), command.MS(1000*p.Seconds), p.Length, overText(p.Length, p.Bound))

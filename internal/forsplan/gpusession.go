@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/internal/sessions"
 )
 
-// ofGPUs are the sessions of GPU exchanges.
+// ofGPUs has the commands for sessions of GPU exchanges.
 var ofGPUs = sessionKind[sessions.GPUSession, sessions.GPUFrame]{path: "/v1/gpu/sessions", frame: "frame", size: "GPUs", figures: "mode\tlength\tpredicted",
 	parts: func(s *sessions.GPUSession) (*sessions.Session, []sessions.GPUFrame) { return &s.Session, s.Frames },
 	about: func(s *sessions.GPUSession) (size int, line, failed string) {
@@ -27,7 +27,7 @@ var ofGPUs = sessionKind[sessions.GPUSession, sessions.GPUFrame]{path: "/v1/gpu/
 		return &f.Frame, fmt.Sprintf("%s\t%d, %s\t%s", f.Mode, f.Length, overText(f.Length, f.Bound), command.MS(1000*f.PredictedSeconds)), gpuFailuresText(&f.GPUFailures)
 	}}
 
-// gpuFailuresText lists what has failed of a cluster.
+// gpuFailuresText lists the failures of a cluster.
 func gpuFailuresText(x *sessions.GPUFailures) string {
 	return failedText(eachOf("NIC ", x.BadNICs), eachOf("GPU ", x.DeadGPUs))
 }
@@ -122,8 +122,8 @@ without what has failed of it. Input and answer are those of forsplan gpu schedu
 	return cmd
 }
 
-// run asks for the session, so that the traffic can be read as that of its cluster, and then
-// for the plan.
+// run requests the session, whose cluster determines how the traffic is read, and then the
+// plan.
 func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 	if err := command.CheckOutputs(cmd, command.Output{Flag: "programs", Path: f.programs, What: "the ranks' lists"}); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/command"
 )
 
-// siteFlags are the flags by which a command is told that servers are not all alike.
+// siteFlags are the flags for servers that are not all alike.
 type siteFlags struct {
 	file       string
 	nics, gpus []string
@@ -34,8 +34,8 @@ func (f *siteFlags) registerFailures(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.gpus, "dead-gpu", nil, "a GPU that is dead, SERVER:GPU: it has no traffic, and its NIC cannot be used; may be repeated")
 }
 
-// read reads --site; without it there is none. The traffic is read as that of so many GPUs
-// then.
+// read reads --site, and returns nil without it. With --site the size of the traffic matrix
+// gives the number of GPUs.
 func (f *siteFlags) read(t *trafficFlags) (*gpu.Site, error) {
 	switch {
 	case f.file == "":
@@ -53,11 +53,11 @@ func (f *siteFlags) read(t *trafficFlags) (*gpu.Site, error) {
 	if err := d.Decode(site); err != nil {
 		return nil, fmt.Errorf("--site %s: %w", f.file, err)
 	}
-	t.gpusPerServer = 1 // a matrix of as many GPUs as it has
+	t.gpusPerServer = 1 // the matrix has a row for each GPU
 	return site, nil
 }
 
-// printSite shows people what a plan is for and why none is shorter.
+// printSite describes the site of a plan, and why the plan cannot be shorter.
 func printSite(w io.Writer, r *gpu.Report) {
 	gpus, channels := 0, 0
 	for at, x := range r.Places {
@@ -80,7 +80,7 @@ func printSite(w io.Writer, r *gpu.Report) {
 	}
 }
 
-// printExchange shows people a plan.
+// printExchange prints a plan.
 func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	if r.Certificate == nil {
 		fmt.Fprintf(w, "cluster\t%s with %s each\n", command.Plural(r.Servers, "server", "servers"), command.Plural(r.GPUs, "GPU", "GPUs"))

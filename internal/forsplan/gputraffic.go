@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/internal/matrix"
 )
 
-// trafficFlags are the flags by which a command is given traffic.
+// trafficFlags are the flags for traffic.
 type trafficFlags struct {
 	traffic       string
 	routing       string
@@ -31,7 +31,7 @@ func (f *trafficFlags) register(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.gpusPerServer, "gpus-per-server", 0, "GPUs, and NICs, of a server")
 }
 
-// registerInput leaves out the flags that say what cluster the traffic is of.
+// registerInput adds the flags for traffic without those for its cluster.
 func (f *trafficFlags) registerInput(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.traffic, "traffic", "", "matrix of bytes, a row for each sending GPU: CSV, NPY or JSON; - is standard input")
@@ -95,10 +95,10 @@ func (f *trafficFlags) read(cmd *cobra.Command) (*gpu.Traffic, error) {
 	return t, nil
 }
 
-// maxTokens is how many tokens --topk takes.
+// maxTokens is the maximum number of tokens of --topk.
 const maxTokens = 1 << 22
 
-// readTopK reads the experts that tokens go to.
+// readTopK reads the experts of each token.
 func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 	if f.servers < 1 || f.gpusPerServer < 1 {
 		return nil, errors.New("--topk needs --servers and --gpus-per-server: say how many there are")
@@ -136,8 +136,8 @@ func (f *trafficFlags) readTopK(cmd *cobra.Command) (*gpu.Traffic, error) {
 	return t, nil
 }
 
-// cut extracts the slice asked for from an array of three dimensions, or uses the whole if
-// it has one for each GPU.
+// cut extracts the requested slice from an array of three dimensions, or uses the whole array
+// if it has a slice for each GPU.
 func (f *trafficFlags) cut(m *matrix.Dense, gpus int) error {
 	switch {
 	case f.slice < 0 && (m.Slices == 0 || m.Slices == gpus):

@@ -13,8 +13,9 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// TestInterrupted interrupts planners when a terminal has been told that they plan. Those
-// that say that Ctrl-C takes the best so far print it then, and the others nothing.
+// TestInterrupted interrupts planners after they have announced on a terminal that they plan.
+// Those that announce that Ctrl-C takes the best plan so far print it then; the others print
+// nothing.
 func TestInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	d, err := ocs.Workload("moe", 1024, 0, 1)

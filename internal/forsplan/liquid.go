@@ -38,7 +38,7 @@ schedule every step uses every bottleneck, so it takes no longer than these must
 	return cmd
 }
 
-// liquidInput are the flags by which a command is given transfers.
+// liquidInput are the flags for transfers.
 type liquidInput struct {
 	fabric     fabricflags.Fabric
 	network    string
@@ -61,14 +61,14 @@ func (f *liquidInput) register(cmd *cobra.Command) {
 	f.fabric.LMC.Register(cmd)
 }
 
-// transfers is what a command schedules.
+// transfers is the input of a schedule.
 type transfers struct {
 	traffic *liquid.Traffic
-	network *liquid.Network // or
+	network *liquid.Network // or the network
 	routes  *liquid.Routes
 }
 
-// linkName returns the name of a link for people.
+// linkName returns a readable name of a link.
 func (t *transfers) linkName(l liquid.Link) string {
 	if t.routes != nil {
 		return t.routes.LinkName(l)
@@ -129,7 +129,7 @@ func (f *liquidInput) readNetwork() (*transfers, error) {
 	return t, err
 }
 
-// readAllocation reads numbers with commas between them.
+// readAllocation reads numbers separated by commas.
 func readAllocation(text string) ([]int, error) {
 	var alloc []int
 	for i, word := range strings.Split(text, ",") {
@@ -160,7 +160,7 @@ func readPairs(path string) ([][2]string, error) {
 }
 
 func (f *liquidInput) readFabric(cmd *cobra.Command) (*transfers, error) {
-	// Paths are of base LIDs: the LMC does not matter to them.
+	// Paths use base LIDs, so the LMC does not matter.
 	if err := f.fabric.IgnoreUnlessGiven(); err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ what is faster goes along where it has room.`,
 	return cmd
 }
 
-// run schedules, verifies, and prints.
+// run makes a schedule, verifies it, and prints it.
 func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	switch {
 	case f.time <= 0:
@@ -282,7 +282,7 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	report := liquid.NewReport(t.traffic, result)
-	err = nil // of the time that is up
+	err = nil // ignore the expired time limit
 	if f.compare && cmd.Context().Err() == nil {
 		report.Compare, err = liquid.Others(cmd.Context(), t.traffic, f.options.Seed)
 	}
@@ -303,7 +303,7 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// write checks the schedule on the tables, and writes it where --out says.
+// write checks the schedule on the tables, and writes it to the file of --out.
 func (f *liquidScheduleFlags) write(cmd *cobra.Command, t *transfers, r *liquid.Result) error {
 	table, err := t.routes.Table(r.Schedule)
 	if err != nil {
@@ -322,10 +322,10 @@ func (f *liquidScheduleFlags) write(cmd *cobra.Command, t *transfers, r *liquid.
 	return command.WriteOut(cmd, f.out, csv.Bytes())
 }
 
-// mostSteps is how many steps people are shown.
+// mostSteps is the maximum number of printed steps.
 const mostSteps = 60
 
-// printLiquid shows people a schedule.
+// printLiquid prints a schedule.
 func printLiquid(w io.Writer, t *transfers, r *liquid.Report, spent time.Duration) {
 	fmt.Fprintf(w, "exchange\t%d transfers of %s", r.Transfers, command.Plural(r.Nodes, "node", "nodes"))
 	if r.ConflictEdges >= 0 {
@@ -366,7 +366,7 @@ func printLiquid(w io.Writer, t *transfers, r *liquid.Report, spent time.Duratio
 	}
 }
 
-// liquidVerdict says what is known of the schedule.
+// liquidVerdict describes the quality of the schedule.
 func liquidVerdict(r *liquid.Report) string {
 	switch {
 	case r.Liquid:
@@ -379,7 +379,7 @@ func liquidVerdict(r *liquid.Report) string {
 	return fmt.Sprintf("the best found, %d over Λ (%.2g %%)", r.Gap, 100*float64(r.Gap)/float64(max(1, r.Duration)))
 }
 
-// printSteps shows who sends to whom.
+// printSteps prints the sender and receiver of each transfer.
 func printSteps(w io.Writer, r *liquid.Report) {
 	if len(r.Schedule) > mostSteps {
 		fmt.Fprintln(w, "--json has the steps")

@@ -36,8 +36,7 @@ as the milliseconds that a circuit takes to carry an entry.`,
 	return cmd
 }
 
-// readDemand reads a demand matrix from a file, or from standard input where path
-// is -.
+// readDemand reads a demand matrix from a file, or from standard input if path is -.
 func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 	if path == "" {
 		return nil, errors.New("--demand is missing: name a matrix (CSV, NPY or JSON), or - for standard input")
@@ -53,7 +52,7 @@ func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 	return d, nil
 }
 
-// ocsFlags are the flags by which a schedule is asked for.
+// ocsFlags are the flags for schedules.
 type ocsFlags struct {
 	options ocs.Options
 	refine  string
@@ -78,7 +77,7 @@ func (f *ocsFlags) registerDamage(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.dead, "dead-port", nil, "SWITCH:RACK whose ports there are dead, or SWITCH:RACK:sends or SWITCH:RACK:receives for one of them; repeatable")
 }
 
-// read makes options of the flags.
+// read converts the flags to options.
 func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	o := f.options
 	if !cmd.Flags().Changed("switches") {
@@ -101,10 +100,10 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 	return o, o.Refine(f.refine)
 }
 
-// keeps reports whether there is a schedule at any time of planning.
+// keeps reports whether planning has a schedule at any time.
 func (f *ocsFlags) keeps() bool { return f.options.Method == ocs.Best && len(f.dead) == 0 }
 
-// deadPorts reads all of --dead-port.
+// deadPorts parses all values of --dead-port.
 func (f *ocsFlags) deadPorts() (all []ocs.Port, err error) {
 	for _, name := range f.dead {
 		ports, err := deadPorts(name)
@@ -116,7 +115,7 @@ func (f *ocsFlags) deadPorts() (all []ocs.Port, err error) {
 	return all, nil
 }
 
-// deadPorts reads one --dead-port.
+// deadPorts parses one value of --dead-port.
 func deadPorts(name string) ([]ocs.Port, error) {
 	where, which, _ := strings.Cut(name, ":")
 	rack, way, _ := strings.Cut(which, ":")
@@ -166,7 +165,7 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
 	return cmd
 }
 
-// run schedules, replays, and prints.
+// run makes a schedule, replays it, and prints it.
 func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 	o, err := f.read(cmd)
 	if err != nil {
@@ -204,7 +203,7 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// printSchedule shows people a schedule.
+// printSchedule prints a schedule.
 func printSchedule(w io.Writer, r *ocs.Report, planned time.Duration) {
 	fmt.Fprintf(w, "makespan\t%.6g, by method %s; %s\n", r.Makespan, r.Method, timesBound(r.Makespan, r.LowerBound))
 	fmt.Fprintf(w, "lower bound\t%.6g; of the paper's theorems %.6g\n", r.LowerBound, r.PaperBound)
@@ -216,7 +215,7 @@ func printSchedule(w io.Writer, r *ocs.Report, planned time.Duration) {
 	}
 }
 
-// timesBound says how long a makespan is for its bound.
+// timesBound compares a makespan with its bound.
 func timesBound(makespan, bound float64) string {
 	if bound == 0 {
 		return "there is nothing to carry"
@@ -237,7 +236,7 @@ func firstWeights(list []ocs.Config) string {
 	return strings.Join(words, " ")
 }
 
-// readSchedule reads a schedule from a file that --schedule names.
+// readSchedule reads a schedule from the file of --schedule.
 func readSchedule(path string) (*ocs.Report, error) {
 	data, err := command.ReadFlag("schedule", path, "a file of forsplan ocs schedule --out")
 	if err != nil {
@@ -289,7 +288,7 @@ knows nothing of how schedules are made. It prints the first violation.`,
 	return cmd
 }
 
-// workloadFlags are the flags by which a matrix is generated.
+// workloadFlags are the flags for generated matrices.
 type workloadFlags struct {
 	name         string
 	racks, flows int
@@ -301,7 +300,7 @@ func (f *workloadFlags) register(cmd *cobra.Command, name string) {
 	cmd.Flags().IntVar(&f.flows, "flows", 0, "flows of a rack (default: the paper's)")
 }
 
-// demand generates the matrix of a seed.
+// demand generates the matrix for a seed.
 func (f *workloadFlags) demand(seed uint64) (*ocs.Demand, error) {
 	return ocs.Workload(f.name, f.racks, f.flows, seed)
 }
@@ -342,7 +341,7 @@ paper measured were not published, and these follow its description.`,
 	return cmd
 }
 
-// demandCSV writes a matrix that reads as the same numbers.
+// demandCSV writes a matrix such that reading it yields the same numbers.
 func demandCSV(d *ocs.Demand) []byte {
 	var out []byte
 	for i := range d.Racks() {

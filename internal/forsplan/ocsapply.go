@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/optical/polatis"
 )
 
-// appliedConfig is what --json prints of a configuration.
+// appliedConfig is a configuration in the output of --json.
 type appliedConfig struct {
 	Switch         string        `json:"switch"`
 	Number         int           `json:"configuration"`
@@ -85,7 +85,7 @@ password_file, or both:
 	return cmd
 }
 
-// startTime reads --at; it is zero where that is empty.
+// startTime parses --at. An empty value yields the zero time.
 func startTime(at string) (time.Time, error) {
 	now := time.Now()
 	start, err := command.NextTime(at, now)
@@ -98,7 +98,7 @@ func startTime(at string) (time.Time, error) {
 	return start, nil
 }
 
-// applySchedule tells what would be done, or does it.
+// applySchedule carries out a schedule, or only prints the steps.
 func applySchedule(cmd *cobra.Command, schedule, config string, execute bool, start time.Time, late time.Duration) error {
 	r, err := readSchedule(schedule)
 	if err != nil {
@@ -141,7 +141,7 @@ func applySchedule(cmd *cobra.Command, schedule, config string, execute bool, st
 	return inTime(done, unit, late)
 }
 
-// inTime returns an error where circuits stood too late, by more than late.
+// inTime returns an error if circuits were ready later than late allows.
 func inTime(done []driver.Event, unit, late time.Duration) error {
 	var planned, missed time.Duration
 	var worst driver.Event
@@ -161,7 +161,7 @@ func inTime(done []driver.Event, unit, late time.Duration) error {
 		float64(planned-missed)/float64(unit), float64(planned)/float64(unit), worst.Number, worst.Switch, worst.Overdue.Round(time.Microsecond))}
 }
 
-// openSwitches makes the drivers of a site's switches. A dry run needs no password.
+// openSwitches makes drivers for a site's switches. A dry run needs no password.
 func openSwitches(site *driver.Site, execute bool) ([]driver.Line, error) {
 	var lines []driver.Line
 	for i := range site.Switches {
@@ -178,7 +178,7 @@ func openSwitches(site *driver.Site, execute bool) ([]driver.Line, error) {
 	return lines, nil
 }
 
-// carryOut runs a schedule with a bar, and collects what was done.
+// carryOut runs a schedule with a progress bar, and collects the events.
 func carryOut(cmd *cobra.Command, run func(func(driver.Event)) error) ([]driver.Event, error) {
 	bar := command.Progress(cmd, -1)
 	var mu sync.Mutex

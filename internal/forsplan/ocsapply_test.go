@@ -17,14 +17,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// store merges what is patched, and counts it: all that a switch's RESTCONF server need
-// do here. Package polatis tests the requests.
+// store merges patches and counts them, which is all that a switch's RESTCONF server has to do
+// here. Package polatis tests the requests.
 type store struct {
 	mu      sync.Mutex
 	takes   time.Duration
 	egress  map[int]int // by ingress
 	patches int
-	patched func() // is called after a patch, where it is set
+	patched func() // if set, called after a patch
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func TestApplyExecutes(t *testing.T) {
 		t.Errorf("switch 1 in the end (-want +got):\n%s", d)
 	}
 
-	// A switch that takes longer than δ: what was sent meanwhile is lost.
+	// A switch takes longer than δ: traffic sent in the meantime is lost.
 	stores[0].takes, stores[0].egress = 50*time.Millisecond, map[int]int{}
 	var shown, errs bytes.Buffer
 	code := Run([]string{"ocs", "apply", "--schedule", path("s.json"), "--config", path("site.yaml"), "--execute"}, &shown, &errs)
@@ -108,7 +108,7 @@ func TestApplyExecutes(t *testing.T) {
 		t.Errorf("exit %d: %s\n%s", code, &errs, &shown)
 	}
 
-	// Interrupted: what was made until then is told.
+	// After an interrupt, the configurations made so far are reported.
 	stores[0].takes, stores[0].egress = 0, map[int]int{}
 	if err := os.WriteFile(path("site.yaml"), []byte(strings.Replace(site, "1ms", "1h", 1)), 0o644); err != nil {
 		t.Fatal(err)

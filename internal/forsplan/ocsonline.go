@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// onlinePeriod is what --json prints of a period.
+// onlinePeriod is a period in the output of --json.
 type onlinePeriod struct {
 	Demand         string       `json:"demand"`
 	Makespan       float64      `json:"makespan"`
@@ -90,7 +90,7 @@ the periods until then, the last one by the best schedule so far.`,
 	return cmd
 }
 
-// nextPeriod schedules the matrix of a file.
+// nextPeriod schedules the matrix in a file.
 func (f *ocsFlags) nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*ocs.Period, error) {
 	d, err := readDemand(cmd, name)
 	if err != nil {
@@ -113,7 +113,7 @@ func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error
 	})
 }
 
-// periodFigures are the heads of the columns of periodText.
+// periodFigures are the column headings of periodText.
 const periodFigures = "makespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan"
 
 func periodText(makespan, bound, late, backlog float64, configurations, kept int, fresh bool) string {

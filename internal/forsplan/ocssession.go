@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// ofOCS are the sessions of optical circuit switches.
+// ofOCS has the commands for sessions of optical circuit switches.
 var ofOCS = sessionKind[sessions.OCSSession, sessions.OCSPeriod]{path: "/v1/optical/ocs/sessions", frame: "period", size: "switches", figures: periodFigures,
 	parts: func(s *sessions.OCSSession) (*sessions.Session, []sessions.OCSPeriod) { return &s.Session, s.Periods },
 	about: func(s *sessions.OCSSession) (size int, line, failed string) {
@@ -22,7 +22,7 @@ var ofOCS = sessionKind[sessions.OCSSession, sessions.OCSPeriod]{path: "/v1/opti
 		return &p.Frame, periodText(p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, p.Fresh), damageText(&p.Damage)
 	}}
 
-// damageText lists what of switches has failed.
+// damageText lists the failed parts of switches.
 func damageText(g *ocs.Damage) string {
 	return failedText(eachOf("switch ", g.DeadSwitches), eachOf("port ", g.DeadPorts))
 }

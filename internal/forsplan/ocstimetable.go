@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/optical/driver"
 )
 
-// slotJSON is a slot of a timetable as --json prints it; a peer of -1 is none.
+// slotJSON is a slot of a timetable in the output of --json. A peer of -1 means no peer.
 type slotJSON struct {
 	Switch       int        `json:"switch"`
 	To           int        `json:"to"`

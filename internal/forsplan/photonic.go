@@ -96,7 +96,7 @@ messages have short ways, unless --relabel=false.`,
 	return cmd
 }
 
-// read makes the instance of the flags.
+// read builds the instance from the flags.
 func (f *photonicFlags) read(cmd *cobra.Command) error {
 	f.Method, f.Relabel, f.AlphaUS = photonic.Method(f.method), &f.relabel, &f.alpha
 	for _, v := range []struct {
@@ -126,7 +126,7 @@ func (f *photonicFlags) read(cmd *cobra.Command) error {
 	return err
 }
 
-// run plans, replays, and prints.
+// run makes a plan, replays it, and prints it.
 func (f *photonicFlags) run(cmd *cobra.Command) error {
 	if err := command.CheckOutputs(cmd, command.Output{Flag: "out", Path: f.out, What: "the plan"}, f.svg.output()); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// micros prints a time in the unit that suits it.
+// micros prints a time in a suitable unit.
 func micros(t photonic.Time) string {
 	if t < 1000*photonic.Microsecond {
 		return fmt.Sprintf("%.3g µs", t.US())
@@ -175,7 +175,7 @@ func micros(t photonic.Time) string {
 	return command.MS(t.US() / 1000)
 }
 
-// print shows people a plan.
+// print prints a plan.
 func (f *photonicFlags) print(w io.Writer, r *photonic.Report) {
 	fmt.Fprintf(w, "exchange\t%d GPUs, %s; R = %s, T = %s a message and hop\n", r.GPUs, command.Plural(r.Degree, "switch", "switches"), micros(r.ReconfigUS), micros(r.HopUS))
 	fmt.Fprintf(w, "plan\t%s on %s, by %s\n", command.Plural(r.Reconfigurations, "reconfiguration", "reconfigurations"), r.Family, r.Method)
@@ -192,7 +192,7 @@ func (f *photonicFlags) print(w io.Writer, r *photonic.Report) {
 	fmt.Fprintf(w, "planned in\t%s, and replayed: %s after %s\n", command.Took(f.planned), command.Plural(r.Messages, "message arrives", "messages arrive"), command.Plural(int(r.Moves), "move", "moves"))
 }
 
-// topologiesText tells what the switches are set to.
+// topologiesText lists the topologies that the switches are set to.
 func topologiesText(list []photonic.Topology) string {
 	const most = 12
 	var words []string

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the scripts of testdata/script, which have the commands forsplan and
+// TestScripts runs the scripts in testdata/script. They have the commands forsplan and
 // forsctl, fabgen to print a generated fabric, and
 //
 //	forsd SOCKET           answer as a forsd that looks after a fat tree, host 6 of which is down
@@ -49,7 +49,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// await is the script command of that name.
+// await is the script command await.
 func await(ts *testscript.TestScript, _ bool, args []string) {
 	for {
 		_, err := os.Stat(ts.MkAbs(args[0]))
@@ -71,7 +71,7 @@ func serveForsd(ts *testscript.TestScript, _ bool, args []string) {
 	tree, err := topology.Fit(f, base, nil)
 	ts.Check(err)
 	mux := http.NewServeMux()
-	send := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) } // the client has gone if this fails
+	send := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(v) } // fails only if the client has disconnected
 	mux.HandleFunc("GET /v1/hosts", func(w http.ResponseWriter, _ *http.Request) {
 		all := api.HostPorts{Lanes: tree.Lanes}
 		for i, h := range tree.Hosts {

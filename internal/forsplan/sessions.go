@@ -19,19 +19,19 @@ import (
 	"github.com/forsd/forsd/internal/sessions"
 )
 
-// sessionKind is the commands for sessions of a kind: S is one as the API has it, F a frame
-// of it.
+// sessionKind implements the commands for sessions of a kind: S is the API's form of a session,
+// and F of a frame.
 type sessionKind[S, F any] struct {
 	path    string
 	frame   string // in words
-	size    string // what about counts
-	figures string // of a frame: the heads of their columns
+	size    string // the unit of the size from about
+	figures string // column headings for a frame's figures
 	parts   func(*S) (*sessions.Session, []F)
-	about   func(*S) (size int, line, failed string) // line says of what it is
+	about   func(*S) (size int, line, failed string) // line describes the session
 	row     func(*F) (f *sessions.Frame, figures, failed string)
 }
 
-// of returns the path of a session, given by its number, or of all.
+// of returns the path of a session, given by its number, or of all sessions.
 func (x *sessionKind[S, F]) of(session, rest string) string {
 	if session == "" {
 		return x.path
@@ -39,7 +39,7 @@ func (x *sessionKind[S, F]) of(session, rest string) string {
 	return x.path + "/" + url.PathEscape(session) + rest
 }
 
-// ask sends a request that is answered with a session, and prints this.
+// ask sends a request whose answer is a session, and prints the session.
 func (x *sessionKind[S, F]) ask(cmd *cobra.Command, method, session, rest string, in any, id bool) error {
 	return with(cmd, func(ctx context.Context, c *api.Client) error {
 		var s S
@@ -54,7 +54,7 @@ func (x *sessionKind[S, F]) ask(cmd *cobra.Command, method, session, rest string
 	})
 }
 
-// print shows people a session.
+// print prints a session.
 func (x *sessionKind[S, F]) print(w io.Writer, s *S) {
 	h, frames := x.parts(s)
 	_, line, failed := x.about(s)
@@ -72,12 +72,12 @@ func (x *sessionKind[S, F]) print(w io.Writer, s *S) {
 	}
 }
 
-// all asks for all sessions.
+// all requests all sessions.
 func (x *sessionKind[S, F]) all(ctx context.Context, c *api.Client) (all map[string][]S, err error) {
 	return all, c.Call(ctx, http.MethodGet, x.path, nil, &all)
 }
 
-// group completes the command that has those of the sessions below it.
+// group completes the command that has the session commands below it.
 func (x *sessionKind[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Args = "session", cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -87,8 +87,8 @@ func (x *sessionKind[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.C
 	return cmd
 }
 
-// opening completes the command that opens a session: read makes the request of its flags,
-// and name is where it has that of --name.
+// opening completes the command that opens a session. read builds the request from the
+// command's flags, and name receives the value of --name.
 func (x *sessionKind[S, F]) opening(cmd *cobra.Command, name *string, read func() (any, error)) *cobra.Command {
 	var id bool
 	cmd.Short, cmd.Args = "Open a session", cobra.NoArgs
@@ -104,8 +104,8 @@ func (x *sessionKind[S, F]) opening(cmd *cobra.Command, name *string, read func(
 	return cmd
 }
 
-// failing completes the command that says what has failed: read makes the request of its
-// flags, and reports whether these name anything.
+// failing completes the command that reports failures. read builds the request from the
+// command's flags, and reports whether these name any failures.
 func (x *sessionKind[S, F]) failing(cmd *cobra.Command, flags, well string, read func() (q any, some bool, err error)) *cobra.Command {
 	var none bool
 	cmd.Short = "Say what has failed, all of it"
@@ -122,14 +122,14 @@ func (x *sessionKind[S, F]) failing(cmd *cobra.Command, flags, well string, read
 	return x.ofOne(cmd)
 }
 
-// ofOne has a command take one session.
+// ofOne makes a command take one session as its argument.
 func (x *sessionKind[S, F]) ofOne(cmd *cobra.Command) *cobra.Command {
 	cmd.Args, cmd.ValidArgsFunction = cobra.ExactArgs(1), x.ids
 	return cmd
 }
 
-// planFrame has the next frame of a session planned. What keep takes of the answer goes to
-// a file, where one is named, and the rest is shown.
+// planFrame requests the plan of the next frame of a session. If file is not empty, the part of
+// the answer that keep selects goes to that file. The answer is also printed.
 func planFrame[A any](cmd *cobra.Command, path string, q any, file string, keep func(*A) any, text func(w io.Writer, a *A, elapsed time.Duration)) error {
 	return with(cmd, func(ctx context.Context, c *api.Client) error {
 		var a A
@@ -173,7 +173,7 @@ func (x *sessionKind[S, F]) listCommand() *cobra.Command {
 	}
 }
 
-// command asks for one session and prints it.
+// command returns a command that requests one session and prints it.
 func (x *sessionKind[S, F]) command(use, short, method string) *cobra.Command {
 	return x.ofOne(&cobra.Command{
 		Use:   use + " SESSION",
@@ -182,12 +182,12 @@ func (x *sessionKind[S, F]) command(use, short, method string) *cobra.Command {
 	})
 }
 
-// failedText lists what has failed.
+// failedText lists the failures.
 func failedText(lists ...[]string) string {
 	return cmp.Or(strings.Join(slices.Concat(lists...), ", "), "-")
 }
 
-// eachOf names all parts of a sort.
+// eachOf names all parts of a kind.
 func eachOf[T any](what string, parts []T) (names []string) {
 	for _, x := range parts {
 		names = append(names, fmt.Sprint(what, x))

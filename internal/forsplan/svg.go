@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// svgFlag is the flag by which a schedule is drawn.
+// svgFlag is the flag for drawing a schedule.
 type svgFlag string
 
 func (f *svgFlag) register(cmd *cobra.Command, what string) {
@@ -29,8 +29,7 @@ func (f svgFlag) output() command.Output {
 	return command.Output{Flag: "svg", Path: string(f), What: "the drawing"}
 }
 
-// show writes the chart, if it is asked for, and prints the report where standard output is
-// free.
+// show writes the chart, if requested, and prints the report if standard output is free.
 func (f svgFlag) show(cmd *cobra.Command, free bool, chart func() *svg.Chart, report any, text func(w io.Writer)) error {
 	if f != "" {
 		if err := command.WriteOut(cmd, string(f), chart().Encode()); err != nil {
@@ -43,10 +42,10 @@ func (f svgFlag) show(cmd *cobra.Command, free bool, chart func() *svg.Chart, re
 	return command.Show(cmd, report, text)
 }
 
-// mostRows are the NICs or links that a drawing has.
+// mostRows is the maximum number of NICs or links in a drawing.
 const mostRows = 48
 
-// joined tells of all in a list, of more than a few of the first.
+// joined describes the elements of a list, or the first few and the number of the others.
 func joined[T any](list []T, tell func(i int, x T) string) string {
 	const few = 12
 	var words []string
@@ -59,7 +58,7 @@ func joined[T any](list []T, tell func(i int, x T) string) string {
 	return strings.Join(words, ", ")
 }
 
-// ocsChart shows when each switch changes and when its circuits stand.
+// ocsChart draws when each switch reconfigures and when its circuits are up.
 func ocsChart(r *ocs.Report) *svg.Chart {
 	c := &svg.Chart{Title: fmt.Sprintf("%d racks on %s: makespan %.6g, %s", r.Racks, command.Plural(len(r.Switches), "switch", "switches"), r.Makespan, timesBound(r.Makespan, r.LowerBound)),
 		X: "time, in the demand's unit; in the bars: how long circuits stand", End: r.Makespan, Kinds: []string{"the switch changes", "circuits stand"}}
@@ -82,7 +81,7 @@ func ocsChart(r *ocs.Report) *svg.Chart {
 	return c
 }
 
-// photonicChart shows what each switch is set to, when, and how many links are in use.
+// photonicChart draws the setting of each switch over time, and the number of links in use.
 func photonicChart(in *photonic.Instance, p *photonic.Plan) *svg.Chart {
 	ms := func(t photonic.Time) float64 { return t.US() / 1000 }
 	c := &svg.Chart{Title: fmt.Sprintf("%d GPUs, %s on %s: %s", p.GPUs, command.Plural(len(p.Topologies), "reconfiguration", "reconfigurations"), p.Family, micros(p.Cost)),
@@ -123,7 +122,7 @@ func photonicChart(in *photonic.Instance, p *photonic.Plan) *svg.Chart {
 	return c
 }
 
-// liquidChart shows which steps use the links with the most transfers.
+// liquidChart draws the steps that use the links with the most transfers.
 func liquidChart(t *liquid.Traffic, r *liquid.Report, s liquid.Schedule, name func(liquid.Link) string) *svg.Chart {
 	var links []liquid.Link
 	for l := range t.Links() {
@@ -164,7 +163,7 @@ func liquidChart(t *liquid.Traffic, r *liquid.Report, s liquid.Schedule, name fu
 		for at := range spans {
 			if v := share[int(l)*spans+at]; v > 0 {
 				if spans == len(s) {
-					v = 0 // a step of its own: full, with an edge
+					v = 0 // a step with a row of its own: full, with an edge
 				}
 				row.Bars = append(row.Bars, svg.Bar{From: float64(edge(at)), To: float64(edge(at + 1)), Kind: kind, Shade: v, Tip: tip[int(l)*spans+at]})
 			}
@@ -174,7 +173,7 @@ func liquidChart(t *liquid.Traffic, r *liquid.Report, s liquid.Schedule, name fu
 	return c
 }
 
-// gpuChart shows the stages, the traffic inside servers, and the traffic of each NIC.
+// gpuChart draws the stages, the traffic inside servers, and the traffic of each NIC.
 func gpuChart(p *gpu.Plan, m gpu.Model) *svg.Chart {
 	const ms = 1000
 	times := m.Predict(p)

@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// checkChart holds that bars follow each other within the axis, and returns how long those
-// of each kind are in all, weighted by their shade.
+// checkChart checks that bars follow each other within the axis, and returns the total length
+// of each kind of bar, weighted by its shade.
 func checkChart(t *testing.T, c *svg.Chart) map[int]float64 {
 	t.Helper()
 	sum := map[int]float64{}
@@ -38,7 +38,8 @@ func checkChart(t *testing.T, c *svg.Chart) map[int]float64 {
 
 func near(a, b float64) bool { return a >= b*0.99-1e-9 && a <= b*1.01+1e-9 }
 
-// TestCharts draws schedules of all tiers: what the bars add up to is what the schedules say.
+// TestCharts draws schedules of all tiers, and checks that the bars add up to the schedule's
+// figures.
 func TestCharts(t *testing.T) {
 	ctx := context.Background()
 	for seed := range uint64(4) {

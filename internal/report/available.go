@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Available is how long a cable of the baseline was up.
+// Available is the availability of a cable of the baseline.
 type Available struct {
 	Cable  string  `json:"cable"`
 	Share  float64 `json:"share"` // of the period, 0 to 1
@@ -18,29 +18,29 @@ type Available struct {
 	Down   []Span  `json:"down"`
 }
 
-// Span is a time from and to which a cable was down.
+// Span is a period, such as one in which a cable was down.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// change is that a cable or a node went down or came up.
+// change is a transition of a cable or a node to up or down.
 type change struct {
 	at time.Time
 	up bool
 }
 
-// track is what happened to a cable or a node, in order.
+// track lists the changes of a cable or a node in order.
 type track []change
 
 // log is the history of cables and nodes.
 type log struct {
 	cables map[[2]place]track
 	nodes  map[topology.GUID]track
-	starts []time.Time // of forsd, which sees nothing while it is stopped
+	starts []time.Time // of forsd, which records nothing while it is stopped
 }
 
-// pair returns a cable's ends in an order of their own.
+// pair returns a cable's ends in a canonical order.
 func pair(a, b place) [2]place {
 	if cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.port, b.port)) > 0 {
 		a, b = b, a
@@ -48,7 +48,7 @@ func pair(a, b place) [2]place {
 	return [2]place{a, b}
 }
 
-// readLog reads events, the oldest first.
+// readLog reads events, oldest first.
 func readLog(entries []api.HistoryEntry) *log {
 	l := &log{cables: map[[2]place]track{}, nodes: map[topology.GUID]track{}}
 	for i := range entries {
@@ -72,9 +72,9 @@ func readLog(entries []api.HistoryEntry) *log {
 	return l
 }
 
-// spans returns the times when a track was down in a period, at whose end it is up or not.
-// Where what happened does not lead to that, it changed while forsd was stopped: it counts
-// from forsd's last start.
+// spans returns the times within a period when a track was down, given its state at the end. If
+// the recorded changes do not lead to that state, it changed while forsd was stopped, and the
+// change is dated to forsd's last start.
 func (l *log) spans(t track, p Span, upNow bool) (down []Span) {
 	last := upNow
 	if len(t) > 0 {
@@ -91,7 +91,7 @@ func (l *log) spans(t track, p Span, upNow bool) (down []Span) {
 	}
 	up, from := upNow, p.From
 	if len(t) > 0 {
-		up = !t[0].up // before the first
+		up = !t[0].up // the state before the first change
 	}
 	for _, c := range append(slices.Clone(t), change{p.To, !up}) {
 		if c.up == up && c.at != p.To {
@@ -109,7 +109,7 @@ func (l *log) spans(t track, p Span, upNow bool) (down []Span) {
 	return down
 }
 
-// join joins spans that meet.
+// join merges spans that touch.
 func join(all []Span) (out []Span) {
 	slices.SortFunc(all, func(a, b Span) int { return a.From.Compare(b.From) })
 	for _, s := range all {
@@ -124,8 +124,8 @@ func join(all []Span) (out []Span) {
 	return out
 }
 
-// availability is how long each wanted cable between switches was up in a period, the worst
-// first. Entries go on to the present, which is what the fabric shows.
+// availability returns how long each wanted cable between switches was up in a period, worst
+// first. The entries extend to the present, the state that the fabric shows.
 func availability(wanted []Wanted, c *api.Cabling, entries []api.HistoryEntry, period Span, now time.Time) []Available {
 	l, w, p := readLog(entries), newWiring(c), Span{period.From, now}
 	out := []Available{}
@@ -136,7 +136,7 @@ func availability(wanted []Wanted, c *api.Cabling, entries []api.HistoryEntry, p
 		a, errA := w.find(wanted[i].A)
 		b, errB := w.find(wanted[i].B)
 		if errA != nil || errB != nil {
-			continue // a name of several nodes
+			continue // several nodes have this name
 		}
 		la, hasA := w.at[a]
 		lb, hasB := w.at[b]
@@ -145,7 +145,7 @@ func availability(wanted []Wanted, c *api.Cabling, entries []api.HistoryEntry, p
 		_, thereB := w.nameOf[b.node]
 		all := l.spans(l.nodes[a.node], p, thereA)
 		all = append(all, l.spans(l.nodes[b.node], p, thereB)...)
-		all = append(all, l.spans(l.cables[pair(a, b)], p, up || !thereA || !thereB)...) // with its node it is down anyway
+		all = append(all, l.spans(l.cables[pair(a, b)], p, up || !thereA || !thereB)...) // it is down anyway while one of its nodes is down
 		x := Available{Cable: wanted[i].String(), Share: 1, Down: []Span{}}
 		for _, s := range join(all) {
 			if s.To.After(period.To) {

@@ -14,39 +14,39 @@ import (
 // The kinds of differences.
 const (
 	Missing  = "missing"  // the cable is down or absent, and both its ports are free
-	Extra    = "extra"    // nobody wants it, and neither of its ports
-	Swapped  = "swapped"  // one of its ports, or both, has another cable
-	Degraded = "degraded" // it is below its rate
+	Extra    = "extra"    // not intended, and no intended cable uses either of its ports
+	Swapped  = "swapped"  // a different cable is in one or both of its ports
+	Degraded = "degraded" // its rate is too low
 )
 
-// Difference is a cable that is not as it is meant to be.
+// Difference is a cable that differs from the intended one.
 type Difference struct {
 	Kind  string   `json:"kind"`           // missing, extra, swapped or degraded
-	Cable string   `json:"cable"`          // as it is meant to be; an extra one as it is
-	Now   []string `json:"now,omitempty"`  // what is in its ports, or its rate
-	Line  int      `json:"line,omitempty"` // of the file with the intended topology
+	Cable string   `json:"cable"`          // the intended cable; for an extra one, the actual cable
+	Now   []string `json:"now,omitempty"`  // the contents of its ports, or its rate
+	Line  int      `json:"line,omitempty"` // in the file with the intended topology
 }
 
-// Comparison is the fabric against what it is meant to be.
+// Comparison compares the fabric with its intended cabling.
 type Comparison struct {
-	Cables      int            `json:"cables"` // that are meant to be there
-	Counts      map[string]int `json:"counts"` // of differences, by kind
+	Cables      int            `json:"cables"` // intended cables
+	Counts      map[string]int `json:"counts"` // differences by kind
 	Differences []Difference   `json:"differences"`
 }
 
-// place is a port of the fabric. Of a node that is not there the name stands for it.
+// place is a port of the fabric. An absent node is represented by its name.
 type place struct {
 	node topology.GUID
 	name string
 	port uint8
 }
 
-// wiring is what is plugged in where.
+// wiring is the actual cabling.
 type wiring struct {
 	links  []api.Link
-	at     map[place]int              // the link at a port
-	named  map[string][]topology.GUID // the nodes of a description, and of a device's name, as nameKey has it
-	byPort map[topology.GUID]place    // by the GUID of a host's port
+	at     map[place]int              // index of the link at a port
+	named  map[string][]topology.GUID // nodes by description and by device name, as nameKey returns them
+	byPort map[topology.GUID]place    // by the GUID of a host port
 	nameOf map[topology.GUID]string
 }
 
@@ -73,10 +73,10 @@ func newWiring(c *api.Cabling) *wiring {
 	return w
 }
 
-// device is what the description of a switch says of the device that it is in.
+// device is the device that a switch belongs to, as its description names it.
 type device struct {
 	name  string
-	board string // of a director: such as /L16/U2
+	board string // of a director, such as /L16/U2
 }
 
 var (
@@ -84,8 +84,8 @@ var (
 	padded     = regexp.MustCompile(`/([ls])0+([0-9])`)
 )
 
-// ofDevice takes a description such as "MF0;core-1:MCS8500/L16/U2" or "MF0;rack-1:MQM8700/U1"
-// apart; nil where it has another form.
+// ofDevice parses a description such as "MF0;core-1:MCS8500/L16/U2" or "MF0;rack-1:MQM8700/U1".
+// It returns nil for other formats.
 func ofDevice(description string) *device {
 	m := deviceName.FindStringSubmatch(description)
 	switch {
@@ -97,16 +97,16 @@ func ofDevice(description string) *device {
 	return &device{m[1], m[2] + "/U" + m[3]}
 }
 
-// nameKey returns a name as it is compared: in small letters, boards without leading zeros.
+// nameKey normalizes a name: lower case, and board numbers without leading zeros.
 func nameKey(name string) string { return padded.ReplaceAllString(strings.ToLower(name), "/$1$2") }
 
-// inside reports whether a link is within a director, where nobody plugs cables.
+// inside reports whether a link is internal to a director, where operators plug no cables.
 func (w *wiring) inside(i int) bool {
 	a, b := ofDevice(w.links[i].A.Name), ofDevice(w.links[i].B.Name)
 	return a != nil && b != nil && a.board != "" && b.board != "" && strings.EqualFold(a.name, b.name)
 }
 
-// find returns the port that an end means.
+// find returns the port that an end refers to.
 func (w *wiring) find(e End) (place, error) {
 	if p, is := w.byPort[e.Host]; is && e.Host != 0 {
 		return p, nil
@@ -115,7 +115,7 @@ func (w *wiring) find(e End) (place, error) {
 		return place{node: e.GUID, port: e.Port}, nil
 	}
 	if e.Host != 0 {
-		return place{node: e.Host}, nil // it is not there
+		return place{node: e.Host}, nil // the host is absent
 	}
 	name := nameKey(e.Name)
 	switch nodes := w.named[name]; len(nodes) {
@@ -128,13 +128,13 @@ func (w *wiring) find(e End) (place, error) {
 	}
 }
 
-// text returns a link in words.
+// text describes a link in words.
 func (w *wiring) text(i int) string {
 	end := func(e *api.LinkEnd) End { return End{GUID: e.GUID, Name: e.Name, Port: e.Port} }
 	return (&Wanted{A: end(&w.links[i].A), B: end(&w.links[i].B)}).String()
 }
 
-// Compare compares what is plugged in with what is meant to be.
+// Compare compares the actual cabling with the intended one.
 func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
 	w := newWiring(c)
 	out := &Comparison{Cables: len(wanted), Counts: map[string]int{Missing: 0, Extra: 0, Swapped: 0, Degraded: 0}, Differences: []Difference{}}
@@ -191,12 +191,12 @@ func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
 	return out, nil
 }
 
-// OfBaseline wants the cables of a baseline. Those of hosts are wanted at their leaf's
-// ports.
+// OfBaseline returns the cables of a baseline. Cables of hosts are identified by the ports of
+// their leaves.
 func OfBaseline(b *topology.Baseline) (out []Wanted) {
 	add := func(lower, upper End, u topology.Uplink, rate string) {
 		if u.LeafPort == 0 {
-			return // there never was one
+			return // the baseline has no such cable
 		}
 		lower.Port, upper.Port = u.LeafPort, u.SpinePort
 		out = append(out, Wanted{A: lower, B: upper, Gbps: topology.ParseRate(rate).Gbps()})

@@ -16,15 +16,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// End is where a cable is meant to be plugged in. What is known of the node is its GUID, its
-// name, or the GUID of a host's port.
+// End is the intended end of a cable. The node is known by its GUID, its name, or the GUID of a
+// host port.
 type End struct {
 	GUID, Host topology.GUID
 	Name       string
-	Port       uint8 // 0 where Host alone is known
+	Port       uint8 // 0 if only Host is known
 }
 
-// String returns the end as people know it.
+// String returns the end in readable form.
 func (e End) String() string {
 	name := e.Name
 	if name == "" {
@@ -36,21 +36,20 @@ func (e End) String() string {
 	return fmt.Sprintf("%s port %d", name, e.Port)
 }
 
-// Wanted is a cable that is meant to be there.
+// Wanted is an intended cable.
 type Wanted struct {
 	A, B End
-	Gbps float64 // 0 for any
-	Line int     // of the file that it is in, 0 if none
-	// Rival is the line of an earlier cable that wants one of the ports, too, 0 if none.
+	Gbps float64 // 0 means any speed
+	Line int     // line in its file; 0 without a file
+	// Rival is the line of an earlier cable with the same port, or 0.
 	Rival int
 }
 
 // String names both ends.
 func (w *Wanted) String() string { return w.A.String() + " – " + w.B.String() }
 
-// ReadIntended reads an intended topology: a CSV of cables as UFM's NDT has it, or the
-// output of ibnetdiscover or an opensm-subnet.lst that was kept. Errors of CSV say line and
-// column.
+// ReadIntended reads an intended topology: a CSV of cables in the format of UFM's NDT, or a
+// saved ibnetdiscover output or opensm-subnet.lst. Errors in CSV name the line and the column.
 func ReadIntended(data []byte) ([]Wanted, error) {
 	if fabric, _, err := topology.Read(data); err == nil {
 		return ofCabling(api.NewCabling(fabric, time.Time{})), nil
@@ -60,7 +59,7 @@ func ReadIntended(data []byte) ([]Wanted, error) {
 	return readCSV(data)
 }
 
-// ofCabling wants what is there.
+// ofCabling returns the actual cables as intended ones.
 func ofCabling(c *api.Cabling) (out []Wanted) {
 	end := func(e *api.LinkEnd) End { return End{e.GUID, e.Host, e.Name, e.Port} }
 	for i := range c.Links {
@@ -70,10 +69,10 @@ func ofCabling(c *api.Cabling) (out []Wanted) {
 	return out
 }
 
-// header finds the line with the names of the columns.
+// header matches the line with the column names.
 var header = regexp.MustCompile(`(?im)^.*(start[ _-]?device.*end|end[ _-]?device.*start)[ _-]?device.*$`)
 
-// The columns that are read; those behind them may be missing. The others are ignored.
+// The columns that are read. Those after endPort are optional; all others are ignored.
 const (
 	startDevice = iota
 	startPort
@@ -87,12 +86,12 @@ const (
 
 var columns = []string{"startdevice", "startport", "enddevice", "endport", "linktype", "state", "domain", "speed"}
 
-// table reads rows, whose columns may be in any order.
+// table reads rows with columns in any order.
 type table struct {
 	*csv.Reader
-	at   []int // [column] its place, -1 if none
+	at   []int // [column] its position, or -1
 	row  []string
-	used map[End]int // the line of the cable at an end
+	used map[End]int // line of the cable at an end
 }
 
 // readCSV reads a CSV of cables.
@@ -130,7 +129,7 @@ func readCSV(data []byte) (out []Wanted, err error) {
 	return out, nil
 }
 
-// names reads the names of the columns. Lines before them are ignored.
+// names reads the column names. It skips lines before them.
 func (t *table) names() error {
 	if !header.MatchString(strings.Join(t.row, ",")) {
 		return nil
@@ -152,7 +151,7 @@ func (t *table) names() error {
 	return nil
 }
 
-// cell returns the text of a column, "" where it is missing.
+// cell returns the text in a column, or "" if the column is missing.
 func (t *table) cell(column int) string {
 	if at := t.at[column]; at >= 0 && at < len(t.row) {
 		return strings.TrimSpace(t.row[at])
@@ -160,14 +159,14 @@ func (t *table) cell(column int) string {
 	return ""
 }
 
-// wrong returns an error at a column.
+// wrong returns an error for a column.
 func (t *table) wrong(column int, format string, args ...any) error {
 	line, at := t.FieldPos(min(max(t.at[column], 0), len(t.row)-1))
 	return fmt.Errorf("line %d, column %d: %s", line, at, fmt.Sprintf(format, args...))
 }
 
-// cable is that of the row, nil where it has none: it is blank, of another type than data,
-// disabled, or leads out of the fabric.
+// cable returns the cable of the row. It returns nil if the row is blank, is not of type data,
+// is disabled, or leads out of the fabric.
 func (t *table) cable() (*Wanted, error) {
 	is := func(column int, words ...string) bool {
 		cell := strings.ToLower(t.cell(column))
@@ -201,7 +200,7 @@ func (t *table) cable() (*Wanted, error) {
 		keys[i] = End{GUID: x.end.GUID, Name: strings.ToLower(x.end.Name), Port: port}
 	}
 	if before := t.used[keys[0]]; before != 0 && before == t.used[keys[1]] && keys[0] != keys[1] {
-		return nil, nil // told at its other end, too
+		return nil, nil // also listed at its other end
 	}
 	if keys[0] == keys[1] {
 		return nil, t.wrong(endPort, "the cable joins %s to itself", w.A)
@@ -227,8 +226,8 @@ var (
 	bladeText = regexp.MustCompile(`(?i)^blade ?([0-9]{1,3})[_ ]port ?([0-9]{1,2})/([0-9]{1,3})$`)
 )
 
-// portNumber reads the number of a port, such as "Port 26". A port of a director, such as
-// "Blade 16_Port 2/20", is one of the switch that is called /L16/U2 behind its name.
+// portNumber parses a port number, such as "Port 26". A port of a director, such as "Blade
+// 16_Port 2/20", belongs to the switch whose name ends in /L16/U2.
 func portNumber(text string) (board string, port uint8, err error) {
 	digits := ""
 	if m := bladeText.FindStringSubmatch(text); m != nil {
@@ -245,8 +244,8 @@ func portNumber(text string) (board string, port uint8, err error) {
 	return board, uint8(n), nil
 }
 
-// gbps reads a speed: a name such as HDR or 4xHDR, or gigabits a second, or megabits, which
-// are thousands.
+// gbps parses a speed: a name such as HDR or 4xHDR, or a number in Gbit/s, or in Mbit/s if it
+// is in the thousands.
 func gbps(text string) (float64, error) {
 	for _, form := range []string{text, "4x" + strings.ToUpper(text)} {
 		if rate := topology.ParseRate(form); rate.Known() {

@@ -12,7 +12,7 @@ import (
 //go:embed page.html
 var pageText string
 
-// mostRows is how many rows a table of the page has: JSON has all.
+// mostRows limits the rows of a table on the page. The JSON has all.
 const mostRows = 200
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
@@ -28,7 +28,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"mostRows": func() int { return mostRows },
 }).Parse(pageText))
 
-// WriteHTML writes the report as one page, which asks for nothing else.
+// WriteHTML writes the report as a single page that loads no other resources.
 func (r *Report) WriteHTML(out io.Writer) error { return page.Execute(out, r) }
 
 // outages returns the cables that were down.
@@ -41,7 +41,7 @@ func outages(all []Available) (out []Available) {
 	return out
 }
 
-// downtime is how long a cable was down.
+// downtime returns how long a cable was down.
 func downtime(x Available) time.Duration {
 	var sum time.Duration
 	for _, s := range x.Down {
@@ -50,7 +50,7 @@ func downtime(x Available) time.Duration {
 	return sum.Round(time.Millisecond)
 }
 
-// Box is a rectangle of a picture, with what it stands for.
+// Box is a labelled rectangle in a picture.
 type Box struct {
 	X, Y, W, H float64
 	Class      string
@@ -63,7 +63,7 @@ type Label struct {
 	Text string
 }
 
-// Picture is what the page draws.
+// Picture is a drawing on the page.
 type Picture struct {
 	W, H   float64
 	About  string
@@ -72,10 +72,10 @@ type Picture struct {
 	Lines  []Line
 }
 
-// Line is a line through points.
+// Line is a polyline.
 type Line struct{ Points, Class string }
 
-// drawMatrix has a cell for each cable, by switch and lane.
+// drawMatrix draws a cell for each cable, by switch and lane.
 func drawMatrix(m *Matrix) Picture {
 	const cell, left, top = 11.0, 130.0, 14.0
 	p := Picture{About: "the cables upwards of each switch, by lane"}
@@ -98,18 +98,18 @@ func drawMatrix(m *Matrix) Picture {
 
 const wide, margin = 860.0, 40.0
 
-// place is where a time is in a picture.
+// place returns the position of a time in a picture.
 func (s Span) place(t time.Time) float64 {
 	return margin + (wide-2*margin)*t.Sub(s.From).Seconds()/s.To.Sub(s.From).Seconds()
 }
 
-// axis writes a picture's first and last time.
+// axis adds the first and last time to a picture.
 func (p *Picture) axis(s Span) {
 	p.W = wide
 	p.Labels = append(p.Labels, Label{margin, p.H - 3, s.From.Local().Format("2006-01-02 15:04")}, Label{wide - margin - 90, p.H - 3, s.To.Local().Format("2006-01-02 15:04")})
 }
 
-// drawBars shows when the worst cables were down.
+// drawBars draws the times when the worst cables were down.
 func drawBars(r *Report) Picture {
 	const each, most = 16.0, 30
 	p := Picture{About: "when the cables with the most downtime were down"}
@@ -128,7 +128,7 @@ func drawBars(r *Report) Picture {
 	return p
 }
 
-// drawPhases shows the phases of the plan in force over the period, and their bound.
+// drawPhases draws the phases of the plan in force over the period, and their bound.
 func drawPhases(r *Report) Picture {
 	const high = 150.0
 	p := Picture{H: high + 30, About: "phases of the plan in force, and their lower bound"}
@@ -159,7 +159,7 @@ func drawPhases(r *Report) Picture {
 	return p
 }
 
-// drawFaults counts the times from fault to plan, in steps that double.
+// drawFaults draws a histogram of the times from fault to plan, with intervals that double.
 func drawFaults(r *Report) Picture {
 	const steps, high, each = 15, 120.0, 52.0
 	p := Picture{W: wide, H: high + 34, About: "how many faults took how long until a plan was published"}

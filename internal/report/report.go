@@ -1,6 +1,6 @@
-// Package report is a report of a fabric over a time: its cabling against the baseline and
-// against what an operator intends, how long cables were up, plans, and the time from a
-// fault to a plan. It makes JSON, and a page of HTML with pictures in it.
+// Package report makes a report of a fabric over a period: its cabling compared with the
+// baseline and with the operator's intended topology, the availability of cables, the plans,
+// and the time from a fault to a plan. The output is JSON, or an HTML page with pictures.
 package report
 
 import (
@@ -14,30 +14,30 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Report is what a report says.
+// Report is the content of a report.
 type Report struct {
 	Made     time.Time   `json:"made"`
 	Version  string      `json:"version"` // of forsd
-	Period   Span        `json:"period"`  // what the history has of the one asked for
+	Period   Span        `json:"period"`  // the part of the requested period that the history covers
 	Status   *api.Status `json:"status"`
-	Baseline *Comparison `json:"baseline"`           // nil if there is none
-	Intended *Comparison `json:"intended,omitempty"` // nil where none is given
-	Cables   []Available `json:"cables"`             // between switches, of the baseline, the worst first
+	Baseline *Comparison `json:"baseline"`           // nil without a baseline
+	Intended *Comparison `json:"intended,omitempty"` // nil without an intended topology
+	Cables   []Available `json:"cables"`             // between switches, of the baseline, worst first
 	Plans    []Plan      `json:"plans"`              // published in the period
 	Faults   Percentiles `json:"fault_to_plan_ms"`
 	Matrix   *Matrix     `json:"-"`
-	Findings []string    `json:"findings"` // how the fabric deviates from the baseline, in words
+	Findings []string    `json:"findings"` // differences between fabric and baseline, in words
 }
 
-// Plan is one that was published.
+// Plan is a published plan.
 type Plan struct {
 	api.Epoch
 	Gap     int     `json:"gap"`                // phases beyond the bound
 	AfterMS float64 `json:"after_ms,omitempty"` // since the first change of a cable that led to it was seen
-	Fault   bool    `json:"fault"`              // something went down
+	Fault   bool    `json:"fault"`              // a cable or node went down
 }
 
-// Percentiles sum times up, in milliseconds.
+// Percentiles summarizes durations in milliseconds.
 type Percentiles struct {
 	Count  int     `json:"count"`
 	Median float64 `json:"median"`
@@ -50,26 +50,26 @@ type Matrix struct {
 	Rows []Row
 }
 
-// Row is a switch with its cables upwards: full, degraded, missing or none.
+// Row lists a switch's upward cables: full, degraded, missing or none.
 type Row struct {
 	Name   string
 	Cables []string
 }
 
-// Facts are what a report is made of.
+// Facts are the data for a report.
 type Facts struct {
 	Now      time.Time
-	Period   Span // asked for
+	Period   Span // as requested
 	First    time.Time
 	Status   *api.Status
 	Topology *api.Topology
 	Cabling  *api.Cabling
-	Baseline *topology.Baseline // nil if none
-	Intended []Wanted           // nil if none
-	Entries  []api.HistoryEntry // from the period's begin to now, the oldest first
+	Baseline *topology.Baseline // may be nil
+	Intended []Wanted           // may be nil
+	Entries  []api.HistoryEntry // from the start of the period to now, oldest first
 }
 
-// Gather asks a forsd for the facts.
+// Gather requests the data from a forsd.
 func Gather(ctx context.Context, c *api.Client, period Span) (*Facts, error) {
 	f := &Facts{Now: time.Now(), Period: period}
 	var err error
@@ -103,7 +103,7 @@ func Gather(ctx context.Context, c *api.Client, period Span) (*Facts, error) {
 // Make makes a report.
 func Make(f *Facts) (*Report, error) {
 	period := f.Period
-	if f.First.After(period.From) && f.First.Before(f.Now) { // clocks are set back, too
+	if f.First.After(period.From) && f.First.Before(f.Now) { // clocks can be set back
 		period.From = f.First
 	}
 	if f.Now.Before(period.To) {
@@ -143,14 +143,14 @@ func Make(f *Facts) (*Report, error) {
 	return r, nil
 }
 
-// within is how long before a plan the change may be that it follows from: more is the time
-// of something else, such as a cable that was held back.
+// within is the longest time from a change to the plan that results from it. A longer time has
+// another cause, such as a cable that was held back.
 const within = 10 * time.Second
 
-// plans returns those of a period, each with the time since what led to it.
+// plans returns the plans of a period, each with the time since the change that caused it.
 func plans(entries []api.HistoryEntry, p Span) []Plan {
 	out := []Plan{}
-	var since time.Time // of the first change since the last plan
+	var since time.Time // time of the first change since the last plan
 	fault := false
 	for i := range entries {
 		e := &entries[i]
@@ -182,7 +182,7 @@ func plans(entries []api.HistoryEntry, p Span) []Plan {
 	return out
 }
 
-// percentiles sums up the times of faults.
+// percentiles summarizes the times of plans after faults.
 func percentiles(all []Plan) (out Percentiles) {
 	var times []float64
 	for i := range all {

@@ -20,7 +20,7 @@ import (
 
 var now = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
-// asCSV writes a cabling as NDT does.
+// asCSV writes a cabling in NDT's format.
 func asCSV(c *api.Cabling, shuffle *rand.Rand) string {
 	rows := []string{}
 	for i := range c.Links {
@@ -49,8 +49,8 @@ func compare(t testing.TB, intended string, f *topology.Fabric) *Comparison {
 	return out
 }
 
-// TestDifferences damages fabrics at random, each cable in one way at most, and finds that
-// and nothing else by the CSV of before.
+// TestDifferences damages fabrics at random, each cable in at most one way, and checks that a
+// comparison with the earlier CSV reports exactly the damage.
 func TestDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fabgen.Generate(fabgen.Spec{Spines: rapid.IntRange(2, 5).Draw(t, "spines"), Leaves: rapid.IntRange(2, 5).Draw(t, "leaves"), Shuffle: 3})
@@ -76,7 +76,7 @@ func TestDifferences(t *testing.T) {
 			case 0:
 				f.Disconnect(at(&next().A))
 				want[Missing]++
-			case 1: // two cables are swapped
+			case 1: // swap two cables
 				x, y := next(), next()
 				f.Disconnect(at(&x.A))
 				f.Disconnect(at(&y.A))
@@ -97,7 +97,7 @@ func TestDifferences(t *testing.T) {
 				}
 			}
 		}
-		// The other way round, what is missing is extra.
+		// In the reverse comparison, missing cables are extra.
 		c, err := Compare(ofCabling(api.NewCabling(f, now)), before)
 		if err != nil || c.Counts[Extra] != want[Missing] || c.Counts[Missing] != 0 {
 			t.Fatalf("%+v: %v", c, err)
@@ -105,7 +105,7 @@ func TestDifferences(t *testing.T) {
 	})
 }
 
-// compareWith compares by a CSV, or by a cabling that was kept.
+// compareWith compares with a CSV, or with a saved cabling.
 func compareWith(t *rapid.T, intended string, f *topology.Fabric, kept ...*api.Cabling) *Comparison {
 	var wanted []Wanted
 	var err error
@@ -146,7 +146,7 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
-// TestBadInput holds where each mistake is said to be, and what to do.
+// TestBadInput checks the position and the remedy in the error for each mistake.
 func TestBadInput(t *testing.T) {
 	const head = "StartDevice,StartPort,EndDevice,EndPort,Speed\n"
 	for name, c := range map[string]struct{ text, want string }{
@@ -181,7 +181,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestForms reads other forms of the same cables.
+// TestForms reads other formats of the same cables.
 func TestForms(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
 	for name, text := range map[string]string{
@@ -199,8 +199,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestDirectors reads an NDT file as UFM's tests have them: devices by their names, ports of
-// directors by board and chip, every cable from both ends, speeds in megabits a second.
+// TestDirectors reads an NDT file like those in UFM's tests: devices by name, ports of
+// directors by board and chip, each cable from both ends, and speeds in Mbit/s.
 func TestDirectors(t *testing.T) {
 	f := fabgen.Directors(1)
 	port := func(n *topology.Node, p uint8) string {
@@ -224,7 +224,7 @@ func TestDirectors(t *testing.T) {
 			case !x.Connected() || n.Kind != topology.Switch:
 			case f.Nodes[x.Peer].Kind != topology.Switch:
 				hosts++
-			case n.GUID < fabgen.MidGUID || f.Nodes[x.Peer].GUID < fabgen.MidGUID: // the rest is within directors
+			case n.GUID < fabgen.MidGUID || f.Nodes[x.Peer].GUID < fabgen.MidGUID: // all others are inside directors
 				ndt += fmt.Sprintf("1,%s,%s,Data,200000\n", port(n, uint8(p)), port(&f.Nodes[x.Peer], x.PeerPort))
 				cables++
 			}
@@ -241,7 +241,7 @@ func TestDirectors(t *testing.T) {
 	}
 }
 
-// TestRivals: where two rows want one port, one of them differs, and says why.
+// TestRivals checks that if two rows use one port, one of them is a difference with a reason.
 func TestRivals(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
 	c := compare(t, "StartDevice,StartPort,EndDevice,EndPort\nLeaf000,3,Spine000,1\nLeaf001,3,Spine000,1\n", f)
@@ -250,7 +250,7 @@ func TestRivals(t *testing.T) {
 	}
 }
 
-// TestAvailability holds shares of time against a history made for it.
+// TestAvailability checks availability against a constructed history.
 func TestAvailability(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	base, err := topology.NewBaseline(f)
@@ -260,7 +260,7 @@ func TestAvailability(t *testing.T) {
 	g := f.Clone()
 	leaf := func(l int) topology.GUID { return fabgen.LeafGUID + topology.GUID(l) }
 	spine := func(k int) topology.GUID { return fabgen.SpineGUID + topology.GUID(k) }
-	g.Disconnect(topology.PortRef{Node: g.Find(leaf(0)), Port: 6}) // to spine 1, for good
+	g.Disconnect(topology.PortRef{Node: g.Find(leaf(0)), Port: 6}) // to spine 1, permanently
 	g.Disconnect(topology.PortRef{Node: g.Find(leaf(1)), Port: 5}) // to spine 0, while forsd was stopped
 	begin := now.Add(-10 * time.Hour)
 	link := func(hour float64, kind topology.ChangeKind, l, k int) api.HistoryEntry {
@@ -272,7 +272,7 @@ func TestAvailability(t *testing.T) {
 		return api.HistoryEntry{Event: api.Event{Kind: api.KindLink, Data: raw}, At: begin.Add(time.Duration(hour * float64(time.Hour)))}
 	}
 	entries := []api.HistoryEntry{
-		link(1, topology.ChangeCableUp, 2, 2), // it was down before
+		link(1, topology.ChangeCableUp, 2, 2), // the cable was down before
 		link(2, topology.ChangeCableDown, 0, 0), link(3, topology.ChangeCableUp, 0, 0),
 		link(3.5, topology.ChangeCableDown, 0, 3), link(4, topology.ChangeNodeGone, 0, 3), link(5, topology.ChangeNodeNew, 0, 3), link(5.5, topology.ChangeCableUp, 0, 3),
 		{Event: api.Event{Kind: api.KindStart, Data: json.RawMessage(`{}`)}, At: begin.Add(6 * time.Hour)},
@@ -280,7 +280,7 @@ func TestAvailability(t *testing.T) {
 		link(8, topology.ChangeCableDown, 0, 0), link(8.5, topology.ChangeCableUp, 0, 0),
 		{Event: api.Event{Kind: api.KindStart, Data: json.RawMessage(`{}`)}, At: begin.Add(9 * time.Hour)},
 	}
-	entries = append(entries, link(5.75, topology.ChangeCableUp, 1, 0)) // and no more of it: seen at the last start
+	entries = append(entries, link(5.75, topology.ChangeCableUp, 1, 0)) // its later failure is only seen at the last start
 	slices.SortStableFunc(entries, func(a, b api.HistoryEntry) int { return a.At.Compare(b.At) })
 	for until, want := range map[time.Duration]map[string]float64{
 		0: {"Leaf000 port 5": 8.5, "Leaf000 port 6": 7, "Leaf000 port 8": 8, "Leaf001 port 8": 9, "Leaf002 port 8": 9, "Leaf002 port 7": 9, "Leaf001 port 5": 3.25, "Leaf001 port 6": 10},
@@ -303,7 +303,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// facts are those of a fabric with a cable down and a name that is not what it seems.
+// facts returns the data of a fabric with a cable down and a name with markup in it.
 func facts(t testing.TB) *Facts {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	f.Nodes[f.Find(fabgen.LeafGUID)].Name = `<img src="http://evil/x">&"]]>`
@@ -326,7 +326,7 @@ func facts(t testing.TB) *Facts {
 			event(api.KindLink, time.Minute, changes[0]), epoch(3, time.Minute+300*time.Millisecond), epoch(4, 2*time.Minute)}}
 }
 
-// TestReport makes a report, and holds what it says and that the page asks for nothing.
+// TestReport checks the content of a report, and that the page loads no other resources.
 func TestReport(t *testing.T) {
 	r, err := Make(facts(t))
 	if err != nil {
@@ -369,7 +369,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// FuzzReadIntended reads anything without a panic.
+// FuzzReadIntended checks that no input causes a panic.
 func FuzzReadIntended(f *testing.F) {
 	f.Add([]byte("StartDevice,StartPort,EndDevice,EndPort,Speed\nLeaf1,Port 1,Spine1,2,HDR\n"))
 	f.Add([]byte("#StartDevice,StartPort,EndDevice,EndPort\nRACK-1,Port 21,CORE-1,Blade 16_Port 2/20\nCORE-1,Blade 16_Port 2/20,RACK-1,Port 21\n"))

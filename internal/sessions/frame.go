@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// opening opens a session: the body has the fields of a plan's request but those of frames,
-// a name, and the fields of the kind. It is tried on nothing first.
+// opening opens a session. The body has the fields of a plan's request without those of frames,
+// a name, and the fields of the kind. An empty frame is planned first, to check the settings.
 func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 	settings, err := fields(req, openingBody)
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 
 var errFull = api.Busy("there are %d sessions, the most that there may be: end one", mostSessions)
 
-// room fails if there are as many sessions as there may be.
+// room returns an error if the maximum number of sessions is open.
 func (r *room[S, F, X, A]) room() error {
 	defer r.lock()()
 	if len(r.sessions) == mostSessions {
@@ -96,7 +96,7 @@ func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// try plans a frame of nothing, which finds settings that make no sense.
+// try plans an empty frame, to find settings that do not work.
 func (r *room[S, F, X, A]) try(req *http.Request, settings map[string]json.RawMessage, s *S) error {
 	field, side := r.nothing(s)
 	row := "[" + strings.TrimSuffix(strings.Repeat("0,", side), ",") + "]"
@@ -111,8 +111,8 @@ func (r *room[S, F, X, A]) try(req *http.Request, settings map[string]json.RawMe
 	return err
 }
 
-// next plans the next frame of a session. The answer is that of a plan without a session; a
-// header has the frame's number.
+// next plans the next frame of a session. The answer is the same as that of a plan without a
+// session, with the frame's number in a header.
 func (r *room[S, F, X, A]) next(w http.ResponseWriter, req *http.Request) {
 	x, err := fields(req, r.body)
 	for name := range x {
@@ -143,7 +143,7 @@ func (r *room[S, F, X, A]) next(w http.ResponseWriter, req *http.Request) {
 	settings, state := s.Settings, s.State
 	unlock()
 	w.Header().Set(r.header, strconv.FormatUint(h.Number, 10))
-	maps.Copy(x, settings) // which has no field of a frame
+	maps.Copy(x, settings) // settings have no field of a frame
 	var a *A
 	body, err := json.Marshal(x)
 	if err == nil {
@@ -166,8 +166,8 @@ func (r *room[S, F, X, A]) next(w http.ResponseWriter, req *http.Request) {
 	write(w, a, err)
 }
 
-// note remembers a frame. The frame is changed if it was planned with other failures than the
-// one before.
+// note records a frame. It returns a changed frame if it was planned with other failures than
+// the frame before it.
 func (r *room[S, F, X, A]) note(s *session[S], f F, good bool) (changed bool) {
 	h, _, list := r.session(&s.Shown)
 	if !good {

@@ -14,15 +14,15 @@ import (
 	"github.com/forsd/forsd/internal/nics"
 )
 
-// The limits of a frame: a matrix of the most GPUs with numbers of 13 digits, and an answer
-// that a client can take in.
+// The limits of a frame: a matrix of the maximum number of GPUs with 13-digit numbers, and an
+// answer that a client can process.
 const (
 	gpuRanks     = 1024
 	gpuBody      = 14 * gpuRanks * gpuRanks
 	gpuTransfers = 1 << 20
 )
 
-// GPURequest asks for the plan of an exchange. Its fields are the flags of forsplan gpu
+// GPURequest is a request for the plan of an exchange. Its fields are the flags of forsplan gpu
 // schedule.
 type GPURequest struct {
 	Traffic       [][]float64 `json:"traffic,omitempty"` // bytes, [source][destination]
@@ -30,29 +30,29 @@ type GPURequest struct {
 	TokenBytes    int64       `json:"token_bytes,omitempty"`
 	Return        bool        `json:"return,omitempty"`
 	GPUsPerServer int         `json:"gpus_per_server,omitempty"`
-	Site          *gpu.Site   `json:"site,omitempty"`      // what each server has, in place of gpus_per_server
+	Site          *gpu.Site   `json:"site,omitempty"`      // the parts of each server, instead of gpus_per_server
 	BadNICs       []string    `json:"bad_nics,omitempty"`  // "SERVER:NIC", "SERVER:NIC:PERCENT"
 	DeadGPUs      []string    `json:"dead_gpus,omitempty"` // "SERVER:GPU"
 	Rails         bool        `json:"rails,omitempty"`
 	gpu.Options
-	B1       *float64  `json:"b1,omitempty"` // bytes a second
+	B1       *float64  `json:"b1,omitempty"` // bytes per second
 	B2       *float64  `json:"b2,omitempty"`
 	Latency  string    `json:"latency,omitempty"`  // such as "10us"
-	Budget   string    `json:"budget,omitempty"`   // likewise
-	Programs bool      `json:"programs,omitempty"` // answer with the lists of all ranks
-	Rank     *gpu.Rank `json:"rank,omitempty"`     // or with that of one
-	Fabric   bool      `json:"fabric,omitempty"`   // the NICs are hosts of the fabric of --forsd
-	NICs     []string  `json:"nics,omitempty"`     // these, server by server; all of its hosts if empty
+	Budget   string    `json:"budget,omitempty"`   // same format
+	Programs bool      `json:"programs,omitempty"` // include the lists of all ranks in the answer
+	Rank     *gpu.Rank `json:"rank,omitempty"`     // or the list of one rank
+	Fabric   bool      `json:"fabric,omitempty"`   // the NICs are hosts on the fabric of --forsd
+	NICs     []string  `json:"nics,omitempty"`     // the hosts, server by server; empty means all hosts of the fabric
 }
 
 // gpuPlan is the answer to a frame.
 type gpuPlan struct {
 	nics.Report
-	down []string // NICs that the fabric has lost
+	down []string // NICs that are down on the fabric
 }
 
-// planGPU plans an exchange, as forsplan gpu schedule --json does. The plan is carried out
-// before it is answered with.
+// planGPU plans an exchange in the same way as forsplan gpu schedule --json. It carries out the
+// plan before it answers.
 func (s *Server) planGPU(ctx context.Context, body []byte, _ *[]byte) (*gpuPlan, error) {
 	var q GPURequest
 	if err := decode(body, &q); err != nil {
@@ -96,7 +96,7 @@ func (s *Server) planGPU(ctx context.Context, body []byte, _ *[]byte) (*gpuPlan,
 	return a, nil
 }
 
-// unreached has a client try again where forsd does not answer.
+// unreached makes a client retry if forsd does not answer.
 func unreached(err error) error {
 	if errors.As(err, new(*net.OpError)) {
 		return api.Busy("%v", err)
@@ -104,8 +104,8 @@ func unreached(err error) error {
 	return err
 }
 
-// planOf plans an exchange and carries the plan out. Where the time is up, it is the best plan
-// until then.
+// planOf plans an exchange and carries out the plan. When the time is up, it uses the best plan
+// so far.
 func planOf(ctx context.Context, t *gpu.Traffic, site *gpu.Site, o gpu.Options) (plan *gpu.Plan, err error) {
 	p := gpu.Planner{MaxTransfers: gpuTransfers}
 	if site != nil {
@@ -128,8 +128,8 @@ func planOf(ctx context.Context, t *gpu.Traffic, site *gpu.Site, o gpu.Options) 
 	return plan, nil
 }
 
-// cluster asks for the hosts that are the NICs of a request, and none if it is not about a
-// fabric.
+// cluster requests the hosts that are the NICs of a request. It returns nil if the request does
+// not use a fabric.
 func (s *Server) cluster(ctx context.Context, q *GPURequest, servers int) (*nics.Cluster, error) {
 	switch {
 	case !q.Fabric && q.NICs != nil:
@@ -146,7 +146,7 @@ func (s *Server) cluster(ctx context.Context, q *GPURequest, servers int) (*nics
 	return c, unreached(err)
 }
 
-// site returns what the servers of a cluster have, if they are not all alike.
+// site describes the servers of a cluster, unless they are all alike.
 func (q *GPURequest) site(c gpu.Cluster, down []string) (*gpu.Site, error) {
 	if q.Site != nil && q.Rails {
 		return nil, errors.New("site says what each server has: rails does not go with it")
@@ -175,7 +175,7 @@ func (q *GPURequest) traffic() (*gpu.Traffic, error) {
 		return nil, err
 	}
 	if q.Site != nil && q.GPUsPerServer == 0 {
-		q.GPUsPerServer = 1 // a matrix of as many GPUs as the site has
+		q.GPUsPerServer = 1 // the matrix has a row for each GPU of the site
 	}
 	c, err := gpu.Of(m.Rows, q.GPUsPerServer)
 	if err != nil {
@@ -191,7 +191,7 @@ func (q *GPURequest) traffic() (*gpu.Traffic, error) {
 	return t, err
 }
 
-// options reads how a request wants its plan to be made.
+// options reads the planning options of a request.
 func (q *GPURequest) options() (gpu.Options, error) {
 	o := q.Options
 	o.Model = gpu.DefaultModel

@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/internal/sealed"
 )
 
-// site is a server, and what it has logged.
+// site is a server with its log.
 type site struct {
 	*Server
 	told []string
@@ -32,7 +32,7 @@ func newSite() *site {
 	return x
 }
 
-// ask asks an endpoint, and reads its answer where that is of use.
+// ask sends a request to an endpoint, and decodes the answer if out is set.
 func (x *site) ask(t *testing.T, request, body string, want int, out any) *httptest.ResponseRecorder {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
@@ -51,8 +51,8 @@ func (x *site) ask(t *testing.T, request, body string, want int, out any) *httpt
 
 const traffic = `"traffic":[[0,0,8,4],[0,0,2,8],[1,0,0,0],[0,1,0,0]]`
 
-// Frames of a session are planned as by themselves, a NIC that fails changes the next one,
-// and all of it is remembered, told of and counted.
+// TestSession checks that frames of a session are planned like single plans, that a failed NIC
+// changes the next frame, and that the session records, logs and counts all of this.
 func TestSession(t *testing.T) {
 	x := newSite()
 	var s GPUSession
@@ -115,8 +115,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A server that is started again goes on with the sessions of the one before, and with its
-// numbers, unless their file is damaged: then no new session has the number of a lost one.
+// TestRestart checks that a restarted server continues its sessions and their numbering. If
+// their file is damaged, no new session gets the number of a lost one.
 func TestRestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sessions.json")
 	start := func() (*site, error) {
@@ -178,7 +178,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A NIC of a session of unequal servers fails as any other.
+// TestFailureOfASite checks that a NIC in a session of unequal servers can fail like any other.
 func TestFailureOfASite(t *testing.T) {
 	x := newSite()
 	x.ask(t, "POST /v1/gpu/sessions", `{"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":400},{"gpu":1,"speed":400}]},{"gpus":1,"nics":[{"gpu":0,"speed":400},{"gpu":0,"speed":400}]}]}}`, 200, nil)
@@ -196,7 +196,7 @@ func TestFailureOfASite(t *testing.T) {
 	x.ask(t, "POST /v1/gpu/sessions/1/failures", `{"dead_gpus":["1:1"]}`, 400, nil)
 }
 
-// Nonsense is refused when it is said, not with the next frame.
+// TestRefuses checks that invalid settings are refused immediately, not with the next frame.
 func TestRefuses(t *testing.T) {
 	x := newSite()
 	x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":2}`, 200, nil)
@@ -237,8 +237,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// There are so many sessions and remembered frames and no more, and those that nobody asks
-// for end.
+// TestLimits checks the maximum numbers of sessions and remembered frames, and that idle
+// sessions end.
 func TestLimits(t *testing.T) {
 	x := newSite()
 	for range mostSessions {

@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// askGPU plans a request without a session, and returns its status and its answer.
+// askGPU plans a request without a session, and returns the status and the answer.
 func askGPU(t *testing.T, body string) (int, string) {
 	t.Helper()
 	a, err := newSite().planGPU(t.Context(), []byte(body), nil)
@@ -22,7 +22,7 @@ func askGPU(t *testing.T, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// TestGPUSchedule carries out what is answered.
+// TestGPUSchedule carries out the plan in the answer.
 func TestGPUSchedule(t *testing.T) {
 	traffic, err := gpu.Generate(gpu.Cluster{Servers: 3, GPUs: 4}, gpu.MoE, 1<<16, .6, 1)
 	ok(t, err)
@@ -49,7 +49,7 @@ func TestGPUSchedule(t *testing.T) {
 			t.Errorf("mode %s: %+v in stages of %d", mode, r, total)
 		}
 	}
-	// One rank's own lists are those that it has among all.
+	// The lists of one rank are the same in the lists of all ranks.
 	all, one := gpu.Report{}, gpu.Report{}
 	_, text := askGPU(t, `{"routing":[[1,2],[3,4]],"token_bytes":5,"return":true,"gpus_per_server":1,"programs":true}`)
 	ok(t, json.Unmarshal([]byte(text), &all))
@@ -60,7 +60,7 @@ func TestGPUSchedule(t *testing.T) {
 	}
 }
 
-// TestGPUSite plans around what has failed, and proves the bound.
+// TestGPUSite plans around failures, and checks the bound.
 func TestGPUSite(t *testing.T) {
 	for _, body := range []string{
 		`{"traffic":[[0,0,8,0],[0,0,0,8],[1,0,0,0],[0,1,0,0]],"gpus_per_server":2,"bad_nics":["0:1"]}`,
@@ -107,7 +107,7 @@ func TestGPUScheduleRefuses(t *testing.T) {
 			t.Errorf("%.100s: %d %s, want an error with %q", body, status, text, want)
 		}
 	}
-	// A plan of too many transfers for an answer.
+	// The plan has too many transfers for an answer.
 	traffic, err := gpu.Generate(gpu.Cluster{Servers: 24, GPUs: 8}, gpu.Uniform, 1<<20, 0, 1)
 	ok(t, err)
 	var rows []string
@@ -120,7 +120,7 @@ func TestGPUScheduleRefuses(t *testing.T) {
 	}
 }
 
-// ok fails the test where there is an error.
+// ok fails the test on an error.
 func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

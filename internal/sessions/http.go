@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// fault returns an error that must not happen.
+// fault returns an internal error.
 func fault(format string, args ...any) error {
 	return api.Errorf(http.StatusInternalServerError, api.CodeInternal, "this is a fault of forsplan: "+format, args...)
 }
@@ -27,7 +27,7 @@ func readBody(r *http.Request, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// decode reads a JSON object that has no other fields than v.
+// decode parses a JSON object that has only fields of v.
 func decode(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -42,7 +42,7 @@ func decode(body []byte, v any) error {
 	return nil
 }
 
-// answer returns the handler of a function of a request.
+// answer converts a function of a request to a handler.
 func answer(f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r)
@@ -50,8 +50,8 @@ func answer(f func(*http.Request) (any, error)) http.Handler {
 	})
 }
 
-// write answers with a value as JSON, or with an error. An error that is not the API's is a
-// planner's, about what it was asked.
+// write sends a value as JSON, or an error. An error that is not the API's comes from a
+// planner, and is about the request.
 func write(w http.ResponseWriter, v any, err error) {
 	status := http.StatusOK
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -70,5 +70,5 @@ func write(w http.ResponseWriter, v any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client has gone if this fails
+	_, _ = w.Write(append(body, '\n')) // fails only if the client has disconnected
 }

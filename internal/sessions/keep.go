@@ -12,27 +12,27 @@ import (
 	"github.com/forsd/forsd/internal/sealed"
 )
 
-// kept is what the file has of a room.
+// kept is a room's part of the file.
 type kept[S any] struct {
-	Last     uint64       `json:"last"` // number given
+	Last     uint64       `json:"last"` // the last number given
 	Sessions []session[S] `json:"sessions"`
 }
 
-// file is what is kept over a restart.
+// file is the data kept across a restart.
 type file struct {
 	GPU kept[GPUSession] `json:"gpu"`
 	OCS kept[OCSSession] `json:"ocs"`
 }
 
-// Keep goes on with the sessions of a file, if it exists, and stores them there from now on.
-// With an error they are lost.
+// Keep restores the sessions from a file, if it exists, and stores them there from now on. If
+// it returns an error, the old sessions are lost.
 func (s *Server) Keep(path string) error {
 	s.path = path
 	var f file
 	if err := sealed.ReadFile(path, &f); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
-		// So that no client takes another's session for its own.
+		// This prevents a client from taking a new session for its own.
 		s.gpus.last, s.switches.last = uint64(time.Now().Unix()), uint64(time.Now().Unix())
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *Server) Keep(path string) error {
 	return s.save(false)
 }
 
-// resume goes on with sessions, for which the time that they were kept does not count.
+// resume restores sessions. The time while they were stored does not count as idle time.
 func (r *room[S, F, X, A]) resume(k kept[S]) {
 	r.last = k.Last
 	for i := range k.Sessions {
@@ -50,13 +50,13 @@ func (r *room[S, F, X, A]) resume(k kept[S]) {
 	}
 }
 
-// Save stores the sessions, before the program ends. They are stored also when one is opened
-// or ends and when other things have failed, but not with each frame, which does not wait for
-// a disk.
+// Save stores the sessions before the program ends. They are also stored when one is opened or
+// ended and when failures change, but not with each frame, so that frames do not wait for a
+// disk.
 func (s *Server) Save() error { return s.save(true) }
 
-// save stores the sessions, and the states that their next frames go on from only if the
-// program ends: after a crash these would be old.
+// save stores the sessions. It stores the states for their next frames only if the program
+// ends, because after a crash these would be out of date.
 func (s *Server) save(states bool) error {
 	if s.path == "" {
 		return nil
@@ -84,8 +84,8 @@ func (r *room[S, F, X, A]) kept(states bool) kept[S] {
 	return k
 }
 
-// changed stores the sessions and logs what has become of one. Where the disk takes nothing,
-// that is in force from memory.
+// changed stores the sessions and logs a change of one. If they cannot be stored, the change
+// holds in memory.
 func (r *room[S, F, X, A]) changed(s *S, text string) {
 	text = r.label(s) + text
 	if err := r.server.save(false); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// The limits of a period: a matrix with numbers of 18 digits, remembered for each session, and
-// a search of some seconds.
+// The limits of a period: a matrix with 18-digit numbers, which each session keeps, and a
+// search of some seconds.
 const (
 	ocsRacks  = 512
 	ocsBody   = 30 * ocsRacks * ocsRacks
@@ -22,9 +22,9 @@ const (
 	ocsBudget = 10 * time.Second
 )
 
-// periodRequest is what is asked for a period. The method is best if empty.
+// periodRequest is a request for a period. An empty method means best.
 type periodRequest struct {
-	Racks  int         `json:"racks"`  // of every matrix
+	Racks  int         `json:"racks"`  // the size of every matrix
 	Demand [][]float64 `json:"demand"` // [sending rack][receiving rack]
 	Period float64     `json:"period"`
 	ocs.Options
@@ -32,7 +32,7 @@ type periodRequest struct {
 	Refine string `json:"refine"` // greedy or lp
 }
 
-// PeriodReport is a schedule of a period.
+// PeriodReport is the schedule of a period.
 type PeriodReport struct {
 	Late    float64 `json:"late"`
 	Backlog float64 `json:"backlog"`
@@ -41,8 +41,8 @@ type PeriodReport struct {
 	ocs.Report
 }
 
-// planPeriod plans a period on from a state, and leaves the next one there. The schedule is
-// replayed before it is answered with.
+// planPeriod plans a period from a state, and replaces the state by the next one. It replays
+// the schedule before it answers.
 func planPeriod(ctx context.Context, body []byte, state *[]byte) (*PeriodReport, error) {
 	var q periodRequest
 	if err := decode(body, &q); err != nil {
@@ -88,7 +88,7 @@ func planPeriod(ctx context.Context, body []byte, state *[]byte) (*PeriodReport,
 	return &PeriodReport{p.Late, p.Backlog, p.Fresh, p.Kept, *r}, nil
 }
 
-// options reads how a session wants its schedules to be made.
+// options reads the scheduling options of a session.
 func (q *periodRequest) options() (ocs.Options, error) {
 	o := q.Options
 	o.Method = cmp.Or(o.Method, ocs.Best)

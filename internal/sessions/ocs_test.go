@@ -19,7 +19,7 @@ const (
 	demands = `{"demand":[[0,0.61,0.3,0.1],[0.1,0,0.61,0.3],[0.3,0.1,0,0.61],[0.61,0.3,0.1,0]]}`
 )
 
-// holds replays a period's schedule by itself.
+// holds replays a period's schedule separately.
 func holds(t *testing.T, r *PeriodReport, scale float64) {
 	t.Helper()
 	row := []float64{0, 0.61, 0.3, 0.1, 0.1, 0, 0.61, 0.3, 0.3, 0.1, 0, 0.61, 0.61, 0.3, 0.1, 0}
@@ -35,8 +35,8 @@ func holds(t *testing.T, r *PeriodReport, scale float64) {
 	}
 }
 
-// Periods keep the circuits of the one before, around a switch and a port that are told
-// dead, until all is well again.
+// TestPeriods checks that periods keep the circuits of the period before, except those of a
+// switch and a port reported dead, until these work again.
 func TestPeriods(t *testing.T) {
 	x := newSite()
 	x.ask(t, "POST "+ocsPath, opening, 200, nil)
@@ -78,8 +78,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// What the opening said had failed is well again, also where it wrote the field with capitals,
-// as JSON allows.
+// TestWellAgain checks that failures from the opening can be cleared, even if the opening wrote
+// the field with capitals, as JSON allows.
 func TestWellAgain(t *testing.T) {
 	for _, field := range []string{"dead_switches", "Dead_Switches"} {
 		x := newSite()
@@ -95,8 +95,8 @@ func TestWellAgain(t *testing.T) {
 	}
 }
 
-// One period is planned at a time, for the next one goes on from it: others are refused, and
-// no demand is lost or counted twice.
+// TestPeriodsAtOnce checks that only one period is planned at a time, because the next one
+// starts from it. Other requests are refused, and no demand is lost or counted twice.
 func TestPeriodsAtOnce(t *testing.T) {
 	x := newSite()
 	x.ask(t, "POST "+ocsPath, `{"racks":4,"switches":3,"delta":0.01,"period":0.0001}`, 200, nil)
@@ -122,7 +122,7 @@ func TestPeriodsAtOnce(t *testing.T) {
 	}
 	var r PeriodReport
 	x.ask(t, "POST "+ocsPath+"/1/periods", demands, 200, &r)
-	holds(t, &r, planned*0.999) // nothing was carried in so short a period
+	holds(t, &r, planned*0.999) // so short a period carries nothing
 	if want := 4 * 1.01 * planned; r.Backlog < 0.99*want || r.Backlog > want {
 		t.Errorf("after %v periods %v is left over, of %v", planned, r.Backlog, want)
 	}
@@ -130,8 +130,9 @@ func TestPeriodsAtOnce(t *testing.T) {
 	x.ask(t, "POST "+ocsPath+"/1/periods", demands, 409, nil)
 }
 
-// A server that ended in order goes on with circuits and what was left over; after a crash
-// the next period takes nothing for standing.
+// TestPeriodsAfterARestart checks that a server after a normal shutdown continues with its
+// circuits and the remaining demand. After a crash, the next period assumes that no circuits
+// are up.
 func TestPeriodsAfterARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sessions.json")
 	start := func() *site {
@@ -156,7 +157,7 @@ func TestPeriodsAfterARestart(t *testing.T) {
 	if d := cmp.Diff(want, period(x)); d != "" || want.Fresh {
 		t.Errorf("the period after a restart (−want +got):\n%s", d)
 	}
-	if r := period(start()); !r.Fresh || r.Kept != 0 { // and no Save before
+	if r := period(start()); !r.Fresh || r.Kept != 0 { // without a Save before it
 		t.Errorf("after a crash: fresh %v, %d kept", r.Fresh, r.Kept)
 	}
 }

@@ -17,7 +17,7 @@ var writeSchemas = flag.Bool("openapi", false, "write the schemas of docs/forspl
 
 const description = "../../docs/forsplan.yaml"
 
-// TestOpenAPI holds the description to the endpoints and types of the server.
+// TestOpenAPI compares the description with the server's endpoints and types.
 func TestOpenAPI(t *testing.T) {
 	openapi.Schemas(t, description, *writeSchemas, openapi.Names{}, GPURequest{}, GPUSessions{}, GPUFailures{}, OCSSessions{}, ocs.Damage{}, api.Error{})
 	var have []string
@@ -30,14 +30,14 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// patterns are those that the server answers.
+// patterns returns the patterns of the server's endpoints.
 func (x *site) patterns() (all []string) {
 	for _, path := range []string{"/v1/gpu/sessions", "/v1/optical/ocs/sessions"} {
 		for _, rest := range []string{"", "/{session}", "/{session}/failures", "/{session}/frames", "/{session}/periods"} {
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch} {
 				r, err := http.NewRequest(method, "http://forsplan"+path+rest, nil)
 				if err != nil {
-					panic(err) // they are constants
+					panic(err) // the patterns are constants
 				}
 				if _, pattern := x.mux.Handler(r); pattern == method+" "+path+rest {
 					all = append(all, pattern)

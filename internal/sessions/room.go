@@ -1,6 +1,6 @@
-// Package sessions serves sessions over HTTP: a cluster of GPUs, or optical circuit switches,
-// with how plans are wanted for it, what of it has failed, and the frames that were planned for
-// it, one after the other: exchanges, or periods.
+// Package sessions serves planning sessions over HTTP. A session has a cluster of GPUs, or
+// optical circuit switches, the options for its plans, its failures, and the frames planned for
+// it so far. Frames are exchanges or periods.
 package sessions
 
 import (
@@ -20,37 +20,37 @@ import (
 // The limits of sessions.
 const (
 	mostSessions = 16
-	mostFrames   = 64        // that a session remembers
-	mostIdle     = time.Hour // after which a session ends
+	mostFrames   = 64        // maximum that a session remembers
+	mostIdle     = time.Hour // a session ends after it
 	mostName     = 64
-	openingBody  = 256 << 10 // bytes: a site of the most GPUs
+	openingBody  = 256 << 10 // bytes: a site with the maximum number of GPUs
 )
 
-// kind is what sessions of one kind are: S a session as the API has it, F a frame, X what may
-// have failed, A the answer to a frame.
+// kind describes the sessions of one kind: S is the API's form of a session, F of a frame, X
+// the possible failures, and A the answer to a frame.
 type kind[S, F, X, A any] struct {
 	path        string
-	header      string   // of an answer, with the number of the frame
+	header      string   // of an answer; it has the number of the frame
 	name, frame string   // in words
 	ofFrame     []string // the fields of a plan's request that come with each frame
-	ofFailures  []string // those of X
+	ofFailures  []string // the fields of X
 	body        int64    // of a frame, in bytes
-	follows     bool     // frames go on from the one before: there is one at a time
+	follows     bool     // each frame starts from the one before, so only one is planned at a time
 
 	session func(*S) (*Session, *X, *[]F)
 	of      func(*F) (*Frame, *X)
 	open    func(settings map[string]json.RawMessage, text []byte) (s S, about string, err error)
-	nothing func(*S) (field string, side int) // a matrix of zeros
-	// plan plans what the body of a request asks for, on from a state, in whose place it leaves
-	// that of the next frame.
+	nothing func(*S) (field string, side int) // names a field for a matrix of zeros
+	// plan carries out the request in body. It starts from state, and replaces it by the state
+	// for the next frame.
 	plan    func(ctx context.Context, body []byte, state *[]byte) (*A, error)
-	figures func(*F, *A)    // takes those of an answer
-	tidy    func(*X)        // makes lists that JSON shows as such
+	figures func(*F, *A)    // copies the figures of an answer
+	tidy    func(*X)        // turns nil lists into empty ones for JSON
 	failed  func(*X) string // in words
 	result  func(*F) string // in words
 }
 
-// room is the sessions of a kind.
+// room has all sessions of a kind.
 type room[S, F, X, A any] struct {
 	kind[S, F, X, A]
 	server *Server
@@ -60,17 +60,17 @@ type room[S, F, X, A any] struct {
 	last     uint64
 }
 
-// session is one of them; the room's lock is for it too.
+// session is a session; the room's lock guards it too.
 type session[S any] struct {
 	Shown    S                          `json:"session"`
 	Settings map[string]json.RawMessage `json:"settings"` // fields of the requests
 	Number   uint64                     `json:"number"`   // of the last frame
-	Failed   string                     `json:"failed"`   // when the last frame was planned, in words
-	State    []byte                     `json:"state"`    // that the next frame goes on from
-	busy     bool                       // where frames follow each other: one is being planned
+	Failed   string                     `json:"failed"`   // the failures that the last frame was planned with, in words
+	State    []byte                     `json:"state"`    // starting point of the next frame
+	busy     bool                       // a frame is being planned, if frames follow each other
 }
 
-// endpoints adds those of the room.
+// endpoints adds the room's endpoints.
 func (r *room[S, F, X, A]) endpoints(mux *http.ServeMux) {
 	mux.Handle("GET "+r.path, answer(r.list))
 	mux.Handle("POST "+r.path, answer(r.opening))
@@ -80,8 +80,8 @@ func (r *room[S, F, X, A]) endpoints(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+r.path+"/{session}/"+r.frame+"s", r.next)
 }
 
-// lock takes the lock and ends the sessions that were not asked for during mostIdle. The
-// function that it returns gives the lock back, and has these logged.
+// lock acquires the lock and ends the sessions that received no request for mostIdle. The
+// returned function releases the lock and logs the sessions that ended.
 func (r *room[S, F, X, A]) lock() (unlock func()) {
 	r.mu.Lock()
 	var idle []S
@@ -100,7 +100,7 @@ func (r *room[S, F, X, A]) lock() (unlock func()) {
 	}
 }
 
-// find returns the session of a request, which counts as asked for.
+// find returns the session of a request, and records the time of the request.
 func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	text := req.PathValue("session")
 	id, err := strconv.ParseUint(text, 10, 64)
@@ -112,7 +112,7 @@ func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	return r.sessions[i], nil
 }
 
-// head returns what a session has of all.
+// head returns the part that all kinds of sessions have.
 func (r *room[S, F, X, A]) head(s *S) *Session {
 	h, _, _ := r.session(s)
 	return h
@@ -150,7 +150,7 @@ func (r *room[S, F, X, A]) show(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Shown, nil // its frames are never changed in place
+	return s.Shown, nil // frames are never changed in place
 }
 
 // end ends a session.
@@ -168,7 +168,7 @@ func (r *room[S, F, X, A]) end(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// fail notes what has failed. It is tried on nothing first.
+// fail records failures. An empty frame is planned first, to check them.
 func (r *room[S, F, X, A]) fail(req *http.Request) (any, error) {
 	body, err := readBody(req, openingBody)
 	if err != nil {
@@ -207,7 +207,7 @@ func (r *room[S, F, X, A]) fail(req *http.Request) (any, error) {
 	return out, nil
 }
 
-// with is settings with other failures.
+// with returns settings with the given failures.
 func (r *room[S, F, X, A]) with(settings map[string]json.RawMessage, failures *X) (map[string]json.RawMessage, error) {
 	text, err := json.Marshal(failures)
 	if err != nil {
@@ -215,7 +215,7 @@ func (r *room[S, F, X, A]) with(settings map[string]json.RawMessage, failures *X
 	}
 	out := maps.Clone(settings)
 	for _, name := range r.ofFailures {
-		out[name] = json.RawMessage("null") // failures may leave it out; spellings with capitals come before it, and it counts
+		out[name] = json.RawMessage("null") // failures may lack this field, and the settings may spell it with capitals, which JSON would accept
 	}
 	return out, json.Unmarshal(text, &out)
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// planTime is how long a request may take, with its wait for a turn.
+// planTime is the time limit of a request, including its wait for a turn.
 const planTime = time.Minute
 
-// Server is the sessions of one program, and their endpoints.
+// Server has the sessions of a program and serves their endpoints.
 type Server struct {
 	fabric nics.Fabric // its client is nil without a forsd
 	log    func(text string)
 	mux    *http.ServeMux
-	turns  chan struct{} // of requests that plan
+	turns  chan struct{} // for requests that plan
 
-	path   string // of the file that keeps the sessions; "" if none
+	path   string // file for the sessions; may be empty
 	saving sync.Mutex
 
 	gpus     *room[GPUSession, GPUFrame, GPUFailures, gpuPlan]
 	switches *room[OCSSession, OCSPeriod, ocs.Damage, PeriodReport]
 }
 
-// New returns a server without sessions. NICs of GPU clusters may be hosts of a fabric. log
-// is told what becomes of sessions.
+// New returns a server without sessions. The NICs of GPU clusters may be hosts of a fabric. log
+// receives the events of sessions.
 func New(fabric nics.Fabric, log func(text string)) *Server {
 	s := &Server{fabric: fabric, log: log, mux: http.NewServeMux(), turns: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	s.gpus = &room[GPUSession, GPUFrame, GPUFailures, gpuPlan]{kind: ofGPUs(inTurn(s, s.planGPU)), server: s}
@@ -39,7 +39,7 @@ func New(fabric nics.Fabric, log func(text string)) *Server {
 	return s
 }
 
-// inTurn has a planner wait until no more requests plan than the machine has processors.
+// inTurn limits the number of requests that plan at a time to the number of processors.
 func inTurn[A any](s *Server, plan func(context.Context, []byte, *[]byte) (*A, error)) func(context.Context, []byte, *[]byte) (*A, error) {
 	return func(ctx context.Context, body []byte, state *[]byte) (*A, error) {
 		select {

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// ofGPUs are sessions of GPU exchanges.
+// ofGPUs returns the kind for GPU exchanges.
 func ofGPUs(plan func(context.Context, []byte, *[]byte) (*gpuPlan, error)) kind[GPUSession, GPUFrame, GPUFailures, gpuPlan] {
 	return kind[GPUSession, GPUFrame, GPUFailures, gpuPlan]{
 		path: "/v1/gpu/sessions", plan: plan, header: "Forsplan-Frame", name: "GPU session", frame: "frame",
@@ -66,7 +66,7 @@ func openGPUs(settings map[string]json.RawMessage, text []byte) (s GPUSession, a
 	return GPUSession{GPUs: ranks, GPUsPerServer: q.GPUs, GPUFailures: q.GPUFailures}, fmt.Sprintf("of %d GPUs", ranks), nil
 }
 
-// ofOCS are sessions of optical circuit switches.
+// ofOCS returns the kind for optical circuit switches.
 func ofOCS(plan func(context.Context, []byte, *[]byte) (*PeriodReport, error)) kind[OCSSession, OCSPeriod, ocs.Damage, PeriodReport] {
 	return kind[OCSSession, OCSPeriod, ocs.Damage, PeriodReport]{
 		path: "/v1/optical/ocs/sessions", plan: plan, header: "Forsplan-Period", name: "OCS session", frame: "period",
@@ -81,7 +81,7 @@ func ofOCS(plan func(context.Context, []byte, *[]byte) (*PeriodReport, error)) k
 			f.Makespan, f.LowerBound, f.Late, f.Backlog = a.Makespan, a.LowerBound, a.Late, a.Backlog
 			f.Fresh, f.Kept, f.Configurations = a.Fresh, a.Kept, a.Configurations
 		},
-		tidy: func(*ocs.Damage) {}, // left out where they are empty
+		tidy: func(*ocs.Damage) {}, // JSON omits empty lists
 		failed: func(x *ocs.Damage) string {
 			return failed("all switches and ports", words("dead ports", x.DeadPorts), words("dead switches", x.DeadSwitches))
 		},
@@ -102,7 +102,7 @@ func openOCS(_ map[string]json.RawMessage, text []byte) (s OCSSession, about str
 	return s, fmt.Sprintf("of %d switches and %d racks", s.Switches, s.Racks), nil
 }
 
-// words are some parts in words, "" if none.
+// words lists parts in words, or returns "".
 func words[T any](what string, parts []T) string {
 	switch {
 	case len(parts) == 0:
@@ -117,7 +117,7 @@ func words[T any](what string, parts []T) string {
 	return what + " " + strings.Join(names, ", ")
 }
 
-// failed says in words what has failed, and well where nothing has.
+// failed describes failures in words, or returns well if there are none.
 func failed(well string, parts ...string) string {
 	parts = slices.DeleteFunc(parts, func(x string) bool { return x == "" })
 	if len(parts) == 0 {

@@ -6,37 +6,37 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// Session is what all sessions have: plans that are made one after the other.
+// Session has the fields common to all sessions: a sequence of plans.
 type Session struct {
 	ID      uint64    `json:"id"`
 	Name    string    `json:"name"`
 	Opened  time.Time `json:"opened"`
-	Asked   time.Time `json:"asked"`   // last
-	Planned uint64    `json:"planned"` // frames
+	Asked   time.Time `json:"asked"`   // the time of the last request
+	Planned uint64    `json:"planned"` // number of frames
 	Refused uint64    `json:"refused"`
 }
 
-// Frame is what all frames of sessions have.
+// Frame has the fields common to all frames.
 type Frame struct {
 	Number          uint64    `json:"number"` // from 1
 	At              time.Time `json:"at"`
-	PlanningSeconds float64   `json:"planning_seconds"` // with the wait for a turn
+	PlanningSeconds float64   `json:"planning_seconds"` // including the wait for a turn
 }
 
-// GPUSession is a run of exchanges of a GPU cluster, planned one after the other.
+// GPUSession is a sequence of exchanges of a GPU cluster.
 type GPUSession struct {
 	Session
-	GPUs          int `json:"gpus"`            // in all
+	GPUs          int `json:"gpus"`            // total
 	GPUsPerServer int `json:"gpus_per_server"` // 0 if the sites give the number of each server
 	GPUFailures
-	Frames []GPUFrame `json:"frames,omitempty"` // the latest, where a session is asked for by itself
+	Frames []GPUFrame `json:"frames,omitempty"` // the latest frames, in the answer for a single session
 }
 
-// GPUFrame is a frame that was planned.
+// GPUFrame is a planned frame.
 type GPUFrame struct {
 	Frame
 	Mode             string  `json:"mode"`
-	Length           int64   `json:"length"` // bytes a NIC
+	Length           int64   `json:"length"` // bytes per NIC
 	Bound            int64   `json:"bound"`
 	PredictedSeconds float64 `json:"predicted_seconds"`
 	GPUFailures
@@ -49,11 +49,11 @@ type GPUSessions struct {
 
 // GPUFailures is the complete list of a cluster's failures; it replaces the previous one.
 type GPUFailures struct {
-	BadNICs  []string `json:"bad_nics"` // as --bad-nic of forsplan gpu schedule
+	BadNICs  []string `json:"bad_nics"` // same format as --bad-nic of forsplan gpu schedule
 	DeadGPUs []string `json:"dead_gpus"`
 }
 
-// OCSSession is a run of matrices for optical circuit switches, one a period.
+// OCSSession is a sequence of matrices for optical circuit switches, one for each period.
 type OCSSession struct {
 	Session
 	Racks    int     `json:"racks"`
@@ -61,17 +61,17 @@ type OCSSession struct {
 	Delta    float64 `json:"delta"`
 	Period   float64 `json:"period"`
 	ocs.Damage
-	Periods []OCSPeriod `json:"periods,omitempty"` // the latest, where a session is asked for by itself
+	Periods []OCSPeriod `json:"periods,omitempty"` // the latest periods, in the answer for a single session
 }
 
-// OCSPeriod is a period that was planned.
+// OCSPeriod is a planned period.
 type OCSPeriod struct {
 	Frame
 	Makespan       float64 `json:"makespan"`
 	LowerBound     float64 `json:"lower_bound"`
 	Late           float64 `json:"late"`
 	Backlog        float64 `json:"backlog"`
-	Fresh          bool    `json:"fresh"` // not made from the one before
+	Fresh          bool    `json:"fresh"` // does not start from the period before
 	Kept           int     `json:"kept"`
 	Configurations int     `json:"configurations"`
 	ocs.Damage

@@ -12,11 +12,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Fit returns the view of a fabric through a baseline, or through a new one where base is
-// nil. What is not a fat tree is a view of another kind, or is refused, as the settings
-// say. So is the first tree, while no plan is in force, if its plan would leave out too
-// many pairs. With one in force the tables follow the fabric all the same, and the plan
-// stays: see controller.PlanFailed.
+// Fit returns the view of a fabric through a baseline, or through a new one if base is nil. A
+// fabric that is not a fat tree yields a view of another kind, or an error, depending on the
+// settings. Before any plan is in force, a tree whose plan would leave out too many pairs is an
+// error too. With a plan in force, the tables still follow such a fabric, and the plan stays:
+// see controller.PlanFailed.
 func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first bool) (*View, error) {
 	if by := topology.Roles(c.Roles); by != (topology.Roles{}) {
 		f = f.WithRoles(by)
@@ -35,7 +35,7 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 	return v, nil
 }
 
-// through returns the view through a baseline, a new one for nil.
+// through returns the view through a baseline; nil means a new one.
 func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v *View, err error) {
 	if base == nil {
 		if base, err = topology.Recognise(f); err != nil {
@@ -45,7 +45,7 @@ func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v
 	return New(f, base, c.Exclude)
 }
 
-// carriesFirst refuses a tree whose plan would leave out too many pairs.
+// carriesFirst returns an error if the tree's plan would leave out too many pairs.
 func carriesFirst(v *View, most float64) error {
 	if v.Pods != nil {
 		return podplan.Settings{MaxUnreachable: &most}.MayPlan(v.Pods)
@@ -56,7 +56,7 @@ func carriesFirst(v *View, most float64) error {
 	return nil
 }
 
-// Cables lists the cables of lanes, as far as the fabric is a tree that has them.
+// Cables lists the cables of lanes, if the fabric is a tree that has them.
 func (v *View) Cables(lanes []controller.Lane) []withheld.Link {
 	if v == nil || v.Tree == nil || len(lanes) == 0 {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file sees fat trees of three levels. Their tables follow from their plans. The
-// controller's lanes are their cables: leaf l's of plane j is l/j, mid m's of lane k is
-// m/(planes+k).
+// This file has the views of fat trees of three levels, whose tables follow from their plans.
+// The controller's lanes are their cables: the cable of leaf l in plane j is l/j, and the cable
+// of mid m in lane k is m/(planes+k).
 
 // newPods fits the fabric to a baseline of three levels.
 func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp) (*View, error) {
@@ -41,7 +41,7 @@ func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp
 	return v, nil
 }
 
-// podIdentity is identity of a tree of three levels.
+// podIdentity is identity for a tree of three levels.
 func podIdentity(t *topology.PodTree) string {
 	le := binary.LittleEndian
 	facts := []byte(t.Fabric.Hash())
@@ -60,8 +60,8 @@ func podIdentity(t *topology.PodTree) string {
 	return digest(withHosts(facts, t.Hosts))
 }
 
-// Stage returns a view of three levels with plan and tables for at once, or for good: those
-// may differ, so the ID does.
+// Stage returns a view of three levels whose plan and tables are for immediate use, or
+// permanent. They may differ, and so the ID differs.
 func (v *View) Stage(atOnce bool) *View {
 	out := *v
 	if out.ID, out.AtOnce = v.Bare(), atOnce; atOnce {
@@ -73,10 +73,9 @@ func (v *View) Stage(atOnce bool) *View {
 	return &out
 }
 
-// After returns the view as it is planned for first, while a plan is in force for the one
-// before: on three levels, if other cables may be used than before, the part of the plan
-// that lives comes at once, and a new one later. Withheld lists the lanes that are kept out
-// of plans.
+// After returns the view to plan for first while a plan is in force for last. On three levels,
+// if different cables may be used than before, the part of the plan that still works is
+// published immediately, and a new plan later. Withheld lists the lanes excluded from plans.
 func (v *View) After(last *View, withheld func(*topology.FatTree) []controller.Lane) *View {
 	if v.Pods == nil || last == nil || last.Pods == nil {
 		return v
@@ -89,7 +88,7 @@ func (v *View) After(last *View, withheld func(*topology.FatTree) []controller.L
 	return v.Stage(last.AtOnce || !slices.Equal(unused(last), unused(v)))
 }
 
-// Bridge plans on the entries that tables have in common, by all LIDs of the servers.
+// Bridge plans on the entries that all tables have in common, using all LIDs of the servers.
 func (v *View) Bridge(ctx context.Context, hold []controller.Lane, tables ...*lft.Tables) (Proposal, error) {
 	r, err := podplan.On(ctx, v.heldPods(hold), lft.Common(tables...))
 	if err != nil {
@@ -99,7 +98,7 @@ func (v *View) Bridge(ctx context.Context, hold []controller.Lane, tables ...*lf
 	return p, p.Check(tables...)
 }
 
-// podsWithout is Without on three levels.
+// podsWithout is Without for three levels.
 func (v *View) podsWithout(leaves []topology.GUID) *View {
 	t := *v.Pods
 	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
@@ -108,8 +107,8 @@ func (v *View) podsWithout(leaves []topology.GUID) *View {
 	return out.Stage(v.AtOnce)
 }
 
-// LIDs returns how many LIDs of a server serve plans of the view: one for each lane, and on
-// three levels up to podplan.EnoughLIDs. It is 0 where there is no tree.
+// LIDs returns how many LIDs of a server the view's plans use: one for each lane, or on three
+// levels at most podplan.EnoughLIDs. Without a tree it returns 0.
 func (v *View) LIDs() int {
 	switch {
 	case v.Tree == nil:
@@ -120,7 +119,7 @@ func (v *View) LIDs() int {
 	return v.Tree.Lanes
 }
 
-// heldPods returns the tree with some cables taken out of plans.
+// heldPods returns the tree with some cables excluded from plans.
 func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
 	if len(lanes) == 0 {
 		return v.Pods
@@ -140,8 +139,8 @@ func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
 	return &t
 }
 
-// routePods makes the plan of the tree and the tables that carry it. Where there is no
-// plan, tables are made all the same: every LID is routed wherever there is a way.
+// routePods makes the tree's plan and the tables for it. If no plan can be made, the tables
+// still route every LID that can be reached.
 func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
 	t := v.heldPods(hold)
 	made, err := podplan.Make(ctx, t, podplan.Settings{MaxUnreachable: by.MaxUnreachable, AtOnce: v.AtOnce})
@@ -166,15 +165,15 @@ type PodPlan struct{ *podplan.Result }
 // Cautions returns the warnings of the plan.
 func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
 
-// Report describes the plan as that of a fat tree of two levels is described; its spines
-// are the tops.
+// Report describes the plan in the form for fat trees of two levels, with the top switches as
+// spines.
 func (p PodPlan) Report() planner.Report {
 	r := p.Result.Report()
 	return planner.Report{Version: r.Version, Summary: r.Summary, Size: phasetable.Size{Servers: r.Servers, Leaves: r.Leaves, Spines: len(p.Tree.Tops), Lanes: r.Lanes, LMC: r.LMC},
 		LIDs: planner.LIDs(r.LIDs), Proof: r.Proof, Group: r.Group, Blocks: r.Blocks, Warnings: r.Warnings, PlanSeconds: r.PlanSeconds, TopologyHash: r.TopologyHash}
 }
 
-// Check walks the plan through each of the tables.
+// Check verifies the plan on each of the tables.
 func (p PodPlan) Check(tables ...*lft.Tables) error {
 	for _, t := range tables {
 		if err := p.Result.Check(context.Background(), t); err != nil {
@@ -184,7 +183,7 @@ func (p PodPlan) Check(tables ...*lft.Tables) error {
 	return nil
 }
 
-// Is reports whether a plan is this very one, byte by byte.
+// Is reports whether the published plan is identical, byte for byte.
 func (p PodPlan) Is(published *phasetable.View, _ *planner.Report) bool {
 	if published.Phases() != p.Plan.Phases() || published.Servers() != len(p.Tree.Servers) {
 		return false

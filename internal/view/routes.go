@@ -19,48 +19,46 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file plans fabrics that are not fat trees, on the routes that OpenSM has given
-// them.
+// This file plans fabrics that are not fat trees, on the routes that OpenSM chose.
 
 // EngineLiquid is the engine of plans on OpenSM's own routes.
 const EngineLiquid = "liquid"
 
-// The time that planning may take on OpenSM's own routes; what was found until then
-// is published.
+// The time limits for planning on OpenSM's own routes. The best plan found within them is
+// published.
 const (
 	liquidPlanTime = 30 * time.Second
 	liquidJobTime  = 5 * time.Second
 )
 
-// Proposal is a verified plan that may be published, whatever it was planned on.
+// Proposal is a verified plan that may be published, on any kind of fabric.
 type Proposal interface {
 	Table(epoch uint64) *phasetable.Table
 	Report() planner.Report
 	Cautions() []planner.Warning
-	// Is reports whether a plan that was published with this report stays in force in the
-	// place of this one.
+	// Is reports whether a published plan with this report stays in force instead of this one.
 	Is(published *phasetable.View, about *planner.Report) bool
 }
 
-// Carried is a plan that tables are made for. It comes with them, verified on them.
+// Carried is a plan with tables made for it, and verified on them.
 type Carried interface {
 	Proposal
 	// Check verifies the plan on each of the tables.
 	Check(tables ...*lft.Tables) error
 }
 
-// TreePlan is a plan on lanes of a fat tree.
+// TreePlan is a plan for the lanes of a fat tree.
 type TreePlan struct{ *planner.Schedule }
 
 // Cautions returns the warnings of the schedule.
 func (p TreePlan) Cautions() []planner.Warning { return p.Warnings }
 
-// Is reports whether a plan is this very schedule, transfer by transfer.
+// Is reports whether the published plan is the same schedule, transfer by transfer.
 func (p TreePlan) Is(published *phasetable.View, _ *planner.Report) bool {
 	return SameRows(published, p.Tree, p.Rows)
 }
 
-// routesPlan is a plan on routes of OpenSM's own.
+// routesPlan is a plan on OpenSM's own routes.
 type routesPlan struct {
 	routes *liquid.Routes
 	result *liquid.Result
@@ -68,7 +66,7 @@ type routesPlan struct {
 	took   time.Duration
 }
 
-// NewOwnRoutes returns the view of a fabric that is not a fat tree, for a reason.
+// NewOwnRoutes returns the view of a fabric that is not a fat tree. It records the reason.
 func NewOwnRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *View {
 	v := &View{ID: "liquid-" + f.Hash()[:16], Kind: controller.OwnRoutes, Fabric: f, routed: &routed{},
 		Reason: "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason}
@@ -76,18 +74,18 @@ func NewOwnRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *Vi
 	return v
 }
 
-// Unreachable says that the tables do not lead so many pairs of hosts that no plan is
-// made.
+// Unreachable is the error for tables that leave too many pairs of hosts unreachable for a
+// plan.
 type Unreachable struct{ error }
 
-// NoTree refuses what only a fat tree allows.
+// NoTree returns the error for an operation that only a fat tree allows.
 func (v *View) NoTree(why string) error {
 	return api.Refused("the fabric is not a fat tree, and its routes are OpenSM's: %s (%s)", why, v.Reason)
 }
 
-// OnRoutes schedules the exchange of a fabric that is not a fat tree on the tables that
-// were read out of its switches. Where these are as before, so is the schedule. It fails
-// where more than a share of the pairs has no path.
+// OnRoutes schedules the exchange of a fabric that is not a fat tree on the tables that were
+// read out of its switches. Unchanged tables yield an unchanged schedule. It fails if the share
+// of pairs without a path is greater than most.
 func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (Proposal, error) {
 	v.routed.mu.Lock()
 	made := v.routed.own
@@ -105,12 +103,12 @@ func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (
 	return made, nil
 }
 
-// JobsOnRoutes reports whether jobs are scheduled on the routes that tables have for base
-// LIDs: where these are OpenSM's, and on fat trees of three levels.
+// JobsOnRoutes reports whether jobs are scheduled on the tables' routes for base LIDs. This is
+// so if OpenSM made the routes, and on fat trees of three levels.
 func (v *View) JobsOnRoutes() bool { return v.Kind == controller.OwnRoutes || v.Pods != nil }
 
-// JobOnRoutes schedules the exchange among some host ports likewise, by the first of the
-// tables; where tables are ours, it checks it on all.
+// JobOnRoutes schedules the exchange among some host ports in the same way, on the first of the
+// tables. If forsd made the tables, it checks the schedule on all of them.
 func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables ...*lft.Tables) (Proposal, error) {
 	wanted := make(map[topology.GUID]bool, len(members))
 	for _, g := range members {
@@ -139,8 +137,8 @@ func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables 
 	return p, nil
 }
 
-// scheduleRoutes schedules the exchange of some hosts on tables, and checks it on
-// them. It fails where more than a share of the pairs has no path.
+// scheduleRoutes schedules the exchange of some hosts on tables, and checks the result on them.
+// It fails if the share of pairs without a path is greater than most.
 func scheduleRoutes(ctx context.Context, v *View, hosts []topology.EndPort, tables *lft.Tables, most float64, within time.Duration) (*routesPlan, error) {
 	start := time.Now()
 	if len(hosts) < 2 && most < 1 {
@@ -169,29 +167,29 @@ func scheduleRoutes(ctx context.Context, v *View, hosts []topology.EndPort, tabl
 	return p, nil
 }
 
-// cutText says how many pairs have no path, and names the first.
+// cutText returns the number of pairs without a path, and names the first.
 func cutText(routes *liquid.Routes) string {
 	c := routes.Cut[0]
 	name := func(i int32) string { return routes.Fabric.Nodes[routes.Hosts[i].Node].Label() }
 	return fmt.Sprintf("%d pairs of servers have no path by OpenSM's tables, the first from %s to %s: %v", len(routes.Cut), name(c.Src), name(c.Dst), c.Reason)
 }
 
-// Table returns the plan under a number.
+// Table returns the plan with an epoch number.
 func (p *routesPlan) Table(epoch uint64) *phasetable.Table {
 	t := *p.table
 	t.Epoch = epoch
 	return &t
 }
 
-// Is reports whether a plan is one for these routes, and has no more phases. Then it stays
-// in force: where a clock has ended the planning, the same again, as after a restart, may
-// bring another plan that is as good.
+// Is reports whether the published plan is for these routes and has no more phases. Such a plan
+// stays in force, because planning under a time limit may yield another plan of the same
+// quality when repeated, for example after a restart.
 func (p *routesPlan) Is(published *phasetable.View, about *planner.Report) bool {
 	return about.Engine == EngineLiquid && about.TopologyHash == p.routes.Fabric.Hash() && published.Phases() <= len(p.result.Schedule) &&
 		p.routes.Check(published.Table()) == nil
 }
 
-// Report describes the plan as the report of a plan for a fat tree does.
+// Report describes the plan in the form for fat trees.
 func (p *routesPlan) Report() planner.Report {
 	r := p.result
 	lmc, switches := 0, make(map[int32]bool)
@@ -209,7 +207,7 @@ func (p *routesPlan) Report() planner.Report {
 		Warnings: warnings, PlanSeconds: math.Round(p.took.Seconds()*1e3) / 1e3, TopologyHash: p.routes.Fabric.Hash()}
 }
 
-// Cautions says what the plan lacks.
+// Cautions lists the limitations of the plan.
 func (p *routesPlan) Cautions() []planner.Warning {
 	var out []planner.Warning
 	r := p.result
@@ -222,7 +220,7 @@ func (p *routesPlan) Cautions() []planner.Warning {
 	return out
 }
 
-// Topology returns the fabric as the API shows it, where it is not a fat tree.
+// Topology returns the API's form of a fabric that is not a fat tree.
 func (v *View) Topology() *api.Topology {
 	out := &api.Topology{Hash: v.Fabric.Hash(), SeenAt: v.Complete, Kind: v.Kind.String(), Why: v.Reason, Leaves: []api.Leaf{}, Spines: []api.Spine{},
 		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []topology.Finding{}}

@@ -1,5 +1,5 @@
-// Package view sees a fabric as forsd works on it: through its baseline where it is a fat
-// tree, as it is where it is not; with the tables and plans that are made for it.
+// Package view is forsd's view of a fabric: a fat tree is seen through its baseline, any other
+// fabric directly. A view includes the tables and plans made for the fabric.
 package view
 
 import (
@@ -27,42 +27,42 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// View is a fabric as forsd sees it, with what is derived from it.
+// View is a fabric and the data derived from it.
 type View struct {
-	ID       string // of fabric and baseline: the controller's snapshot ID
+	ID       string // identifies fabric and baseline; the controller's snapshot ID
 	Kind     controller.Kind
-	Reason   string // why it is not a fat tree, empty where it is one
+	Reason   string // why it is not a fat tree; empty for a fat tree
 	Fabric   *topology.Fabric
-	Tree     *topology.FatTree  // the fabric through the baseline; nil for OwnRoutes
-	Pods     *topology.PodTree  // the same for ThreeLevels, where Tree is its PodTree.Exchange; nil for others
-	hosts    []topology.EndPort // those that take part, for OwnRoutes
+	Tree     *topology.FatTree  // the fabric through the baseline; OwnRoutes has none
+	Pods     *topology.PodTree  // set for ThreeLevels only; Tree is then its PodTree.Exchange
+	hosts    []topology.EndPort // the participating hosts, for OwnRoutes
 	Down     []controller.Lane  // lanes that no schedule can use, ascending
 	SeenAt   time.Time
-	Complete time.Time     // when the dump was whole
-	Why      string        // what led to it other than a dump
-	Jobs     []planner.Job // that tables are made for
-	AtOnce   bool          // of ThreeLevels: a new plan, if it is worth it, comes later
+	Complete time.Time     // the time the dump was complete
+	Why      string        // the cause, unless it was a dump
+	Jobs     []planner.Job // jobs that the tables are made for
+	AtOnce   bool          // ThreeLevels: a new plan may follow later if it is worth it
 
 	routed *routed // tables already built for this view; shared by views with the same ID
 }
 
-// routed are tables by the lanes held back.
+// routed holds tables by the set of lanes held back.
 type routed struct {
 	mu   sync.Mutex
 	made []Routes
-	own  *routesPlan // on routes that are not ours, the last one
-	bare []Routes    // without the entries that are the base plan's own
+	own  *routesPlan // the last plan on OpenSM's routes
+	bare []Routes    // without the base plan's own entries
 }
 
-// Routes are the tables of a view with some lanes held back.
+// Routes has the tables of a view with some lanes held back.
 type Routes struct {
 	hold   []controller.Lane
 	Tables *lft.Tables
-	Plan   Carried                      // that the tables follow from, nil where they carry any
-	NoPlan error                        // why there is none though tables follow from plans
-	Base   Carried                      // for programs that send to base LIDs, nil if none
-	Jobs   map[uint64]*planner.Schedule // for base LIDs, of the jobs that are routed
-	Load   phasetable.Load              // of the tables
+	Plan   Carried                      // the tables follow from it; nil if they carry any plan
+	NoPlan error                        // why a plan is missing although tables follow from plans
+	Base   Carried                      // for programs that send to base LIDs; may be nil
+	Jobs   map[uint64]*planner.Schedule // for base LIDs, of the routed jobs
+	Load   phasetable.Load              // load of the tables
 	Notes  []planner.Warning            // about the tables and the base plan
 }
 
@@ -93,13 +93,13 @@ func New(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*Vie
 	return v, nil
 }
 
-// noServer refuses a fabric without servers.
+// noServer returns an error for a fabric without servers.
 func noServer(f *topology.Fabric) error {
 	return &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
 }
 
-// identity returns a digest of all that plans and tables depend on. Names are left out: a
-// renamed switch changes nothing.
+// identity returns a digest of everything that determines plans and tables. It excludes names:
+// a renamed switch changes nothing.
 func identity(t *topology.FatTree) string {
 	le := binary.LittleEndian
 	facts := []byte(t.Fabric.Hash())
@@ -112,7 +112,7 @@ func identity(t *topology.FatTree) string {
 	return digest(withHosts(facts, t.Hosts))
 }
 
-// withHosts adds what plans and tables depend on of hosts.
+// withHosts appends the facts about hosts that determine plans and tables.
 func withHosts(facts []byte, hosts []topology.Host) []byte {
 	le := binary.LittleEndian
 	for i := range hosts {
@@ -135,8 +135,8 @@ func digest(facts []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Without returns the view with the hosts of some leaves out of all plans, those of jobs
-// too.
+// Without returns the view with the hosts of some leaves excluded from all plans, including
+// those of jobs.
 func (v *View) Without(leaves []topology.GUID) *View {
 	if v.Tree == nil || len(leaves) == 0 {
 		return v
@@ -151,7 +151,7 @@ func (v *View) Without(leaves []topology.GUID) *View {
 	return &out
 }
 
-// without takes the hosts of some leaves out of all plans.
+// without excludes the hosts of some leaves from all plans.
 func without(hosts []topology.Host, out func(leaf int) bool) (all []topology.Host, servers []int) {
 	all = slices.Clone(hosts)
 	for i := range all {
@@ -166,8 +166,8 @@ func without(hosts []topology.Host, out func(leaf int) bool) (all []topology.Hos
 	return all, servers
 }
 
-// WithJobs returns the view with the jobs that there are. Where base LIDs of some are
-// routed, tables and plans depend on it, and the ID has them after a plus sign.
+// WithJobs returns the view with the current jobs. If base LIDs of jobs are routed, tables and
+// plans depend on the jobs, and the ID includes them after a plus sign.
 func (v *View) WithJobs(jobs []planner.Job) *View {
 	out := *v
 	if v.Pods != nil {
@@ -193,25 +193,26 @@ func (v *View) WithJobs(jobs []planner.Job) *View {
 	return &out
 }
 
-// Bare returns the ID of the fabric without its jobs, and whatever is planned for it at
-// once.
+// Bare returns the ID of the fabric without its jobs, and without the mark of a plan for
+// immediate use.
 func (v *View) Bare() string { return Bare(v.ID) }
 
-// Bare returns a view's ID without what follows a plus sign.
+// Bare returns a view's ID without the part after the plus sign.
 func Bare(id string) string {
 	id, _, _ = strings.Cut(id, "+")
 	return id
 }
 
-// Snapshot returns the view as the controller sees it.
+// Snapshot returns the controller's form of the view.
 func (v *View) Snapshot() *controller.Snapshot {
 	return &controller.Snapshot{ID: v.ID, Kind: v.Kind, Why: v.Reason, Down: v.Down, View: v}
 }
 
-// Of returns the view that an action of the controller is for.
+// Of returns the view of a controller's snapshot.
 func Of(s *controller.Snapshot) *View { return s.View.(*View) }
 
-// TwoLevels returns the tree where it has two levels, nil for any other fabric and no view.
+// TwoLevels returns the tree if it has two levels. For any other fabric, and for a nil view, it
+// returns nil.
 func (v *View) TwoLevels() *topology.FatTree {
 	if v == nil || v.Pods != nil {
 		return nil
@@ -219,7 +220,7 @@ func (v *View) TwoLevels() *topology.FatTree {
 	return v.Tree
 }
 
-// Held returns the tree with some lanes taken out of schedules.
+// Held returns the tree with some lanes excluded from schedules.
 func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
 		return v.Tree
@@ -238,9 +239,9 @@ func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	return &t
 }
 
-// Familiar returns the tree with those servers alone that the epoch knows, nil where that
-// makes no difference or leaves none. A newcomer cannot be reached before its tables are
-// there; it must not keep a lost lane in the plan until then.
+// Familiar returns the tree reduced to the servers that the epoch knows, or nil if that changes
+// nothing or leaves no server. A new server is unreachable until its tables are in place; until
+// then it must not keep a lost lane in the plan.
 func (v *View) Familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	if e == nil {
 		return nil
@@ -258,8 +259,8 @@ func (v *View) Familiar(t *topology.FatTree, e *store.Epoch) *topology.FatTree {
 	return &old
 }
 
-// Route builds and verifies the tables of the view, with the plan that they follow from
-// if there is one, once for each set of held lanes.
+// Route builds and verifies the tables of the view, and the plan that they follow from, if any,
+// once for each set of held lanes.
 func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Settings) (Routes, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
@@ -294,9 +295,9 @@ func (v *View) route(ctx context.Context, hold []controller.Lane, by planner.Set
 	return r, nil
 }
 
-// Build builds the tables of the view where these carry any plan by lanes, for such
-// plans to be verified on. To lay tables out or to write them, call Route:
-// these have entries for the base plan besides, which no plan by lanes uses.
+// Build builds tables on which any plan by lanes can be verified, if the view has such tables.
+// To lay out or write tables, call Route: its tables have additional entries for the base plan,
+// which no plan by lanes uses.
 func (v *View) Build(hold []controller.Lane) (*lft.Tables, error) {
 	v.routed.mu.Lock()
 	defer v.routed.mu.Unlock()
@@ -313,16 +314,16 @@ func (v *View) Build(hold []controller.Lane) (*lft.Tables, error) {
 	return tables, nil
 }
 
-// LetGo forgets the tables and plans made for a view, which are megabytes. They are made
-// again should it be worked on once more.
+// LetGo drops the tables and plans of a view, which take megabytes. They are made again if the
+// view is used again.
 func (v *View) LetGo() {
-	if v.routed.mu.TryLock() { // it is being worked on otherwise
+	if v.routed.mu.TryLock() { // otherwise the view is in use
 		v.routed.made, v.routed.bare, v.routed.own = nil, nil, nil
 		v.routed.mu.Unlock()
 	}
 }
 
-// find returns what was made with these lanes held back, nil for nothing.
+// find returns the routes made for these held lanes, or nil.
 func find(made []Routes, hold []controller.Lane) *Routes {
 	for i := range made {
 		if slices.Equal(made[i].hold, hold) {
@@ -332,8 +333,8 @@ func find(made []Routes, hold []controller.Lane) *Routes {
 	return nil
 }
 
-// Lost returns the share of the servers in force that the view lacks; without an epoch, the
-// baseline's host ports count.
+// Lost returns the share of the servers in force that the view lacks. Without an epoch it
+// counts the baseline's host ports.
 func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 	present := v.present()
 	total, missing := 0, 0
@@ -358,10 +359,10 @@ func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 	return float64(missing) / float64(total)
 }
 
-// Shares takes over what was built for an older view of the same fabric.
+// Shares adopts the tables built for an older view of the same fabric.
 func (v *View) Shares(old *View) { v.routed = old.routed }
 
-// Findings are how the tree deviates from its baseline.
+// Findings lists the differences between the tree and its baseline.
 func (v *View) Findings() []health.Finding {
 	if v.Tree == nil {
 		return nil
@@ -369,7 +370,7 @@ func (v *View) Findings() []health.Finding {
 	return v.Tree.Findings
 }
 
-// present returns the host ports that the view has.
+// present returns the set of host ports in the view.
 func (v *View) present() map[topology.GUID]bool {
 	present := make(map[topology.GUID]bool, len(v.Fabric.Nodes))
 	if v.Tree == nil {
@@ -384,8 +385,8 @@ func (v *View) present() map[topology.GUID]bool {
 	return present
 }
 
-// RowsOf maps the rows of a published table onto the servers of a tree. It
-// fails when the table's servers are not exactly the tree's.
+// RowsOf maps the rows of a published table to the servers of a tree. It fails unless both have
+// exactly the same servers.
 func RowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
 	place, err := places(table, t)
 	if err != nil {
@@ -403,7 +404,7 @@ func RowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
 	return rows, nil
 }
 
-// SameRows reports whether a published table is this very schedule of the tree, transfer by
+// SameRows reports whether a published table is the same schedule of the tree, transfer by
 // transfer.
 func SameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) bool {
 	place, err := places(table, t)
@@ -424,7 +425,7 @@ func SameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) boo
 	return true
 }
 
-// places tells, for each server of a published table, its index in the tree.
+// places returns the tree's index of each server of a published table.
 func places(table *phasetable.View, t *topology.FatTree) ([]int32, error) {
 	n := table.Servers()
 	if n != len(t.Servers) {
@@ -441,7 +442,7 @@ func places(table *phasetable.View, t *topology.FatTree) ([]int32, error) {
 	return place, nil
 }
 
-// transfer returns what a table's entry says of the sender, in the tree's indices.
+// transfer converts the sending part of a table's entry to the tree's indices.
 func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid topology.LID) {
 	if x.SendTo < 0 {
 		return -1, -1, 0
@@ -449,8 +450,8 @@ func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid top
 	return place[x.SendTo], int16(x.Lane), x.DLID
 }
 
-// Carries walks a published plan over the tables of the fabric, with some lanes held
-// back, and tells the first thing that is wrong.
+// Carries verifies a published plan on the tables of the fabric, with some lanes held back, and
+// returns the first fault.
 func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
 	if v.Kind == controller.OwnRoutes {
 		routes, err := liquid.Trace(v.Fabric, tables, v.hosts, nil)
@@ -470,8 +471,7 @@ func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []control
 	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
 }
 
-// Members finds host ports by their names. Names that no host has are an error, or
-// where skip is set are listed.
+// Members finds host ports by name. Unknown names are an error, or are returned if skip is set.
 func (v *View) Members(names []string, skip bool) (members []planner.Member, unknown []string, err error) {
 	if v.Kind != controller.OwnRoutes {
 		if !skip {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Of returns the task of a function from a value to a value, for Call.
+// Of converts a function to a task for Call.
 func Of[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
 	return func(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 		var q Q
@@ -25,8 +25,8 @@ func Of[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
 	}
 }
 
-// Call has a process compute what the task's function does. Its errors are those of
-// Run, in the words of the API.
+// Call runs the task's function in a process. Its errors are those of Run, converted to the
+// API's errors.
 func Call[Q, A any](ctx context.Context, p *Pool, task string, q *Q) (*A, error) {
 	var a A
 	err := p.Run(ctx, task, func(in io.Writer) error { return gob.NewEncoder(in).Encode(q) },

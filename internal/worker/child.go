@@ -15,20 +15,19 @@ import (
 	"time"
 )
 
-// Task reads a request and makes the answer, in a process of its own. Its context has a
-// deadline: a task that has an answer by then, if not the best, gives it.
+// Task reads a request and returns the answer, in a separate process. Its context has a
+// deadline. A task that has an answer at the deadline returns it, even if it is not the best.
 type Task func(ctx context.Context, in *bufio.Reader) ([]byte, error)
 
-// The priorities of workers, of 0 to 19: far behind the program's own, and those of questions
-// behind all else on the machine.
+// The nice values of workers, from 0 to 19: orders run far behind the program itself, and
+// questions behind everything else on the machine.
 const (
 	niceOrders    = 10
 	niceQuestions = 19
 )
 
-// Main is the first thing that a program with a pool does. It returns at once,
-// unless the process is one that a pool has started: then it runs the task, and the
-// process ends.
+// Main must be the first call in a program with a pool. It returns immediately, unless a pool
+// has started the process: then it runs the task and ends the process.
 func Main(tasks map[string]Task) {
 	if len(os.Args) != 5 || os.Args[0] != title {
 		return
@@ -40,7 +39,7 @@ func Main(tasks map[string]Task) {
 	os.Exit(0)
 }
 
-// work runs a task within the limits that the pool gave.
+// work runs a task within the pool's limits.
 func work(task Task) error {
 	memory, err := strconv.ParseUint(os.Args[2], 10, 64)
 	if err != nil || task == nil {
@@ -59,7 +58,7 @@ func work(task Task) error {
 	if err := confine(memory, nice); err != nil {
 		return err
 	}
-	go func() { // until the pool's process has ended
+	go func() { // ends when the pool's process ends
 		_, _ = io.Copy(io.Discard, os.NewFile(3, "leash"))
 		os.Exit(1)
 	}()
@@ -85,7 +84,7 @@ func confine(memory uint64, nice int) error {
 			return fmt.Errorf("limit the process: %w", err)
 		}
 	}
-	debug.SetMemoryLimit(int64(memory / 4 * 3)) // collects in time; stacks and C have the rest
+	debug.SetMemoryLimit(int64(memory / 4 * 3)) // leaves the rest for stacks and C
 	runtime.GOMAXPROCS(max(1, runtime.NumCPU()-1))
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package worker runs requests in separate processes: the program starts itself again,
-// passes a request, and reads the answer. Such a process is limited in time and memory, has
-// lower priority than the program's own threads, and ends with the client.
+// Package worker runs requests in separate processes: the program starts itself again, passes a
+// request, and reads the answer. The process is limited in time and memory, has lower priority
+// than the program's own threads, and ends with the client.
 package worker
 
 import (
@@ -25,32 +25,32 @@ import (
 	"github.com/forsd/forsd/internal/access"
 )
 
-// title is what a process of this package is called in lists of processes.
+// title is the name of worker processes in process lists.
 const title = "forsd-worker"
 
-// Limits are what requests may take.
+// Limits are the limits on requests.
 type Limits struct {
-	Number  int           // processes at a time
-	Waiting int           // requests that wait for one; more are refused at once
-	Brief   time.Duration // for which one that waits is tried in one process more
-	Time    time.Duration // of a request, with the wait for its turn
-	Memory  uint64        // bytes of a process
-	Nice    int           // the priority of a process, of 0 to 19
+	Number  int           // concurrent processes
+	Waiting int           // waiting requests; others are refused immediately
+	Brief   time.Duration // how long a waiting request is tried in an additional process
+	Time    time.Duration // for a request, including the wait for its turn
+	Memory  uint64        // bytes per process
+	Nice    int           // the nice value of a process, 0 to 19
 }
 
-// Defaults leave a core to the program itself.
+// Defaults returns limits that leave a core to the program itself.
 func Defaults() Limits {
 	return Limits{Number: min(2, max(1, runtime.NumCPU()-1)), Waiting: 16, Brief: time.Second, Time: time.Minute, Memory: 2 << 30, Nice: niceOrders}
 }
 
-// The errors of Run that the task does not cause.
+// Errors of Run that do not come from the task.
 var (
 	ErrBusy   = errors.New("too many requests wait for their turn: ask again later")
 	ErrTime   = errors.New("its time is up")
 	ErrMemory = errors.New("it takes more memory than a request may have")
 )
 
-// Refusal says an error of Run in the words of the API.
+// Refusal converts an error of Run to an error of the API.
 func Refusal(err error) error {
 	switch {
 	case errors.Is(err, ErrBusy):
@@ -67,9 +67,9 @@ func Refusal(err error) error {
 type Pool struct {
 	limits  Limits
 	turns   chan struct{}
-	brief   chan struct{} // the turn in the process more
+	brief   chan struct{} // the turn of the additional process
 	waiting atomic.Int64
-	inside  atomic.Int64 // askers that have entered
+	inside  atomic.Int64 // requests after Enter
 }
 
 // NewPool makes a pool. The program's main function must begin with Main.
@@ -77,14 +77,14 @@ func NewPool(l Limits) *Pool {
 	return &Pool{limits: l, turns: make(chan struct{}, l.Number), brief: make(chan struct{}, min(1, l.Brief))}
 }
 
-// Pools are pools of their own for each kind of asker: none waits for a turn of another's.
+// Pools has separate pools for different kinds of requests, so that none waits for another.
 type Pools struct {
-	Orders    *Pool // of what changes something
-	Operators *Pool // of their questions
-	Others    *Pool // of all other questions
+	Orders    *Pool // for changes
+	Operators *Pool // for operators' questions
+	Others    *Pool // for all other questions
 }
 
-// NewPools makes pools with a process at a time each, and one more for short requests.
+// NewPools makes pools with one process each, and an additional one for short requests.
 func NewPools() Pools {
 	l := Defaults()
 	l.Number = 1
@@ -93,7 +93,7 @@ func NewPools() Pools {
 	return Pools{NewPool(l), NewPool(questions), NewPool(questions)}
 }
 
-// Questions returns the pool for the question of a request.
+// Questions returns the pool for a question by the caller.
 func (p *Pools) Questions(ctx context.Context) *Pool {
 	if c := api.CallerOf(ctx); c != nil && c.Role < access.Operator {
 		return p.Others
@@ -101,8 +101,8 @@ func (p *Pools) Questions(ctx context.Context) *Pool {
 	return p.Operators
 }
 
-// Enter lets in as many askers as can have a turn or wait for one: the question of one more need
-// not be prepared. They leave when they have their answers.
+// Enter admits as many callers as can run or wait, so that no further question is prepared for
+// nothing. A caller leaves when it has its answer.
 func (p *Pool) Enter() (leave func(), err error) {
 	leave = func() { p.inside.Add(-1) }
 	if p.inside.Add(1) > int64(cap(p.turns)+p.limits.Waiting) {
@@ -112,15 +112,15 @@ func (p *Pool) Enter() (leave func(), err error) {
 	return leave, nil
 }
 
-// outcome is what a process answers before the answer itself.
+// outcome is the header of a process's answer.
 type outcome struct {
 	Size    int64
 	Refusal *api.Error
-	Late    bool   // it ended at its deadline without an answer
-	Text    string // of another error
+	Late    bool   // the deadline passed without an answer
+	Text    string // any other error
 }
 
-// Answer is the answer of a task, as it comes.
+// Answer reads the answer of a task as it arrives.
 type Answer struct {
 	Size int64
 	io.Reader
@@ -139,9 +139,9 @@ func (o *outcome) error() error {
 	return nil
 }
 
-// Run makes a process run a task: send passes it the request, receive reads the answer. The
-// errors are those of the task, unchanged if they are the API's, and those above. It
-// returns when the process has ended, which is at once when ctx ends.
+// Run runs a task in a process: send writes the request, and receive reads the answer. It
+// returns the errors of the task, unchanged if they are the API's, or one of the errors above.
+// It returns when the process has ended. If ctx ends, this is immediate.
 func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.Time, ErrTime)
 	defer cancel()
@@ -156,7 +156,7 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 	return p.process(ctx, task, send, receive)
 }
 
-// errAgain means that a request has got a turn, and must be run from the beginning.
+// errAgain means that a request now has a turn, and must run from the beginning.
 var errAgain = errors.New("it takes longer than others should wait")
 
 // wait waits for a turn, reported by errAgain. If long requests have all turns, short ones
@@ -185,7 +185,7 @@ func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error
 	}
 }
 
-// try has a task run for a short time.
+// try runs a task for a short time.
 func (p *Pool) try(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
 	defer func() { <-p.brief }()
 	ctx, end := context.WithCancelCause(ctx)
@@ -200,16 +200,16 @@ func (p *Pool) try(ctx context.Context, task string, send func(io.Writer) error,
 	})
 }
 
-// process has a process run a task.
+// process runs a task in a new process.
 func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// This program, also where its file has been replaced since it was started.
+	// This is the running program, even if its file was replaced.
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	end, _ := ctx.Deadline()
 	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10), forTask(time.Until(end)).String(), strconv.Itoa(p.limits.Nice)}
 	cmd.Env = []string{"GOTRACEBACK=single"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a group of its own, whose priority it lowers
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a separate group, because the priority is set for the group
 	var last lastWords
 	cmd.Stderr = &last
 	in, err := cmd.StdinPipe()
@@ -224,7 +224,7 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
-	defer held.Close() // the process ends with this one, however that ends
+	defer held.Close() // closing it ends the process, however this process ends
 	cmd.ExtraFiles = []*os.File{leash}
 	err = cmd.Start()
 	_ = leash.Close()
@@ -244,7 +244,7 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	}
 	interrupted := context.Cause(ctx)
 	if err != nil {
-		cancel() // it may have more to say
+		cancel() // it may still be writing
 	}
 	ended := cmd.Wait()
 	notSent := <-sent
@@ -259,8 +259,8 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	return fmt.Errorf("task %s: %w: %s", task, errors.Join(err, notSent, ended), last.String())
 }
 
-// forTask returns how much of the time that is left a task may take: the rest is for its
-// process to start, to check its answer and to hand it over.
+// forTask returns the share of the remaining time for the task itself. The process needs the
+// rest to start, and to check and send its answer.
 func forTask(left time.Duration) time.Duration { return max(left/10*9, time.Millisecond) }
 
 // lastWords keeps the beginning of a process's last output.

@@ -34,7 +34,8 @@ var tasks = map[string]Task{
 	"fail":  func(context.Context, *bufio.Reader) ([]byte, error) { return nil, errors.New("it cannot be done") },
 	"panic": func(context.Context, *bufio.Reader) ([]byte, error) { panic("at once") },
 	"sleep": func(context.Context, *bufio.Reader) ([]byte, error) { time.Sleep(time.Hour); return nil, nil },
-	// The second time, by a file that the request names, it is quick.
+	// Sleeps the first time, and is quick the second time: a file named in the request tells
+	// them apart.
 	"again": func(_ context.Context, in *bufio.Reader) ([]byte, error) {
 		name, err := io.ReadAll(in)
 		if err != nil {
@@ -49,7 +50,7 @@ var tasks = map[string]Task{
 		var all [][]byte
 		for {
 			block := make([]byte, 16<<20)
-			for i := 0; i < len(block); i += 4096 { // a page each
+			for i := 0; i < len(block); i += 4096 { // touch each page
 				block[i] = 1
 			}
 			if all = append(all, block); len(all) > 1<<20 {
@@ -57,7 +58,7 @@ var tasks = map[string]Task{
 			}
 		}
 	},
-	// The priorities of all threads, beside one that has begun before.
+	// Returns the priorities of all threads, including those that started earlier.
 	"nice": func(context.Context, *bufio.Reader) ([]byte, error) {
 		var out []byte
 		threads, err := os.ReadDir("/proc/self/task")
@@ -133,7 +134,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestLowPriority holds that every thread comes after the program's own.
+// TestLowPriority checks that every thread has a lower priority than the program.
 func TestLowPriority(t *testing.T) {
 	answer, err := run(t.Context(), NewPool(small()), "nice", "")
 	if err != nil {
@@ -149,16 +150,16 @@ func TestLowPriority(t *testing.T) {
 	}
 }
 
-// TestMemory has a task eat all that it gets.
+// TestMemory runs a task that allocates all the memory it can get.
 func TestMemory(t *testing.T) {
 	_, err := run(t.Context(), NewPool(small()), "eat", "")
-	if !errors.Is(err, ErrMemory) && !strings.Contains(err.Error(), "ThreadSanitizer failed to allocate") { // the race detector's own words
+	if !errors.Is(err, ErrMemory) && !strings.Contains(err.Error(), "ThreadSanitizer failed to allocate") { // the race detector's message
 		t.Errorf("a task without measure ends with %v", err)
 	}
 }
 
-// TestEnds holds that a process ends when its time is up and when the client
-// leaves, and that its turn is free then.
+// TestEnds checks that a process ends when its time is up or the client leaves, and that its
+// turn is then free.
 func TestEnds(t *testing.T) {
 	l := small()
 	l.Number, l.Time = 1, 300*time.Millisecond
@@ -184,12 +185,12 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestTurns bounds how many processes there are and how many requests wait.
+// TestTurns checks the limits on processes and waiting requests.
 func TestTurns(t *testing.T) {
 	p := NewPool(small())
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error)
-	for range 3 { // two at work, one waits
+	for range 3 { // two run, one waits
 		go func() {
 			_, err := run(ctx, p, "sleep", "")
 			ended <- err
@@ -212,8 +213,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestBrief holds that short requests do not wait for long ones, and that a long one which was
-// tried beside another is done when its turn comes.
+// TestBrief checks that short requests do not wait for long ones, and that a long request that
+// was tried briefly runs when its turn comes.
 func TestBrief(t *testing.T) {
 	l := small()
 	l.Number, l.Waiting, l.Brief = 1, 4, 2*time.Second
@@ -253,7 +254,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestOrphan holds that a process ends with the program that started it.
+// TestOrphan checks that a process ends with the program that started it.
 func TestOrphan(t *testing.T) {
 	if os.Getenv("WORKER_TEST_PARENT") != "" {
 		_, err := run(t.Context(), NewPool(small()), "sleep", "")
@@ -278,7 +279,7 @@ func TestOrphan(t *testing.T) {
 			return
 		}
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); err == nil && strings.Contains(string(stat), ") Z ") {
-			return // dead, and nobody has asked for it yet
+			return // dead, but not yet reaped
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -286,7 +287,7 @@ func TestOrphan(t *testing.T) {
 	_ = syscall.Kill(child, syscall.SIGKILL)
 }
 
-// workerOf is the worker that a process has started, 0 where there is none yet.
+// workerOf returns the worker started by a process, or 0 before it has started.
 func workerOf(parent int) int {
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", parent))
 	for _, thread := range threads {
