@@ -151,7 +151,7 @@ func (s *Plans) set(p *Published, ended bool) {
 		s.current.csv.leave()
 	}
 	for _, former := range s.recent { // after a cable has come back, for one
-		if p != nil && p.Table.Same(former.Table) {
+		if p != nil && phasetable.Same(p.Table, former.Table) {
 			p.csv = former.csv
 			p.csv.past.Store(false)
 		}

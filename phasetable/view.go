@@ -265,9 +265,8 @@ func (v *View) Numbered(epoch uint64, topologyHash string) (*View, error) {
 	return open(data)
 }
 
-// Same reports whether another view is of the same plan, under whatever number and for whatever
-// fabric.
-func (v *View) Same(w *View) bool {
+// Same reports whether two views are of the same plan. Their epochs and fabrics may differ.
+func Same(v, w *View) bool {
 	return v.job == w.job && bytes.Equal(v.data[offHash+hashSize:], w.data[offHash+hashSize:])
 }
 
