@@ -50,9 +50,9 @@ type OpenSM struct {
 	DumpDir         string        `yaml:"dump_dir"`                 // holds opensm-subnet.lst
 	CacheDir        string        `yaml:"cache_dir"`                // holds guid2lid
 	Conf            string        `yaml:"conf"`                     // opensm.conf; it may be absent
-	Log             string        `yaml:"log"`                      // "" finds it from opensm.conf and the command line
+	Log             string        `yaml:"log"`                      // "" finds it by opensm.conf and the command line
 	LFTsFile        string        `yaml:"lfts_file"`                // the table file that forsd writes and OpenSM reads
-	RootFile        string        `yaml:"root_guid_file"`           // tells OpenSM's own engine where to begin if forsd is not running
+	RootFile        string        `yaml:"root_guid_file"`           // tells OpenSM's own engine where to begin without forsd
 	TableComments   bool          `yaml:"table_comments"`           // write each LID's port GUID as a comment
 	PIDFile         string        `yaml:"pid_file"`                 // "" asks systemd for Unit, then searches /proc
 	Unit            string        `yaml:"unit"`                     // systemd unit of OpenSM, a glob pattern
@@ -133,7 +133,7 @@ type Peer struct {
 // Planning configures how plans are made.
 type Planning struct {
 	Engine  Engine         `yaml:"engine" one:"auto algorithm exact ilp"`
-	LIDs    planner.LIDs   `yaml:"lids"`               // the number of each server's LIDs in plans: auto, lanes, or a number
+	LIDs    planner.LIDs   `yaml:"lids"`               // LIDs per server in plans: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude" live:"yes"` // descriptions of excluded hosts; nil excludes none
 	Roles   Roles          `yaml:"roles" live:"yes"`
 	// OtherFabrics is the treatment of a fabric that is not a fat tree.

@@ -132,14 +132,14 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 }
 
-// TestEverythingDiffersFromDefault sets every key to a unique value, because equal values would
-// hide a mix-up of two keys.
+// TestEverythingDiffersFromDefault checks that every key in everything differs from its
+// default. With two equal values, a mix-up of two keys could remain unnoticed.
 func TestEverythingDiffersFromDefault(t *testing.T) {
 	got, err := Parse([]byte(everything), "x.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := map[string]bool{"version": true, "peer.address": true} // one key has only one value, the other excludes further keys
+	same := map[string]bool{"version": true, "peer.address": true} // one has only one value, one excludes other keys
 	var walk func(a, b reflect.Value, prefix string)
 	walk = func(a, b reflect.Value, prefix string) {
 		for i := range a.NumField() {
