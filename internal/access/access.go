@@ -1,6 +1,6 @@
-// Package access decides who may do what: the roles, who has them on the Unix socket and by
-// certificate, tokens, rate limits, and the certificates of the TLS listener, which are
-// read again when their files change.
+// Package access implements the API's access control: roles and their assignment on the Unix
+// socket and by certificate, tokens, rate limits, and the certificates of the TLS listener,
+// which are reloaded when their files change.
 package access
 
 import (
@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// Role is what a caller may do. Each may do what those before it may.
+// Role is a set of permissions. Each role includes the permissions of those before it.
 type Role uint8
 
-// The roles. A Reader is anybody who asks over TCP without TLS.
+// The roles. A Reader is any client over TCP without TLS.
 const (
 	Nobody        Role = iota // health and metrics
 	Reader                    // reads
-	Viewer                    // reads, and asks what would be
+	Viewer                    // reads, and asks what-if questions
 	Operator                  // orders
 	Administrator             // the baseline, settings, tokens
 )
@@ -43,19 +43,19 @@ func (r *Role) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rules name who has which role: users by name or number, groups behind @, certificates by
-// their common name behind cn: or an organizational unit behind ou:.
+// Rules assign roles: users by name or number, groups after @, certificates by their common
+// name after cn: or an organizational unit after ou:.
 type Rules struct {
 	Administrators, Operators, Viewers []string
 }
 
-// Lists are rules that names of groups have been looked up for.
+// Lists are compiled rules, with the groups looked up.
 type Lists struct {
 	users, groups map[string]Role // groups by number
 	cns, ous      map[string]Role
 }
 
-// Check tells what is wrong with an entry of a rule by itself.
+// Check returns an error for an invalid entry of a rule.
 func Check(entry string) error {
 	for _, prefix := range []string{"@", "cn:", "ou:", ""} {
 		if name, is := strings.CutPrefix(entry, prefix); is {
@@ -68,7 +68,7 @@ func Check(entry string) error {
 	return nil
 }
 
-// Compile looks up the groups of rules. Unknown groups are returned and have no members.
+// Compile looks up the groups of rules. It returns unknown groups; they have no members.
 func Compile(r Rules) (l *Lists, unknown []string) {
 	l = &Lists{users: map[string]Role{}, groups: map[string]Role{}, cns: map[string]Role{}, ous: map[string]Role{}}
 	for _, x := range []struct {
@@ -87,7 +87,7 @@ func Compile(r Rules) (l *Lists, unknown []string) {
 					g, err := user.LookupGroup(name)
 					if err != nil {
 						unknown = append(unknown, entry)
-						l.groups[entry] = Nobody // it restricts the socket nevertheless
+						l.groups[entry] = Nobody // an unknown group restricts the socket too
 						continue
 					}
 					name = g.Gid
@@ -100,7 +100,7 @@ func Compile(r Rules) (l *Lists, unknown []string) {
 }
 
 // OfUser returns the role of a user on the Unix socket. Root and forsd's own user may do
-// everything, and where no user and no group is named, so may all who can write to the
+// everything. If the rules name no users and no groups, so may every user who can write to the
 // socket.
 func (l *Lists) OfUser(uid uint32, name string, groups []uint32) Role {
 	if uid == 0 || uid == uint32(os.Geteuid()) || len(l.users)+len(l.groups) == 0 {
@@ -113,7 +113,7 @@ func (l *Lists) OfUser(uid uint32, name string, groups []uint32) Role {
 	return role
 }
 
-// OfCertificate returns the role of a certificate that was verified.
+// OfCertificate returns the role of a verified certificate.
 func (l *Lists) OfCertificate(c *x509.Certificate) Role {
 	role := l.cns[c.Subject.CommonName]
 	for _, unit := range c.Subject.OrganizationalUnit {

@@ -33,7 +33,8 @@ func TestLists(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, c.have, c.want)
 		}
 	}
-	// Without users and groups the socket is as it was; with a group that does not exist it is not.
+	// Without rules for users and groups, the socket is unrestricted; a group restricts it even
+	// if it does not exist.
 	for _, c := range []struct {
 		rules Rules
 		want  Role
@@ -50,8 +51,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestLimiter asks and is refused too often, by itself and for all, and follows what many
-// clients leave behind.
+// TestLimiter checks the limits on requests and refusals, for one client and for all, and the
+// state that many clients leave.
 func TestLimiter(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var l Limiter
@@ -120,8 +121,7 @@ func TestLimiter(t *testing.T) {
 	end()
 }
 
-// TestDamagedTokens holds that a file which cannot be read has no valid token in it, and is
-// not replaced.
+// TestDamagedTokens checks that an unreadable file yields no valid token, and is not replaced.
 func TestDamagedTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.json")
 	tokens, err := OpenTokens(path)

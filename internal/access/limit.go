@@ -7,24 +7,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiter bounds how often each client asks, how many of its requests are under way, and how
-// many of its refusals are told of. A refusal does not count as asking, for all ranks of a host
-// are one client: what one of its users may not do keeps none of them from their plan. Clients that have not asked for long are forgotten, so its memory is
-// bounded.
+// Limiter limits each client's request rate, its concurrent requests, and how many of its
+// refusals are reported. A refusal does not count as a request, because all ranks of a host are
+// one client, and a forbidden request of one user must not keep the others from their plan.
+// Clients that have been idle for long are dropped, so its memory is bounded.
 type Limiter struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	clients map[string]*client
 }
 
-// client is what one client has left.
+// client is the remaining allowance of a client.
 type client struct {
 	requests, refusals *rate.Limiter
 	underWay           int
 }
 
-// The limits of a client. All ranks of a host are one client, and ask at the same moment.
+// The limits of a client. All ranks of a host are one client, and send requests at the same
+// time.
 const (
-	requestsAtOnce  = 8192 // and as many connections as there may be
+	requestsAtOnce  = 8192 // also the maximum number of connections
 	requestsASecond = 500
 	refusalsAtOnce  = 50
 	refusalsASecond = 1
@@ -32,7 +33,7 @@ const (
 	mostClients     = 8192
 )
 
-// Begin reports whether a client may ask now; its request ends with end.
+// Begin reports whether a client may send a request now. The request ends with end.
 func (l *Limiter) Begin(key string, now time.Time) (end func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,16 +49,15 @@ func (l *Limiter) Begin(key string, now time.Time) (end func(), ok bool) {
 	}, true
 }
 
-// Refused counts that a client was refused something that it may not do, and reports whether
-// that is to be told of.
+// Refused counts a forbidden request of a client, and reports whether to report it.
 func (l *Limiter) Refused(key string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.client(key, now).refusals.AllowN(now, 1)
 }
 
-// client returns the state of a client's limit. If there are too many clients, idle ones
-// are dropped, first those that have all of their requests left.
+// client returns the state of a client's limit. If there are too many clients, it drops idle
+// ones, beginning with those that have their full allowance.
 func (l *Limiter) client(key string, now time.Time) *client {
 	if l.clients == nil {
 		l.clients = map[string]*client{}

@@ -6,12 +6,12 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// The codes of the warnings about terms, and about what cannot be used.
+// The codes of the warnings about expiry and about unusable files.
 const (
 	Incomplete     = "access-incomplete"
 	ListenerDown   = "listener-down"
-	ExpiresSoon    = "expires-soon"    // in 30 days
-	ExpiresShortly = "expires-shortly" // in 7 days
+	ExpiresSoon    = "expires-soon"    // within 30 days
+	ExpiresShortly = "expires-shortly" // within 7 days
 	Expired        = "expired"
 )
 
@@ -26,7 +26,7 @@ func Kinds() []health.Warnable {
 	}
 }
 
-// Term is how long something holds.
+// Term is the period of validity of a credential.
 type Term struct {
 	Kind        string // for the metric: certificate, client_ca, revoked, token or lease
 	Name        string // in words
@@ -39,8 +39,8 @@ const (
 	near = 7 * day
 )
 
-// Judge returns the warning for a term, "" if none. Certificates issued for less than 30
-// days, or 7, expire as intended, and only warn when they have.
+// Judge returns the warning for a term, or "" for both. Certificates issued for less than 30
+// days, or 7, are meant to expire, and only warn once they have.
 func (t Term) Judge(now time.Time) (code, text string) {
 	left, life := t.Until.Sub(now), t.Until.Sub(t.From)
 	at := t.Until.UTC().Format("2006-01-02 15:04 UTC")
@@ -55,7 +55,7 @@ func (t Term) Judge(now time.Time) (code, text string) {
 	return "", ""
 }
 
-// Judge finds all that is wrong with terms.
+// Judge returns the findings about all terms.
 func Judge(terms []Term, now time.Time) (out []health.Finding) {
 	for _, t := range terms {
 		if code, text := t.Judge(now); code != "" {

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Files are those of the TLS listener.
+// Files are the files of the TLS listener.
 type Files struct {
 	Certificate, Key string
-	ClientCA         string // whose certificates clients may show; "" if none
-	Revoked          string // a list of revoked certificates (CRL); "" if none
+	ClientCA         string // accepted issuer of clients' certificates; may be empty
+	Revoked          string // a list of revoked certificates (CRL); may be empty
 }
 
-// Certificates are those files as they are now. They are read again when one has changed. A
-// file that cannot be used leaves in force what was read of it before; before any could be
-// read, none is shown and none is accepted.
+// Certificates are the current content of the files, which are reloaded when one has changed.
+// If a file cannot be used, its previous content remains valid. Without any previous content,
+// no certificate is presented or accepted.
 type Certificates struct {
 	files Files
-	note  func(error) // what is wrong, once for each change; nil where all is well again
+	note  func(error) // called with an error once for each change; with nil when all files are valid again
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	looked time.Time
 	stamps [4]stamp
 	now    *loaded
@@ -39,25 +39,25 @@ type stamp struct {
 	size int64
 }
 
-// loaded is what the files say. All but the chains stays as it is.
+// loaded is the content of the files. Everything except chains is immutable.
 type loaded struct {
 	certificate *tls.Certificate // nil before one could be read
 	leaf        *x509.Certificate
 	authorities []*x509.Certificate
-	clients     *x509.CertPool // nil where no client may show a certificate
+	clients     *x509.CertPool // nil if client certificates are not accepted
 	lists       []*x509.RevocationList
-	revoked     map[string]bool // issuer and serial number
+	revoked     map[string]bool // by issuer and serial number
 
-	mu     sync.Mutex                                  // guards what follows
-	chains map[[sha256.Size]byte][][]*x509.Certificate // that were verified, by the certificates shown
+	mu     sync.Mutex                                  // guards chains
+	chains map[[sha256.Size]byte][][]*x509.Certificate // verified chains, by the certificates presented
 }
 
 const (
-	lookEvery  = time.Second // how often it is looked whether the files have changed
-	mostChains = 4096        // that are kept
+	lookEvery  = time.Second // interval between checks for changed files
+	mostChains = 4096        // maximum size of chains
 )
 
-// LoadCertificates reads the files. Note is told what is wrong with them, now and later on.
+// LoadCertificates reads the files. It calls note with errors, now and after later changes.
 func LoadCertificates(files Files, note func(error)) *Certificates {
 	c := &Certificates{files: files, note: note}
 	var err error
@@ -77,7 +77,7 @@ func (c *Certificates) stat() (out [4]stamp) {
 	return out
 }
 
-// current returns what the files say now.
+// current returns the current content of the files.
 func (c *Certificates) current() *loaded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Certificates) current() *loaded {
 	return c.now
 }
 
-// load reads each of the files by itself, so that an authority that is taken out is out though
+// load reads each of the files separately, so that removing an authority takes effect even if
 // another file is damaged.
 func load(f Files, before *loaded) (*loaded, error) {
 	out := &loaded{certificate: before.certificate, leaf: before.leaf, authorities: before.authorities, clients: before.clients,
@@ -120,7 +120,7 @@ func load(f Files, before *loaded) (*loaded, error) {
 		case bad == nil:
 			out.lists = lists
 		case before.lists == nil:
-			out.clients = nil // not before it is known which are revoked
+			out.clients = nil // accept none until the revoked certificates are known
 		}
 		err = errors.Join(err, bad)
 	}
@@ -174,12 +174,12 @@ func readRevoked(path string, authorities []*x509.Certificate) (lists []*x509.Re
 	return lists, nil
 }
 
-// errNoCertificate ends a handshake while there is none.
+// errNoCertificate ends a handshake while forsd has no certificate.
 var errNoCertificate = errors.New("forsd has no certificate that can be used")
 
-// Server returns the TLS configuration of the listener. Client certificates are optional.
-// It only speaks HTTP/1.1: with HTTP/2 a client could make forsd store a body before it is
-// asked for.
+// Server returns the TLS configuration of the listener. Client certificates are optional. It
+// only speaks HTTP/1.1: with HTTP/2 a client could make forsd store a body before forsd reads
+// it.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		now := c.current()
@@ -194,11 +194,11 @@ func (c *Certificates) Server() *tls.Config {
 	}}
 }
 
-// Client is how forsd asks the other one: by the same certificates, which the other one's
-// must be of as well.
+// Client returns the configuration for requests to the peer. It uses the same certificates, and
+// the peer must have one of them too.
 func (c *Certificates) Client() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: true, // VerifyConnection does it, by the authorities of now
+		InsecureSkipVerify: true, // VerifyConnection verifies with the current authorities
 		VerifyConnection: func(s tls.ConnectionState) error {
 			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: s.ServerName, Roots: c.current().clients, Intermediates: pool(s.PeerCertificates[1:])})
 			return err
@@ -240,7 +240,7 @@ func (c *Certificates) Verified(state *tls.ConnectionState, at time.Time) (*x509
 	return nil, why
 }
 
-// verify returns the chains from certificates shown to the authorities.
+// verify returns the chains from the presented certificates to the authorities.
 func (l *loaded) verify(shown []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
 	h := sha256.New()
 	for _, c := range shown {
@@ -262,7 +262,7 @@ func (l *loaded) verify(shown []*x509.Certificate, at time.Time) ([][]*x509.Cert
 	return chains, err
 }
 
-// holds tells why a chain of certificates does not hold now.
+// holds returns an error if a chain of certificates is not valid at the time.
 func (l *loaded) holds(chain []*x509.Certificate, at time.Time) error {
 	for _, c := range chain {
 		switch {
@@ -275,13 +275,13 @@ func (l *loaded) holds(chain []*x509.Certificate, at time.Time) error {
 	return nil
 }
 
-// Names reports whether the certificate of forsd is for a host.
+// Names reports whether forsd's certificate is valid for a host.
 func (c *Certificates) Names(host string) bool {
 	leaf := c.current().leaf
 	return leaf != nil && leaf.VerifyHostname(host) == nil
 }
 
-// Terms are how long the certificates and lists hold.
+// Terms returns the periods of validity of the certificates and lists.
 func (c *Certificates) Terms() []Term {
 	now := c.current()
 	var out []Term

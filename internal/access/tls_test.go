@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/testbed/authority"
 )
 
-// shown is a connection on which a certificate was shown.
+// shown returns the state of a connection on which a certificate was presented.
 func shown(t *testing.T, pair tls.Certificate) *tls.ConnectionState {
 	t.Helper()
 	leaf, err := x509.ParseCertificate(pair.Certificate[0])
@@ -46,7 +46,7 @@ func (s *site) load(f Files) *Certificates {
 	return LoadCertificates(f, func(err error) { s.notes = append(s.notes, err) })
 }
 
-// again has the files looked at now.
+// again makes the files be checked now.
 func again(c *Certificates) *Certificates {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,9 +54,9 @@ func again(c *Certificates) *Certificates {
 	return c
 }
 
-// TestAuthorityTakenOut ends the access of an authority that is taken out of client_ca, on
-// connections that are open, also where its list of revoked certificates is left behind and
-// where another file is damaged. What was verified stays so until the files change.
+// TestAuthorityTakenOut checks that removing an authority from client_ca ends its access on
+// open connections, even if its list of revoked certificates remains or another file is
+// damaged. Verified chains remain valid until the files change.
 func TestAuthorityTakenOut(t *testing.T) {
 	s := &site{t: t, dir: t.TempDir()}
 	old, next := authority.New(t, "old"), authority.New(t, "next")
@@ -76,7 +76,7 @@ func TestAuthorityTakenOut(t *testing.T) {
 		}
 		return err == nil
 	}
-	for range 2 { // the second time by what is kept
+	for range 2 { // the second time from the cache
 		if !holds(open, time.Now()) || !holds(shown(t, other), time.Now()) || holds(shown(t, revoked), time.Now()) || holds(open, time.Now().Add(2*time.Hour)) {
 			t.Fatal("good certificates do not hold, or bad ones do")
 		}
@@ -94,8 +94,8 @@ func TestAuthorityTakenOut(t *testing.T) {
 	}
 }
 
-// TestNoFiles begins without files that can be used: there is nothing to show and none is let
-// in, and as soon as the files are there, they are used.
+// TestNoFiles starts without usable files: no certificate is presented or accepted. It checks
+// that the files are used as soon as they exist.
 func TestNoFiles(t *testing.T) {
 	s := &site{t: t, dir: t.TempDir()}
 	ca := authority.New(t, "authority")
@@ -125,7 +125,8 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
-// TestTerms warns 30 and 7 days ahead of what was made for longer, and of all that has expired.
+// TestTerms checks that terms warn 30 and 7 days ahead if they are longer, and that all expired
+// terms warn.
 func TestTerms(t *testing.T) {
 	from := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -147,8 +148,8 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// TestExpiredTokens tells of a token that has expired for a week, unless it is revoked or made
-// again; it is not valid and not listed.
+// TestExpiredTokens checks that an expired token is reported for a week, unless it is revoked
+// or made again, and that it is neither valid nor listed.
 func TestExpiredTokens(t *testing.T) {
 	tokens, err := OpenTokens(filepath.Join(t.TempDir(), "tokens.json"))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/forsd/forsd/internal/sealed"
 )
 
-// Token is what is known of a token. The token itself is known to those who have it alone.
+// Token describes a token. Only its owners know the token itself.
 type Token struct {
 	Name    string    `json:"name"`
 	Role    Role      `json:"role"`
@@ -30,30 +30,30 @@ type Token struct {
 	By      string    `json:"by"` // who created it
 }
 
-// stored is a token as the file has it.
+// stored is a token in the file's format.
 type stored struct {
 	Token
 	Hash string `json:"hash"` // SHA-256, hexadecimal: tokens are random, so a slow hash adds nothing
 }
 
-// Tokens are the tokens that are valid, kept in a file. They are safe for concurrent use.
+// Tokens is the set of valid tokens, kept in a file. It is safe for concurrent use.
 type Tokens struct {
 	path string
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	list []stored
-	bad  error // why the file could not be read; it stays as it is
+	bad  error // why the file could not be read; it is then not changed
 }
 
-// prefix is what every token begins with, so that those who find one know what it is.
+// prefix begins every token, so that a token that is found can be recognized.
 const prefix = "forsd_"
 
-// MostTokens is how many tokens there may be.
+// MostTokens is the maximum number of tokens.
 const MostTokens = 1000
 
-// MostLife is how long a token may live.
+// MostLife is the maximum lifetime of a token.
 const MostLife = 366 * 24 * time.Hour
 
-// Reasons why a token is not made or found.
+// Errors for tokens that cannot be created or found.
 var (
 	ErrName    = errors.New("want a letter, then letters, digits and . _ - @ up to 64 in all")
 	ErrTaken   = errors.New("there is a token of this name: revoke it, or take another name")
@@ -65,7 +65,7 @@ var (
 
 var tokenName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._@-]{0,63}$`)
 
-// OpenTokens reads the tokens of a file; a missing file means no tokens. After an error no
+// OpenTokens reads the tokens of a file. A missing file means no tokens. After an error no
 // token is valid.
 func OpenTokens(path string) (*Tokens, error) {
 	t := &Tokens{path: path}
@@ -86,7 +86,7 @@ func OpenTokens(path string) (*Tokens, error) {
 	return t, t.bad
 }
 
-// Create makes a token and returns it, for the only time.
+// Create makes a token and returns it. It cannot be retrieved later.
 func (t *Tokens) Create(name string, role Role, life time.Duration, by string, now time.Time) (secret string, made Token, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,7 +106,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 		return "", made, ErrMany
 	}
 	random := make([]byte, 32)
-	_, _ = rand.Read(random) // it does not fail
+	_, _ = rand.Read(random) // it never fails
 	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
 	made = Token{Name: name, Role: role, Created: now.UTC().Truncate(time.Second), Expires: now.Add(life).UTC().Truncate(time.Second), By: by}
 	next := append(slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return s.Name == name }), stored{made, hash(secret)})
@@ -116,7 +116,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 	return secret, made, nil
 }
 
-// Revoke ends a token.
+// Revoke makes a token invalid.
 func (t *Tokens) Revoke(name string, now time.Time) (Token, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *Tokens) Revoke(name string, now time.Time) (Token, error) {
 	return was, t.write(slices.Delete(slices.Clone(t.list), i, i+1))
 }
 
-// List lists the tokens that are valid, by name.
+// List lists the valid tokens by name.
 func (t *Tokens) List(now time.Time) []Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *Tokens) List(now time.Time) []Token {
 	return out
 }
 
-// Find returns the valid token that a secret is.
+// Find returns the valid token with a secret.
 func (t *Tokens) Find(secret string, now time.Time) (Token, bool) {
 	want := hash(secret)
 	t.mu.Lock()
@@ -157,15 +157,15 @@ func (t *Tokens) Find(secret string, now time.Time) (Token, bool) {
 	return Token{}, false
 }
 
-// told is how long a token that has expired is told of, unless it is revoked or made again.
+// told is how long an expired token is reported, unless it is revoked or made again.
 const told = near
 
-// prune forgets what has expired long ago. The file forgets it when it is written next.
+// prune drops tokens that expired long ago. The next write removes them from the file.
 func (t *Tokens) prune(now time.Time) {
 	t.list = slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return !now.Before(s.Expires.Add(told)) })
 }
 
-// Terms are how long the tokens hold, also of those that have expired lately.
+// Terms returns the periods of validity of the tokens, including those that expired lately.
 func (t *Tokens) Terms(now time.Time) (out []Term) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/forsd/forsd/internal/cablehealth"
 )
 
-// TestAway has an isolated cable go while another one has its lane: it is isolated when it
-// comes back, however long that takes, and forgotten where another cable has its port.
+// TestAway removes an isolated cable while another cable has its lane. The cable is isolated
+// when it returns, at any later time, and is dropped if another cable has its port.
 func TestAway(t *testing.T) {
 	id := func(port, spine uint8) cablehealth.Cable {
 		return cablehealth.Cable{Leaf: cablehealth.End{GUID: 1, Port: port}, Spine: cablehealth.End{GUID: 100, Port: spine}}

@@ -1,14 +1,14 @@
-// Package cablehealth judges cables by the error counters of their two ends. Rounds of
-// readings go in; what to isolate, to take back and to report comes out. It is a pure
-// state machine like the controller: it reads no counter, starts no goroutine, and time
-// is what the caller says it is.
+// Package cablehealth judges cables by the error counters of their two ends. Its input is
+// rounds of readings, and its output the cables to isolate, to take back and to report. It is a
+// pure state machine like the controller: it reads no counters, starts no goroutines, and the
+// caller supplies the time.
 //
-// The rules for symbol errors, packet drops and links that went down are those published
-// for NVIDIA's PDR deterministic plugin (UFM Enterprise User Manual): two windows with a
-// bit error rate each, a rate of dropped packets, a test time without errors before a
-// port comes back, and an end to coming back. What is ours is that a cable is isolated
-// only where that costs the exchange no more phases than the operator allows, and that
-// it is on probation after it has come back.
+// The rules for symbol errors, packet drops and links that went down are those published for
+// NVIDIA's PDR deterministic plugin (UFM Enterprise User Manual): two windows with a bit error
+// rate each, a rate of dropped packets, a test time without errors before a port comes back,
+// and a limit on the number of returns. There are two additions: a cable is isolated only if
+// that costs the exchange no more phases than the operator allows, and it is on probation after
+// it comes back.
 package cablehealth
 
 import (
@@ -19,53 +19,53 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Mode is what is done about a cable that is not well.
+// Mode is the treatment of a faulty cable.
 type Mode string
 
 // The modes.
 const (
-	Off     Mode = "off"     // nothing is judged
-	Report  Mode = "report"  // it is reported, and carries on
-	Isolate Mode = "isolate" // it is taken out of the plan
+	Off     Mode = "off"     // cables are not judged
+	Report  Mode = "report"  // faulty cables are reported, and stay in use
+	Isolate Mode = "isolate" // faulty cables are taken out of the plan
 )
 
-// Settings are the thresholds. The tag yaml is the key of forsd.yaml.
+// Settings are the thresholds. The tag yaml is the key in forsd.yaml.
 type Settings struct {
 	Mode Mode `yaml:"mode" one:"off report isolate"`
-	// Short and Long are the two windows of symbol errors, and ShortBER and LongBER the
-	// bit error rates over them that a cable may have.
+	// Short and Long are the two windows for symbol errors, and ShortBER and LongBER the
+	// permitted bit error rates over them.
 	Short    time.Duration `yaml:"short"`
 	ShortBER float64       `yaml:"short_ber"`
 	Long     time.Duration `yaml:"long"`
 	LongBER  float64       `yaml:"long_ber"`
-	// Flaps is how often within Long the cable may go down as forsd has seen it.
+	// Flaps is how many times within Long forsd may see the cable go down.
 	Flaps int `yaml:"flaps"`
-	// Test is how long a cable that is isolated must be without errors before it comes
-	// back, doubled with each time that it was isolated again. Probation is how long it
-	// is watched then.
+	// Test is how long an isolated cable must be without errors before it comes back. It
+	// doubles each time the cable is isolated again. Probation is how long the cable is watched
+	// after that.
 	Test      time.Duration `yaml:"test"`
 	Probation time.Duration `yaml:"probation"`
-	// PerLeaf and InAll are how many cables may be isolated at one leaf and in all; InAll
-	// 0 is for 10, or one in 200 of the cables where that is more.
+	// PerLeaf and InAll are the maximum numbers of isolated cables at one leaf and in total. An
+	// InAll of 0 means 10, or one in 200 of the cables if that is more.
 	PerLeaf int `yaml:"per_leaf"`
 	InAll   int `yaml:"in_all"`
 }
 
-// Defaults returns the published thresholds, and ours where nothing is published.
+// Defaults returns the published thresholds, and forsd's own for those that are not published.
 func Defaults() Settings {
 	return Settings{Mode: Report, Short: 12 * time.Minute, Long: 125 * time.Minute, ShortBER: 1e-14, LongBER: 1e-15,
 		Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute, PerLeaf: 2}
 }
 
-// What else may be counted within Short: a share of the packets may be dropped, and at an end
-// the link may recover and packets be discarded so often. Nothing else may happen.
+// Further limits within Short: the share of dropped packets, and the numbers of link recoveries
+// and of discarded packets at an end. No other errors are permitted.
 const (
 	maxDrops      = 1e-12
 	maxRecoveries = 10
 	maxDiscards   = 100
 )
 
-// A cable comes back maxReturns times within returnsWithin. After that it waits for the
+// A cable may come back maxReturns times within returnsWithin. After that it waits for the
 // operator.
 const (
 	maxReturns    = 2
@@ -78,7 +78,7 @@ type End struct {
 	Port uint8         `json:"port"`
 }
 
-// Cable is a cable between a leaf and a spine by its two ends, the leaf's first.
+// Cable is a cable between a leaf and a spine, identified by its two ends, the leaf's first.
 type Cable struct {
 	Leaf  End `json:"leaf"`
 	Spine End `json:"spine"`
@@ -107,13 +107,13 @@ func Compare(a, b Cable) int {
 	return compareEnds(a.Spine, b.Spine)
 }
 
-// State is how a cable stands.
+// State is the state of a cable.
 type State string
 
 // The states.
 const (
 	Good      State = "good"
-	Suspect   State = "suspect"   // beyond a threshold, and in the plan
+	Suspect   State = "suspect"   // beyond a threshold, but in the plan
 	Isolated  State = "isolated"  // out of the plan
 	Probation State = "probation" // back in the plan, and watched
 )
@@ -123,34 +123,34 @@ type Monitor struct {
 	set    Settings
 	cables map[Cable]*watched
 	order  []Cable   // ascending
-	read   time.Time // when the last round was read
+	read   time.Time // the time of the last round
 	out    []Action
 }
 
-// watched is what is known of a cable.
+// watched is the monitor's data about a cable.
 type watched struct {
 	Record
 	ends    [2]history // the leaf's, the spine's
 	gbps    float64
-	up      bool        // it is there at its full rate: in the plan unless it is isolated
-	downs   []time.Time // when it went down, within Long
-	slow    string      // why it is below its rate, "" where it is not
-	verdict []string    // the reasons of the last round, none where it is well
-	told    string      // the last refusal that was reported
-	asked   bool        // its cost was asked for
+	up      bool        // at full rate: in the plan unless isolated
+	downs   []time.Time // times when it went down, within Long
+	slow    string      // why it is below its rate, or ""
+	verdict []string    // the reasons in the last round; empty for a healthy cable
+	told    string      // the last reported refusal
+	asked   bool        // its cost was requested
 }
 
-// Record is what must survive a restart.
+// Record is the state of a cable that must survive a restart.
 type Record struct {
 	State   State       `json:"state"`
 	Since   time.Time   `json:"since"`             // of the state
-	Clean   time.Time   `json:"clean,omitzero"`    // since when an isolated cable has been without errors
-	Returns []time.Time `json:"returns,omitempty"` // when it came back, within returnsWithin
-	Why     []string    `json:"why,omitempty"`     // the reasons for which it was isolated
+	Clean   time.Time   `json:"clean,omitzero"`    // since when an isolated cable has had no errors
+	Returns []time.Time `json:"returns,omitempty"` // times when it came back, within returnsWithin
+	Why     []string    `json:"why,omitempty"`     // the reasons for its isolation
 }
 
-// Moved returns the record with its times as by gives them, to be stored and read back
-// where the clock may be set in the meantime.
+// Moved returns the record with its times converted by the function, for storage across a
+// change of the clock.
 func (r Record) Moved(by func(time.Time) time.Time) Record {
 	for _, t := range []*time.Time{&r.Since, &r.Clean} {
 		if !t.IsZero() {
@@ -164,8 +164,8 @@ func (r Record) Moved(by func(time.Time) time.Time) Record {
 	return r
 }
 
-// New watches no cable yet. The records are those of Records before a restart or a change
-// of settings; where cables are not isolated any more, those that were are suspect.
+// New returns a monitor without cables. The records come from Records before a restart or a
+// change of settings. If the new settings do not isolate cables, isolated ones become suspect.
 func New(s Settings, records map[Cable]Record) *Monitor {
 	m := &Monitor{set: s, cables: map[Cable]*watched{}}
 	for c, r := range records {
@@ -185,8 +185,8 @@ func (m *Monitor) add(c Cable) *watched {
 	return w
 }
 
-// Records returns those of the cables that are isolated, on probation, or have been
-// isolated within a week.
+// Records returns the records of the cables that are isolated, on probation, or were isolated
+// within a week.
 func (m *Monitor) Records() map[Cable]Record {
 	out := map[Cable]Record{}
 	for c, w := range m.cables {
@@ -208,7 +208,7 @@ func (m *Monitor) Isolated() []Cable {
 	return out
 }
 
-// Cables calls f with every cable that is watched, ascending.
+// Cables calls f for every watched cable, in ascending order.
 func (m *Monitor) Cables(f func(Cable, View)) {
 	for _, c := range m.order {
 		w := m.cables[c]
@@ -216,15 +216,15 @@ func (m *Monitor) Cables(f func(Cable, View)) {
 	}
 }
 
-// View is a cable as it is shown.
+// View is the published state of a cable.
 type View struct {
 	Record
-	Verdict []string // what is not well now
-	Refused string   // why it stays in the plan all the same, "" where nothing is against taking it out
+	Verdict []string // the current faults
+	Refused string   // why the cable stays in the plan, or "" if it may be isolated
 	Rates   [2]Rates // of the leaf's end and the spine's, over Short
 }
 
-// linkDown notes that a cable is out of the plan anyway.
+// linkDown records that a cable is out of the plan anyway.
 func (m *Monitor) linkDown(now time.Time, e LinkDown) {
 	w := m.cables[e.Cable]
 	if w == nil {
@@ -236,8 +236,8 @@ func (m *Monitor) linkDown(now time.Time, e LinkDown) {
 	w.up = false
 }
 
-// Step carries an event out at a time, and says what is to be done, in an order that
-// depends on the input alone.
+// Step handles an event and returns the resulting actions, in an order that depends only on the
+// input.
 func (m *Monitor) Step(now time.Time, e Event) []Action {
 	m.out = nil
 	switch e := e.(type) {

@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// Event is what happened.
+// Event is an input of the monitor.
 type Event interface{ event() }
 
-// Round is a round of readings. Cables of whom it says nothing were not read; those that
-// All leaves out have left the fabric's baseline.
+// Round is a round of readings. Cables without a reading were not read; those missing from All
+// have left the fabric's baseline.
 type Round struct {
 	Readings []Reading
 	All      []Cable // ascending; nil means unchanged
 }
 
-// Reading is what was read of a cable.
+// Reading is a reading of a cable.
 type Reading struct {
 	Cable Cable
 	Gbps  float64      // its rate, in Gb/s
-	Ends  [2]*Counters // the leaf's and the spine's; nil where an end was not read
-	Slow  string       // why it is below its rate, "" if it is not
-	Aside bool         // it is being maintained: what it counts says nothing
+	Ends  [2]*Counters // the leaf's and the spine's; nil if an end was not read
+	Slow  string       // why it is below its rate, or ""
+	Aside bool         // in maintenance: its counters are ignored
 }
 
-// Weighed answers Weigh: what taking the cable out would cost the exchange.
+// Weighed answers Weigh with the cost of isolating the cable.
 type Weighed struct {
 	Cable  Cable
 	Phases int    // more than now
-	Refuse string // why it may not be taken out; empty where it may
+	Refuse string // why it may not be isolated, or ""
 }
 
 // LinkDown reports that a cable went down, or below its rate: plans no longer use it.
 type LinkDown struct {
 	Cable Cable
-	First bool // it was not seen up before
+	First bool // it had not been seen up before
 }
 
 // LinkUp reports that a cable came up at its rate.
 type LinkUp struct{ Cable Cable }
 
-// Release is the operator's word that an isolated cable was mended: its test begins
-// afresh, and its returns are forgotten.
+// Release is the operator's statement that an isolated cable was repaired: its test starts
+// again, and its earlier returns are dropped.
 type Release struct{ Cable Cable }
 
 func (Round) event()    {}
@@ -50,26 +50,26 @@ func (LinkDown) event() {}
 func (LinkUp) event()   {}
 func (Release) event()  {}
 
-// Action is what is to be done.
+// Action is an output of the monitor.
 type Action interface{ action() }
 
-// Weigh asks what taking a cable out would cost; a Weighed answers it.
+// Weigh requests the cost of isolating a cable; a Weighed answers it.
 type Weigh struct{ Cable Cable }
 
-// Changed reports a new state of a cable: isolated ones must be withheld from the plan from
-// now on, others no longer.
+// Changed reports a new state of a cable. From now on, isolated cables must be withheld from
+// the plan, and others must not.
 type Changed struct {
 	Cable    Cable
 	From, To State
 	Why      []string
 	At       time.Time
-	Phases   int // that its isolation costs the exchange
+	Phases   int // cost of its isolation
 }
 
 // Refused reports that an unhealthy cable stays in the plan, and why.
 type Refused struct {
 	Cable   Cable
-	Why     []string // what is not well
+	Why     []string // the faults
 	Because string   // why it stays
 }
 

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Counters are an end's counters as they were read (InfiniBand Architecture, volume 1,
-// sections 16.1.3.5 and 16.1.4.11). Those of PortCounters stay at their greatest value
-// once they have come to it: what they count from then on is not known.
+// Counters are the values of an end's counters (InfiniBand Architecture, volume 1, sections
+// 16.1.3.5 and 16.1.4.11). The counters of PortCounters stop at their maximum, so any further
+// counts are unknown.
 type Counters struct {
 	Symbols    uint64 `json:"symbol_errors"`
 	Recoveries uint64 `json:"link_recoveries"`
@@ -16,43 +16,43 @@ type Counters struct {
 	Integrity  uint64 `json:"local_integrity_errors"`
 	Overruns   uint64 `json:"buffer_overruns"`
 	Sent       uint64 `json:"packets_sent"`
-	Wait       uint64 `json:"wait"` // ticks in which data waited to be sent
+	Wait       uint64 `json:"wait"` // ticks in which data waited
 	// Full means that an error counter is at its maximum: further errors are unknown until
 	// it is reset.
 	Full bool `json:"full,omitempty"`
 }
 
-// Rates are counts over a window.
+// Rates are counts within a window.
 type Rates struct {
 	Counters
-	Over time.Duration `json:"over_ns"` // what was seen of the window
+	Over time.Duration `json:"over_ns"` // the observed part of the window
 }
 
-// sum are counts since the first reading: they only grow.
+// sum holds counts since the first reading, which never decrease.
 type sum struct {
 	at    time.Time
 	count Counters
 }
 
-// history is what an end counted, sample by sample, over the longest window.
+// history has the samples of an end over the longest window.
 type history struct {
-	last  Counters // as it was read last
+	last  Counters // the last reading
 	known bool
 	sums  []sum // oldest first
 }
 
-// fields gives the counters one by one.
+// fields returns pointers to all counters.
 func (c *Counters) fields() [9]*uint64 {
 	return [9]*uint64{&c.Symbols, &c.Recoveries, &c.Downed, &c.Received, &c.Discards, &c.Integrity, &c.Overruns, &c.Sent, &c.Wait}
 }
 
-// add adds a reading. A counter below its last value was reset, by an operator or by a
-// reboot, and has counted from 0 since.
+// add adds a reading. A counter below its previous value was reset by an operator or a reboot,
+// and has counted from 0 since.
 func (h *history) add(at time.Time, c *Counters, keep time.Duration) {
 	s := sum{at: at}
 	if len(h.sums) > 0 {
 		newest := &h.sums[len(h.sums)-1]
-		if !at.After(newest.at) { // the clock went back: what was seen stays seen
+		if !at.After(newest.at) { // the clock was set back: keep the earlier samples
 			s.at = newest.at.Add(1)
 		}
 		s.count = newest.count
@@ -76,15 +76,15 @@ func (h *history) add(at time.Time, c *Counters, keep time.Duration) {
 	h.sums = append(h.sums[:0], h.sums[old:]...)
 }
 
-// begin forgets all but the newest reading.
+// begin drops all readings except the newest.
 func (h *history) begin() {
 	if n := len(h.sums); n > 1 {
 		h.sums = append(h.sums[:0], h.sums[n-1])
 	}
 }
 
-// rates returns the counts over the window that ends with the newest reading: since the
-// latest reading before the window, or the first of all.
+// rates returns the counts over the window that ends with the newest reading: since the latest
+// reading before the window, or since the first reading.
 func (h *history) rates(window time.Duration) Rates {
 	if len(h.sums) == 0 {
 		return Rates{}
@@ -116,7 +116,7 @@ func (h *history) fresh() Counters {
 	return c
 }
 
-// errors reports whether anything went wrong at all.
+// errors reports whether there were any errors.
 func (c *Counters) errors() bool {
 	return c.Symbols+c.Recoveries+c.Downed+c.Received+c.Integrity+c.Overruns > 0
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// round judges every cable that was read. Those whose test is over come back first: they
-// make room for others.
+// round judges every cable that was read. It first takes back those that have passed their
+// test, to make room for others.
 func (m *Monitor) round(now time.Time, e Round) {
 	if e.All != nil {
 		m.forget(now, e.All)
@@ -51,8 +51,8 @@ func (m *Monitor) round(now time.Time, e Round) {
 	}
 }
 
-// forget drops the cables that are not among all. One that is isolated stays until another
-// cable has its port: it may come back, and has not become better by then.
+// forget drops the cables that are not in all. An isolated cable stays until another cable has
+// its port, because it may return without having been repaired.
 func (m *Monitor) forget(now time.Time, all []Cable) {
 	m.order = slices.DeleteFunc(m.order, func(c Cable) bool {
 		_, stays := slices.BinarySearchFunc(all, c, Compare)
@@ -66,7 +66,7 @@ func (m *Monitor) forget(now time.Time, all []Cable) {
 	})
 }
 
-// judge lists what is beyond a threshold at a cable.
+// judge lists the thresholds that a cable exceeds.
 func (m *Monitor) judge(w *watched) []string {
 	var why []string
 	var short, long [2]Rates
@@ -84,7 +84,7 @@ func (m *Monitor) judge(w *watched) []string {
 		} else if most := bits * m.set.Long.Seconds() * m.set.LongBER; float64(l.Symbols) > most {
 			over(m.set.Long, "%d symbol errors, %.3g allowed", l.Symbols, most)
 		}
-		// What an end receives wrongly, the other one has sent.
+		// Packets that an end receives with errors were sent by the other end.
 		if most := float64(other.Sent) * maxDrops; s.Received > 0 && float64(s.Received) > most {
 			over(m.set.Short, "%d packets received with errors, of %d sent", s.Received, other.Sent)
 		}
@@ -123,7 +123,7 @@ func (m *Monitor) tested(now time.Time, c Cable, w *watched) {
 	}
 }
 
-// decide moves a cable in the plan on by its verdict.
+// decide moves a cable in the plan to the state for its verdict.
 func (m *Monitor) decide(now time.Time, c Cable, w *watched) {
 	switch {
 	case w.State == Isolated:
@@ -142,7 +142,7 @@ func (m *Monitor) takeBack(now time.Time, c Cable, w *watched) {
 	m.change(now, c, w, Probation, w.Why)
 }
 
-// begin forgets what the cable has counted.
+// begin drops the cable's counts.
 func (w *watched) begin() {
 	for i := range w.ends {
 		w.ends[i].begin()
@@ -150,12 +150,12 @@ func (w *watched) begin() {
 	w.downs = nil
 }
 
-// ill reports a cable that is not well, and asks what taking it out would cost.
+// ill reports a faulty cable, and requests the cost of isolating it.
 func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
 	if w.State == Good {
 		m.change(now, c, w, Suspect, w.verdict)
 	}
-	if m.set.Mode != Isolate || w.asked || !w.up { // one that is down is out of the plan
+	if m.set.Mode != Isolate || w.asked || !w.up { // a cable that is down is out of the plan
 		return
 	}
 	if because := m.cap(c); because != "" {
@@ -166,7 +166,7 @@ func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
 	m.out = append(m.out, Weigh{c})
 }
 
-// weighed isolates a cable whose cost is known, or says why it stays.
+// weighed isolates a cable with a known cost, or reports why it stays.
 func (m *Monitor) weighed(now time.Time, e Weighed) {
 	w := m.cables[e.Cable]
 	if w == nil || !w.asked {
@@ -175,7 +175,7 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 	w.asked = false
 	because := e.Refuse
 	if because == "" {
-		because = m.cap(e.Cable) // others were isolated in the meantime
+		because = m.cap(e.Cable) // others may have been isolated in the meantime
 	}
 	switch {
 	case len(w.verdict) == 0 || w.State == Isolated || !w.up:
@@ -190,7 +190,7 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 	}
 }
 
-// refuse reports once that a cable stays in the plan.
+// refuse reports, once, that a cable stays in the plan.
 func (m *Monitor) refuse(c Cable, w *watched, because string) {
 	if w.told != because {
 		w.told = because
@@ -198,7 +198,7 @@ func (m *Monitor) refuse(c Cable, w *watched, because string) {
 	}
 }
 
-// cap says why no further cable may be isolated at a cable's leaf, or in all.
+// cap explains why no further cable may be isolated at a cable's leaf, or in total.
 func (m *Monitor) cap(c Cable) string {
 	leaf, all := 0, 0
 	for other, w := range m.cables {
@@ -222,7 +222,7 @@ func (m *Monitor) cap(c Cable) string {
 	return ""
 }
 
-// release begins the test of an isolated cable afresh, and forgets its returns.
+// release restarts the test of an isolated cable, and drops its earlier returns.
 func (m *Monitor) release(now time.Time, c Cable) {
 	if w := m.cables[c]; w != nil && w.State == Isolated {
 		w.Returns = nil
@@ -230,7 +230,7 @@ func (m *Monitor) release(now time.Time, c Cable) {
 	}
 }
 
-// change gives a cable another state.
+// change sets the state of a cable.
 func (m *Monitor) change(now time.Time, c Cable, w *watched, to State, why []string) {
 	from := w.State
 	w.State, w.Since = to, now

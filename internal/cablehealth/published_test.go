@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawCounters lets a cable count for an interval: nothing, noise, a ramp, a burst, a
-// link that goes down, up to the greatest value, or a reset by somebody.
+// drawCounters adds an interval to a cable's counters: nothing, noise, a ramp, a burst, a link
+// failure, growth to the maximum, or a reset.
 func drawCounters(r *rapid.T, kind string, step int, c *[2]cablehealth.Counters) {
 	for i := range c {
 		c[i].Sent += uint64(rapid.IntRange(0, 1<<30).Draw(r, "sent"))
@@ -50,8 +50,8 @@ func drawCounters(r *rapid.T, kind string, step int, c *[2]cablehealth.Counters)
 	}
 }
 
-// TestAgainstPublished: on random histories the cables that are isolated after each round
-// are those that the published description isolates.
+// TestAgainstPublished checks on random histories that after each round the same cables are
+// isolated as by the published description.
 func TestAgainstPublished(t *testing.T) {
 	histories.Check(t, 1000, func(r *rapid.T) {
 		cables := make([]cablehealth.Cable, rapid.IntRange(1, 12).Draw(r, "cables"))

@@ -13,18 +13,18 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestTranscripts replays the commands of every file in testdata: each is answered by
-// the actions that follow. -rewrite rewrites the answers. A cable is LEAF/PORT, and leads
-// to spine 100.
+// TestTranscripts replays the commands of every file in testdata, and compares the actions
+// after each command. -rewrite rewrites the actions. A cable is LEAF/PORT, and leads to
+// spine 100.
 //
 //	new [mode=M] [per-leaf=N]     a monitor
 //	restart [mode=M]              one that begins with the records of the last
-//	round [after=D] [times=N]     readings, a line each: CABLE [COUNTER=leaf,spine ...], to
-//	                              be added to what was counted before; "reset CABLE",
-//	                              "unread CABLE", "slow CABLE" or "aside CABLE". The last round of several has the actions.
+//	round [after=D] [times=N]     readings, a line each: CABLE [COUNTER=leaf,spine ...], added
+//	                              to the earlier counts; "reset CABLE", "unread CABLE",
+//	                              "slow CABLE" or "aside CABLE". The last round of several has the actions.
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
 //	down|up|release CABLE         down first: it was never seen up
-//	show                          every cable, as others are shown it
+//	show                          every cable in its published form
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		return (&script{counted: map[Cable]*[2]Counters{}, now: time.Unix(0, 0)}).run

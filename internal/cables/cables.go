@@ -32,16 +32,16 @@ const (
 	Unread      = "cable-counters-unread"
 )
 
-// mostHistory is how many decisions about a cable are kept.
+// mostHistory is the number of decisions kept for a cable.
 const mostHistory = 8
 
-// Parts are what the cables are followed with.
+// Parts are the components that a Room uses.
 type Parts struct {
 	Settings cablehealth.Settings
-	MaxCost  int // phases that all isolated cables together may cost
+	MaxCost  int // maximum number of phases that all isolated cables together may cost
 	Log      *zap.Logger
 	Health   *health.Tracker
-	Say      func(kind string, data any) // tells subscribers of an event
+	Say      func(kind string, data any) // publishes an event
 }
 
 // Room is the state of the cables. It belongs to the daemon's loop; Answer, Count and
@@ -49,21 +49,21 @@ type Parts struct {
 type Room struct {
 	Parts
 	monitor *cablehealth.Monitor
-	cables  map[cablehealth.Cable]cable // of the tree seen last
+	cables  map[cablehealth.Cable]cable // of the last tree
 	order   []cablehealth.Cable         // ascending
 	history map[cablehealth.Cable][]api.CableEvent
-	weigh   []cablehealth.Cable // whose cost is to be found out, the first one's now
-	round   portcounters.Round  // the last one, without its counters
+	weigh   []cablehealth.Cable // cables whose cost is unknown; the first is being determined
+	round   portcounters.Round  // the last round, without its counters
 	traffic traffic
 
-	kept     *Kept  // the last one
+	kept     *Kept  // the last result of Keep
 	keptText []byte // its encoding
 
 	shown   atomic.Pointer[shown]
 	decided [5]atomic.Uint64 // decisions by kind
 }
 
-// cable is what a tree has of a cable.
+// cable is a cable of a tree.
 type cable struct {
 	withheld.Link
 	id    cablehealth.Cable
@@ -72,22 +72,22 @@ type cable struct {
 	gbps  float64
 }
 
-// Orders are what is to be done.
+// Orders are the actions for the caller.
 type Orders struct {
-	Withhold bool             // the cables that are isolated are others than before
-	Cables   []withheld.Cable // those
-	Text     string           // what was decided
+	Withhold bool             // the set of isolated cables has changed
+	Cables   []withheld.Cable // the isolated cables
+	Text     string           // the decisions in words
 	Weigh    *withheld.Cable  // a cable whose cost of isolation is needed, see Weighed; may be nil
 }
 
-// New follows cables of which nothing is known yet.
+// New returns a Room without any data about cables.
 func New(parts Parts) *Room {
 	r := &Room{Parts: parts}
 	r.Resume(time.Time{}, Kept{})
 	return r
 }
 
-// Resume restores the stored state, of this forsd before a restart or of another one.
+// Resume restores stored state, either from before a restart or from the other forsd.
 func (r *Room) Resume(now time.Time, kept Kept) {
 	records := map[cablehealth.Cable]cablehealth.Record{}
 	today := func(t time.Time) time.Time { return kept.At.Time(now, t) }
@@ -102,13 +102,13 @@ func (r *Room) Resume(now time.Time, kept Kept) {
 	r.publish()
 }
 
-// Kept is what outlives a restart.
+// Kept is the state that survives a restart.
 type Kept struct {
 	Cables []KeptCable `json:"cables"`
 	At     steady.Mark `json:"at,omitzero"`
 }
 
-// KeptCable is what is kept of a cable.
+// KeptCable is the state of a cable in Kept.
 type KeptCable struct {
 	Cable   cablehealth.Cable  `json:"cable"`
 	Record  cablehealth.Record `json:"record"`
@@ -139,7 +139,7 @@ func (r *Room) Keep(now time.Time) *Kept {
 	return r.kept
 }
 
-// Withheld lists the cables that are isolated.
+// Withheld lists the isolated cables.
 func (r *Room) Withheld() (out []withheld.Cable) {
 	for _, c := range r.monitor.Isolated() {
 		out = append(out, withheld.Cable{Leaf: c.Leaf.GUID, Port: c.Leaf.Port})
@@ -172,15 +172,14 @@ func cablesOf(t *topology.FatTree) []cable {
 	return out
 }
 
-// ascending lists them in the order of their ends.
+// ascending lists the cables of a tree, ordered by their ends.
 func ascending(t *topology.FatTree) []cable {
 	out := cablesOf(t)
 	slices.SortFunc(out, func(a, b cable) int { return cablehealth.Compare(a.id, b.id) })
 	return out
 }
 
-// Seen takes in the tree as it is seen now, with no lane held back; nil where the fabric is
-// not a tree.
+// Seen records the current tree, without lanes held back; nil if the fabric is not a tree.
 func (r *Room) Seen(now time.Time, t *topology.FatTree) {
 	if t == nil {
 		r.cables, r.order = nil, nil
@@ -200,8 +199,8 @@ func (r *Room) Seen(now time.Time, t *topology.FatTree) {
 	}
 }
 
-// Want lists the switches and ports whose counters are wanted: both ends of all cables that
-// are there.
+// Want lists the switches and ports whose counters are needed: both ends of all cables that are
+// present.
 func Want(t *topology.FatTree) []portcounters.Switch {
 	if t == nil {
 		return nil
@@ -222,7 +221,7 @@ func Want(t *topology.FatTree) []portcounters.Switch {
 	return out
 }
 
-// Round takes in a round over the counters. Those of cables that are aside say nothing.
+// Round records a round of counter readings. It ignores the counters of cables that are aside.
 func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld.Cable) bool) Orders {
 	e := cablehealth.Round{All: r.order}
 	for _, id := range r.order {
@@ -238,7 +237,7 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 		e.Readings = append(e.Readings, x)
 	}
 	if len(r.order) == 0 {
-		e.All = nil // nothing is known of the fabric: it has not lost its cables
+		e.All = nil // without a fabric, no cables were removed
 	}
 	read.Ports = nil
 	r.round = read
@@ -249,7 +248,7 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 	return r.carryOut(r.monitor.Step(now, e))
 }
 
-// counted returns the counters that tell of a cable.
+// counted returns the counters that matter for a cable.
 func counted(c *umad.PortCounters) *cablehealth.Counters {
 	return &cablehealth.Counters{Symbols: c.SymbolErrors, Recoveries: c.LinkRecoveries, Downed: c.LinkDowned, Received: c.ReceiveErrors, Discards: c.Discards,
 		Integrity: c.LocalIntegrityErrors, Overruns: c.BufferOverruns, Sent: c.Sent, Wait: c.Wait, Full: c.Full}
@@ -273,8 +272,8 @@ func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
 	return o
 }
 
-// Release puts an isolated cable on probation, at an operator's word. It is named by
-// either end, also while another cable has its place in the fabric.
+// Release puts an isolated cable on probation, by order of an operator. Either end identifies
+// the cable, even while another cable has its place in the fabric.
 func (r *Room) Release(now time.Time, name string) (Orders, error) {
 	names := map[topology.GUID]string{} // of switches
 	for _, c := range r.cables {
@@ -350,13 +349,13 @@ func phases(n int) string {
 	return fmt.Sprintf("%d phases", n)
 }
 
-// kinds are the decisions, in the order of Room.decided.
+// kinds lists the decisions in the order of Room.decided.
 var kinds = [5]string{"suspect", "isolated", "not-isolated", "probation", "good"}
 
 // Kinds lists the kinds of decisions.
 func Kinds() []string { return slices.Clone(kinds[:]) }
 
-// tell logs and publishes a decision, and keeps it.
+// tell logs, publishes and keeps a decision.
 func (r *Room) tell(c cablehealth.Cable, e api.CableEvent) {
 	e.Leaf, e.Port = c.Leaf.GUID, c.Leaf.Port
 	r.Log.Info("cable", zap.String("decision", e.What), zap.String("text", e.Text))
@@ -373,7 +372,7 @@ func (r *Room) label(id cablehealth.Cable) string {
 	return id.String()
 }
 
-// warn raises the warnings about cables, and takes back those that are over.
+// warn raises and clears the warnings about cables.
 func (r *Room) warn() {
 	var found []health.Finding
 	r.monitor.Cables(func(id cablehealth.Cable, v cablehealth.View) {

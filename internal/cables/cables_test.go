@@ -22,7 +22,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// site follows the cables of FT(2;4,3) by counters that the test sets.
+// site has the cables of FT(2;4,3), with counters that the test sets.
 type site struct {
 	*testing.T
 	*Room
@@ -61,7 +61,7 @@ func (x *site) tree(f *topology.Fabric) *topology.FatTree {
 
 func (x *site) see(f *topology.Fabric) { x.Seen(x.now, x.tree(f)) }
 
-// count has a port of a node count symbol errors.
+// count adds symbol errors at a port of a node.
 func (x *site) count(name string, port uint8, n uint64) {
 	x.Helper()
 	for i := range x.fabric.Nodes {
@@ -76,7 +76,7 @@ func (x *site) count(name string, port uint8, n uint64) {
 	x.Fatalf("there is no %s", name)
 }
 
-// read reads a round over all switches, but those that fail.
+// read reads the counters of all switches except the failed ones.
 func (x *site) read(failed ...topology.GUID) Orders {
 	x.now = x.now.Add(time.Minute)
 	round := portcounters.Round{Ended: x.now, Ports: map[portcounters.End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
@@ -93,7 +93,7 @@ func (x *site) read(failed ...topology.GUID) Orders {
 	return x.Round(x.now, round, func(c withheld.Cable) bool { return x.aside[c] })
 }
 
-// warned are the codes of the warnings in force.
+// warned returns the codes of the warnings in force.
 func (x *site) warned() string {
 	var codes []string
 	for _, w := range x.Health.List(time.Now()) {
@@ -122,7 +122,7 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// TestIsolate goes the way of two bad cables whose costs are looked at one after the other.
+// TestIsolate isolates two faulty cables, whose costs are determined one after the other.
 func TestIsolate(t *testing.T) {
 	x := newSite(t, cablehealth.Isolate)
 	if o := x.read(); o.Withhold || o.Weigh != nil {
@@ -134,7 +134,7 @@ func TestIsolate(t *testing.T) {
 	if o.Withhold || o.Weigh == nil || *o.Weigh != x.leafCable(1, 6) || x.warned() != "cable-suspect" {
 		t.Fatalf("%+v, warnings %s", o, x.warned())
 	}
-	if again := x.read(); again.Weigh != nil { // while the answer is awaited
+	if again := x.read(); again.Weigh != nil { // while the answer is pending
 		t.Errorf("%+v", again)
 	}
 	if late := x.Weighed(x.now, x.leafCable(0, 5), Cost{}); late.Withhold || late.Weigh != nil {
@@ -166,8 +166,8 @@ func TestIsolate(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 
-	// All of it outlives a restart, and the way by which it is kept. The clock is set by five
-	// hours meanwhile: it is isolated no longer for that.
+	// All of it survives a restart, through its stored form. The clock is changed by five hours
+	// in the meantime, which does not prolong the isolation.
 	text, err := json.Marshal(x.Keep(x.now))
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestIsolate(t *testing.T) {
 	if _, err := x.Release(x.now, "Leaf002/8"); err == nil || !strings.Contains(err.Error(), "not one of the 1 cables that are isolated") {
 		t.Errorf("a cable that is not isolated is released: %v", err)
 	}
-	// It is pulled, and another cable of its leaf has its place in the fabric.
+	// The cable is pulled, and another cable of its leaf has its place in the fabric.
 	crossed := x.fabric.Clone()
 	leaf, spine := crossed.Find(fabgen.LeafGUID+1), crossed.Find(fabgen.SpineGUID+1)
 	rate := crossed.Nodes[leaf].Ports[8].Rate
@@ -205,8 +205,8 @@ func TestIsolate(t *testing.T) {
 	}
 }
 
-// TestAside says nothing of what a cable counts that is being maintained, nor of what goes
-// down once, and of one below its rate what it runs at.
+// TestAside checks that the counters of a cable in maintenance are ignored, that a cable may go
+// down once, and that a cable below its rate is shown with its actual rate.
 func TestAside(t *testing.T) {
 	x := newSite(t, cablehealth.Isolate)
 	x.read()
@@ -238,8 +238,8 @@ func TestAside(t *testing.T) {
 	}
 }
 
-// TestUnread warns where nothing is read though isolation depends on it, and shows what
-// fails.
+// TestUnread checks the warning if isolation depends on counters that cannot be read, and that
+// it shows the failure.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct {
 		mode cablehealth.Mode
@@ -263,8 +263,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestThreeLevels follows the cables of leaves and of mids on three levels: both are read,
-// shown, and isolated when they are not well.
+// TestThreeLevels checks that the cables of leaves and of mids on three levels are read, shown,
+// and isolated when faulty.
 func TestThreeLevels(t *testing.T) {
 	tree := fabgen.FittedPods(t, fabgen.GenerateTree(fabgen.KAry(4))).Exchange()
 	f := tree.Fabric
@@ -318,7 +318,7 @@ func TestThreeLevels(t *testing.T) {
 	}
 }
 
-// nodeOf is the GUID of a node.
+// nodeOf returns the GUID of a node.
 func nodeOf(t *testing.T, f *topology.Fabric, name string) topology.GUID {
 	t.Helper()
 	for i := range f.Nodes {

@@ -13,20 +13,20 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// Cost is what taking a cable out would cost the exchange.
+// Cost is the cost of isolating a cable.
 type Cost struct {
-	With   int    // phases without it, and without all else that is isolated
-	Phases int    // those beyond what the exchange takes with all of these
+	With   int    // phases without it and all other isolated cables
+	Phases int    // phases beyond those of the exchange with all of these
 	Refuse string // why the cost is unknown or irrelevant; "" otherwise
 }
 
-// Costs finds out what taking cables out would cost. It remembers the last answers.
+// Costs determines the costs of isolating cables. It caches the last answers.
 type Costs struct {
 	Workers  *worker.Pool
 	Planning planner.Settings
 
 	fabric string
-	known  []known // of this fabric
+	known  []known // for this fabric
 }
 
 // known is the outlook with some lanes held back.
@@ -35,13 +35,13 @@ type known struct {
 	outlook
 }
 
-// outlook is what a plan would be.
+// outlook summarizes a hypothetical plan.
 type outlook struct {
 	Phases      int `json:"phases"`
 	Unreachable int `json:"unreachable_pairs"`
 }
 
-// mostKnown is how many outlooks are remembered.
+// mostKnown is the size of the cache.
 const mostKnown = 256
 
 // Of returns the cost of a lane, in addition to lanes held for other reasons and to

@@ -16,7 +16,7 @@ import (
 // PlanCongested is the code of the warning about transfers that meet.
 const PlanCongested = "plan-congested"
 
-// traffic is what ends had sent and waited when they were read last, while a plan was in
+// traffic holds the last counts of data sent and time waited at each end, while a plan was in
 // force.
 type traffic struct {
 	epoch uint64
@@ -24,10 +24,10 @@ type traffic struct {
 	ends  map[portcounters.End]sent
 }
 
-// sent is an end's count since its last reset.
+// sent holds the counts of an end since its last reset.
 type sent struct{ data, wait uint64 }
 
-// since returns what was counted after a reading; an end that was reset has counted from 0.
+// since returns the counts after an earlier reading. An end that was reset has counted from 0.
 func (s sent) since(before sent) (data, wait uint64) {
 	data, wait = s.data, s.wait
 	if s.data >= before.data {
@@ -39,8 +39,8 @@ func (s sent) since(before sent) (data, wait uint64) {
 	return data, wait
 }
 
-// Traffic finds transfers that met between two rounds of readings while one plan was in
-// force, nil if there was none.
+// Traffic finds transfers that met between two rounds of readings while one plan was in force.
+// The plan may be nil.
 func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcounters.Round) {
 	before := r.traffic
 	r.traffic = traffic{ends: map[portcounters.End]sent{}}
@@ -56,7 +56,7 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 		now.ends[end] = sent{c.DataSent, c.Wait}
 	}
 	if before.epoch != now.epoch {
-		return // what was warned of stays until there are two rounds of this plan
+		return // warnings stay until there are two rounds of this plan
 	}
 	met, everywhere := congestion.Judge(now.uses, now.samples(t, &before))
 	var found []health.Finding
@@ -70,7 +70,7 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 	r.Health.Set(PlanCongested, found, time.Now())
 }
 
-// samples returns what the ends have counted since the round before.
+// samples returns the counts of the ends since the previous round.
 func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sample {
 	var out []congestion.Sample
 	for _, c := range withheld.Links(t) {

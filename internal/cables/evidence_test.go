@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// plan is the plan of the site's tree under a number.
+// plan returns the plan of the site's tree, with an epoch number.
 func (x *site) plan(t *topology.FatTree, epoch uint64) *phasetable.View {
 	x.Helper()
 	r, err := planner.Make(context.Background(), t, planner.Settings{})
@@ -28,9 +28,9 @@ func (x *site) plan(t *topology.FatTree, epoch uint64) *phasetable.View {
 	return v
 }
 
-// TestTraffic compares two rounds within one plan: other traffic over one cable is named by its
-// ends, in the direction that it takes; another plan, or none, begins afresh. An end
-// that was reset counts from 0.
+// TestTraffic compares two rounds within one plan. Additional traffic over a cable is reported
+// with the cable's ends, in the direction of the traffic. Another plan, or none, starts again.
+// An end that was reset counts from 0.
 func TestTraffic(t *testing.T) {
 	x := newSite(t, cablehealth.Report)
 	tree := x.tree(x.fabric)
@@ -64,13 +64,13 @@ func TestTraffic(t *testing.T) {
 		busy *portcounters.End
 		want string
 	}{
-		{first, &spine, ""}, // the first round compares nothing
+		{first, &spine, ""}, // the first round has nothing to compare
 		{first, nil, ""},
 		{first, &spine, "Spine002 port 2 to Leaf001 port 7: data waited for 25 % of the time"},
 		{first, &leaf, "Leaf000 port 5 to Spine000 port 1: data waited for 25 %"},
 		{first, nil, ""},
 		{first, &leaf, "it has sent 3.0 times its part of the exchange, so other traffic of some 80 MB was there"},
-		{second, nil, "it has sent 3.0 times"}, // which stays until there are two rounds of the new plan
+		{second, nil, "it has sent 3.0 times"}, // stays until there are two rounds of the new plan
 		{second, nil, ""},
 		{second, &leaf, "Leaf000 port 5"},
 		{nil, &leaf, ""},

@@ -36,8 +36,8 @@ func (r *Room) publish() {
 	r.shown.Store(s)
 }
 
-// unread warns where no counters are read though they are wanted. A program that was built
-// without libibumad, or is told to leave it alone, cannot isolate a cable by them.
+// unread warns if counters are needed but none are read. A program built without libibumad, or
+// configured not to use it, cannot isolate cables by counters.
 func (r *Room) unread() {
 	err := r.round.Err
 	if err == nil || r.Settings.Mode != cablehealth.Isolate && (errors.Is(err, umad.ErrNotBuiltIn) || errors.Is(err, opensm.ErrSwitchedOff)) {
@@ -47,10 +47,11 @@ func (r *Room) unread() {
 	r.Health.Raise(Unread, err.Error()+": cables that are not well are not noticed by their counters", time.Now())
 }
 
-// Count returns how many cables are in a state, and ReadAt when counters were read last.
+// Count returns the number of cables in a state.
 func (r *Room) Count(s cablehealth.State) int { return r.shown.Load().count[s] }
 
-// ReadAt is when a round over the counters ended last, zero before the first.
+// ReadAt returns the time when the last round of counter readings ended, or zero before the
+// first.
 func (r *Room) ReadAt() time.Time {
 	if s := r.shown.Load(); s.round.Err == nil {
 		return s.round.Ended
@@ -58,10 +59,10 @@ func (r *Room) ReadAt() time.Time {
 	return time.Time{}
 }
 
-// Decided counts the decisions of a kind.
+// Decided returns the number of decisions of a kind.
 func (r *Room) Decided(kind string) uint64 { return r.decided[slices.Index(kinds[:], kind)].Load() }
 
-// Answer is how well the cables of a tree are, which has no lane held back.
+// Answer returns the health of the cables of a tree without lanes held back.
 func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
 	s := r.shown.Load()
 	out := &api.Cables{Mode: string(r.Settings.Mode), BusyMS: float64(s.round.Busy.Microseconds()) / 1e3, Failed: []string{}, Cables: []api.Cable{}}
@@ -84,7 +85,7 @@ func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
 	return out
 }
 
-// cable returns a cable as the API shows it.
+// cable returns the API's form of a cable.
 func (s *shown) cable(c cable) api.Cable {
 	v, known := s.views[c.id]
 	out := api.Cable{Leaf: api.CableEnd{GUID: c.id.Leaf.GUID, Name: c.Lower.Name, Port: c.id.Leaf.Port}, Spine: api.CableEnd{GUID: c.id.Spine.GUID, Name: c.Upper.Name, Port: c.id.Spine.Port},

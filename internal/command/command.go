@@ -1,5 +1,5 @@
-// Package command holds the shared parts of the command lines forsctl and forslab: running,
-// exit codes, input and output.
+// Package command has the shared parts of the command lines forsctl and forslab: running, exit
+// codes, input and output.
 package command
 
 import (
@@ -35,11 +35,11 @@ type Violated struct{ Err error }
 // Error returns the text of the violation.
 func (v Violated) Error() string { return v.Err.Error() }
 
-// Unwrap gives the violation itself.
+// Unwrap returns the violation itself.
 func (v Violated) Unwrap() error { return v.Err }
 
-// NewRoot returns a program with one command, which prints its version. It has the flag
-// --json, and errors of flags name the help.
+// NewRoot returns a program with one command, which prints its version. It has the flag --json,
+// and errors about flags refer to the help.
 func NewRoot(root *cobra.Command) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -59,12 +59,12 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 	return root
 }
 
-// Run executes a program with the arguments until it is done or interrupted, and
-// returns its exit code.
+// Run executes a program with the arguments until it ends or is interrupted, and returns its
+// exit code.
 func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
 	root.SetArgs(args)
 	root.SetOut(plain{stdout})
 	stderr = plain{stderr}
@@ -92,7 +92,7 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	return Unusable
 }
 
-// Main runs a program without commands until it is done or interrupted, and ends the process.
+// Main runs a program without commands until it ends or is interrupted, and exits.
 func Main(name string, run func(ctx context.Context) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := run(ctx)
@@ -117,8 +117,8 @@ func PrintJSON(cmd *cobra.Command, v any) error {
 	return enc.Encode(v)
 }
 
-// Show prints v as JSON where --json was given, and else as text, in which columns that are
-// ended by tabs are aligned.
+// Show prints v as JSON with --json, or otherwise as text. Columns that end with tabs are
+// aligned.
 func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	if WantsJSON(cmd) {
 		return PrintJSON(cmd, v)
@@ -133,7 +133,7 @@ func Show(cmd *cobra.Command, v any, text func(w io.Writer)) error {
 	return err
 }
 
-// Answer asks by a client that with opens, and shows the answer.
+// Answer asks a question through the client that with opens, and shows the answer.
 func Answer[C, T any](cmd *cobra.Command, with func(*cobra.Command, func(context.Context, C) error) error, ask func(context.Context, C) (T, error), text func(w io.Writer, answer T)) error {
 	return with(cmd, func(ctx context.Context, c C) error {
 		a, err := ask(ctx, c)
@@ -159,10 +159,10 @@ func Confirm(cmd *cobra.Command, question string, yes bool) error {
 	return nil
 }
 
-// NewTable aligns columns that are ended by tabs.
+// NewTable returns a writer that aligns columns that end with tabs.
 func NewTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 8, 2, ' ', 0) }
 
-// MS prints milliseconds with the digits that matter: 0.42 ms, 6.5 ms, 21 ms.
+// MS formats milliseconds with the significant digits: 0.42 ms, 6.5 ms, 21 ms.
 func MS(v float64) string {
 	switch {
 	case v < 1:
@@ -175,7 +175,7 @@ func MS(v float64) string {
 	return fmt.Sprintf("%.1f s", v/1000)
 }
 
-// Plural prints a number with its noun.
+// Plural formats a number with its noun.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -183,8 +183,8 @@ func Plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Progress returns a bar on standard error where that is a terminal, and nothing elsewhere.
-// It goes when the work is done.
+// Progress returns a progress bar on standard error if that is a terminal, and otherwise a bar
+// without output. It disappears when the work is done.
 func Progress(cmd *cobra.Command, steps int) *progressbar.ProgressBar {
 	w := Raw(cmd.ErrOrStderr())
 	f, isFile := w.(*os.File)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestRun gives each kind of end its exit code and its message.
+// TestRun checks the exit code and the message for each way to end.
 func TestRun(t *testing.T) {
 	for _, c := range []struct {
 		args           []string

@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ReadFlag reads the file that a flag names, which must be given; what says in words which
-// file that is.
+// ReadFlag reads the file that a required flag names. what describes the file in words.
 func ReadFlag(flag, path, what string) ([]byte, error) {
 	if path == "" {
 		return nil, fmt.Errorf("--%s is missing: name %s", flag, what)
@@ -18,11 +17,11 @@ func ReadFlag(flag, path, what string) ([]byte, error) {
 	return ReadPath(path, MaxFile)
 }
 
-// Output is a file that a flag names for something; its path is "" where the flag is not
-// given, and - for standard output.
+// Output is a file that a flag names. Its path is "" without the flag, and - for standard
+// output.
 type Output struct{ Flag, Path, What string }
 
-// CheckOutput checks the path of an output that must be given.
+// CheckOutput checks the path of a required output.
 func CheckOutput(cmd *cobra.Command, o Output) error {
 	switch {
 	case o.Path == "":
@@ -33,7 +32,7 @@ func CheckOutput(cmd *cobra.Command, o Output) error {
 	return nil
 }
 
-// CheckOutputs checks outputs that may be left out. No two of them may have the same path.
+// CheckOutputs checks optional outputs. No two of them may have the same path.
 func CheckOutputs(cmd *cobra.Command, outs ...Output) error {
 	for i, x := range outs {
 		if x.Path == "" {
@@ -51,9 +50,9 @@ func CheckOutputs(cmd *cobra.Command, outs ...Output) error {
 	return nil
 }
 
-// WriteOut writes data to standard output where path is -, and otherwise to a file, which it
-// replaces in one step. A path that is not a regular file, such as /dev/null or a pipe, is
-// written into.
+// WriteOut writes data to standard output if path is -, and otherwise to a file, which it
+// replaces atomically. If path is not a regular file, such as /dev/null or a pipe, it writes
+// into it.
 func WriteOut(cmd *cobra.Command, path string, data []byte) error {
 	if path == "-" {
 		_, err := Raw(cmd.OutOrStdout()).Write(data)
@@ -65,10 +64,10 @@ func WriteOut(cmd *cobra.Command, path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o644)
 }
 
-// Took prints a duration as MS does.
+// Took formats a duration in the same way as MS.
 func Took(d time.Duration) string { return MS(float64(d.Microseconds()) / 1000) }
 
-// Clock prints a time in local time, "never" for the zero time.
+// Clock formats a time in local time, or "never" for the zero time.
 func Clock(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -76,7 +75,7 @@ func Clock(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// InBrackets returns a name to append, unless it is empty: " (name)".
+// InBrackets formats a name as a suffix, " (name)", or returns "" for an empty name.
 func InBrackets(name string) string {
 	if name == "" {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWriteOut writes into a pipe, which must stay one, and replaces a file.
+// TestWriteOut writes into a pipe, which must remain a pipe, and replaces a file.
 func TestWriteOut(t *testing.T) {
 	dir := t.TempDir()
 	pipe, file := filepath.Join(dir, "pipe"), filepath.Join(dir, "file")

@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// plain passes text on to people without what would steer their terminal: names in files
-// and of nodes are other people's, and may hold escape sequences.
+// plain removes terminal control sequences from text. Names in files and of nodes come from
+// others, and may contain escape sequences.
 type plain struct{ io.Writer }
 
-// Write writes p, with a sign in the place of each control character but tabs and the ends
-// of lines.
+// Write writes p, and replaces each control character except tabs and line feeds by a visible
+// sign.
 func (w plain) Write(p []byte) (int, error) {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
@@ -25,7 +25,7 @@ func (w plain) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Raw returns the writer for output that is not text.
+// Raw returns the writer for output other than text.
 func Raw(w io.Writer) io.Writer {
 	if p, is := w.(plain); is {
 		return p.Writer

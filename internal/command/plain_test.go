@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestPlain keeps escape sequences in names from the terminal, in what a command prints and
-// in its errors, and leaves data alone.
+// TestPlain checks that escape sequences in names do not reach the terminal, neither in a
+// command's output nor in its errors, and that data remain unchanged.
 func TestPlain(t *testing.T) {
 	const name = "Leaf\x1b[2J\x9b\x07\r\u202e\u009b1é–\t"
 	root := NewRoot(&cobra.Command{Use: "prog"})

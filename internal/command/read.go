@@ -7,14 +7,14 @@ import (
 	"os"
 )
 
-// How many bytes a file may have that is read as a whole.
+// The maximum sizes in bytes of files that are read as a whole.
 const (
 	MaxFile = 1 << 30  // fabrics, tables and plans
-	MaxText = 64 << 20 // what people write, and lists of hosts
+	MaxText = 64 << 20 // files written by people, and lists of hosts
 )
 
-// ReadPath reads a file, and fails if it has more than most bytes. A regular file that is
-// too long is not read at all.
+// ReadPath reads a file, and fails if it has more than most bytes. A regular file that is too
+// long is not read at all.
 func ReadPath(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,8 +40,8 @@ func tooLong(name string, most int64) error {
 	return fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
 }
 
-// UnlessStopped returns what work does, or an error as soon as the program is
-// interrupted, which ends the process and the work with it.
+// UnlessStopped returns the result of work, or an error as soon as the program is interrupted.
+// The end of the process then ends the work.
 func UnlessStopped[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type result struct {
 		value T

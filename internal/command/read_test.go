@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestReadAtMost reads files that are no longer than they may be.
+// TestReadAtMost checks that only files within the limit are read.
 func TestReadAtMost(t *testing.T) {
 	if data, err := ReadAtMost(strings.NewReader("12345"), 5, "f"); err != nil || string(data) != "12345" {
 		t.Errorf("5 bytes of 5: %q, %v", data, err)
@@ -17,7 +17,7 @@ func TestReadAtMost(t *testing.T) {
 	}
 }
 
-// TestUnlessStopped ends what takes long when it is interrupted.
+// TestUnlessStopped interrupts work that takes long.
 func TestUnlessStopped(t *testing.T) {
 	if v, err := UnlessStopped(t.Context(), func() (int, error) { return 7, nil }); v != 7 || err != nil {
 		t.Errorf("got %d, %v", v, err)

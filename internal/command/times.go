@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// days finds weeks and days at the beginning of a time such as 1w2d12h.
+// days matches weeks and days at the beginning of a duration such as 1w2d12h.
 var days = regexp.MustCompile(`^(?:(\d+)w)?(?:(\d+)d)?(.*)$`)
 
-// ParseDuration reads a time such as 90s, 1h30m, 2d or 1w.
+// ParseDuration parses a duration such as 90s, 1h30m, 2d or 1w.
 func ParseDuration(text string) (time.Duration, error) {
 	m := days.FindStringSubmatch(text)
 	rest := m[3]
@@ -37,10 +37,11 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// Duration is a flag for a time as ParseDuration reads it; a bare number is seconds.
+// Duration is a flag for a duration in the format of ParseDuration. A bare number means
+// seconds.
 type Duration time.Duration
 
-// Set takes a value.
+// Set parses a value.
 func (d *Duration) Set(text string) error {
 	if strings.TrimLeft(text, "0123456789") == "" {
 		text += "s"
@@ -50,14 +51,14 @@ func (d *Duration) Set(text string) error {
 	return err
 }
 
-// String returns the value as Go writes it.
+// String returns the value in Go's format.
 func (d *Duration) String() string { return time.Duration(*d).String() }
 
-// Type is pflag's name of the type, by which GetDuration reads such flags.
+// Type returns pflag's name of the type, so that GetDuration reads such flags.
 func (d *Duration) Type() string { return "duration" }
 
-// NextTime reads a time as operators write it: of one without a date, the next one after a
-// time. It is the zero time for an empty text.
+// NextTime parses a time in an operator's notation. A time without a date is the next such time
+// after the given one. An empty text yields the zero time.
 func NextTime(text string, after time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -72,7 +73,7 @@ func NextTime(text string, after time.Time) (time.Time, error) {
 	}
 	clock, err := time.Parse("15:04", text)
 	if err != nil {
-		clock, err = time.Parse(time.TimeOnly, text) // takes a fraction of the second as well
+		clock, err = time.Parse(time.TimeOnly, text) // also accepts a fraction of a second
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%q is not a time: want such as 02:00, 2026-07-01 02:00, or 2026-07-01T02:00:00Z", text)
@@ -85,15 +86,15 @@ func NextTime(text string, after time.Time) (time.Time, error) {
 	return local(t)
 }
 
-// clockTime is a time as local clocks show it; such texts are in the order of time.
+// clockTime is the layout of a time on local clocks; such texts sort by time.
 const clockTime = "2006-01-02T15:04:05.000000000"
 
-// local returns the time at which clocks here show what t shows in UTC. It fails where they
-// never do, or twice, because they are put forward or back.
+// local returns the time when local clocks show what t shows in UTC. It fails if that happens
+// never or twice, because clocks are put forward or back.
 func local(t time.Time) (time.Time, error) {
 	shown := t.Format(clockTime)
 	var found []time.Time
-	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} { // before a change, and after
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} { // before and after a change
 		_, offset := t.Add(near).In(time.Local).Zone()
 		u := t.Add(-time.Duration(offset) * time.Second).Local()
 		if u.Format(clockTime) == shown && !slices.ContainsFunc(found, u.Equal) {

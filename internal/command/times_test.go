@@ -7,7 +7,7 @@ import (
 	_ "time/tzdata"
 )
 
-// TestNextTime reads times of clocks that are put forward and back.
+// TestNextTime checks times on clocks that are put forward and back.
 func TestNextTime(t *testing.T) {
 	zurich, err := time.LoadLocation("Europe/Zurich")
 	if err != nil {

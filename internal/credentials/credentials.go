@@ -1,5 +1,5 @@
-// Package credentials reads the files by which a client is known to a forsd over TLS, and
-// knows it.
+// Package credentials reads the files for TLS between a client and forsd: the client's
+// credentials, and the authorities that verify forsd.
 package credentials
 
 import (
@@ -13,21 +13,22 @@ import (
 	"github.com/forsd/forsd/internal/command"
 )
 
-// Files are paths, each "" if none.
+// Files are paths, each of which may be empty.
 type Files struct {
-	CA    string // PEM, of the authorities; the system's if not given
+	CA    string // PEM, authorities; by default those of the system
 	Cert  string // PEM
 	Key   string // PEM
 	Token string
 }
 
-// FromEnvironment returns the files that FORSD_CA, FORSD_CERT, FORSD_KEY and
-// FORSD_TOKEN_FILE name.
+// FromEnvironment returns the files named by FORSD_CA, FORSD_CERT, FORSD_KEY and
+// FORSD_TOKEN_FILE.
 func FromEnvironment() Files {
 	return Files{CA: os.Getenv("FORSD_CA"), Cert: os.Getenv("FORSD_CERT"), Key: os.Getenv("FORSD_KEY"), Token: os.Getenv("FORSD_TOKEN_FILE")}
 }
 
-// Read reads the files. Its errors name them as the flags --ca, --cert, --key and --token-file.
+// Read reads the files. Its errors use the names of the flags --ca, --cert, --key and
+// --token-file.
 func (f Files) Read() (out api.Credentials, err error) {
 	if f.Token != "" {
 		text, err := command.ReadPath(f.Token, 1<<10)

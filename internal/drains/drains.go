@@ -1,13 +1,13 @@
-// Package drains manages the parts of the fabric that an operator has taken out of the plan
-// for maintenance: cables and switches. Orders, and the remaining uses by plans and tables,
-// go in; parts to withhold, and when a part is safe to pull, come out. It is a pure state
-// machine like the controller: it starts no goroutine, and the caller supplies the time.
+// Package drains manages the parts of the fabric, cables and switches, that an operator has
+// drained for maintenance. Its input is orders, and the remaining uses by plans and tables. Its
+// output is the parts to withhold, and when a part is safe to pull. It is a pure state machine
+// like the controller: it starts no goroutine, and the caller supplies the time.
 //
-// A drained part leaves the plan first, and then the tables, as a withheld lane. It is safe
-// to pull when neither a plan in force nor a table that the switches may hold leads over
-// it. Tables also decide about exchanges that continue by the previous plan: their packets
-// follow the new tables too. The hosts of a leaf have no other path, so a leaf is safe when
-// no plan has them, and earlier exchanges have had their time to end.
+// A drained part leaves the plan first, and then the tables, as a withheld lane. It is safe to
+// pull when neither a plan in force nor a table that the switches may hold leads over it.
+// Tables also affect exchanges that continue by the previous plan: their packets follow the new
+// tables too. The hosts of a leaf have no other path, so a leaf is safe when no plan includes
+// them, and earlier exchanges have had time to end.
 package drains
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Kind is what a part is.
+// Kind is the kind of a part.
 type Kind string
 
 // The kinds of parts.
@@ -45,57 +45,57 @@ func (p Part) String() string {
 	return fmt.Sprintf("%s %s", p.Kind, p.GUID)
 }
 
-// State is how a drain stands.
+// State is the state of a drain.
 type State string
 
 // The states.
 const (
-	Scheduled State = "scheduled" // its time is to come
+	Scheduled State = "scheduled" // it has not begun
 	Draining  State = "draining"  // on its way out of plans and tables
-	Safe      State = "safe"      // nothing leads over it: it may be pulled
+	Safe      State = "safe"      // no traffic uses it: it may be pulled
 )
 
-// Drain is a part that is taken out.
+// Drain is a drained part.
 type Drain struct {
 	Part
-	Name    string    `json:"name"` // of the part when it was ordered
+	Name    string    `json:"name"` // of the part at the time of the order
 	Reason  string    `json:"reason,omitempty"`
 	By      string    `json:"by,omitempty"` // who ordered it
 	Ordered time.Time `json:"ordered"`
-	At      time.Time `json:"at,omitzero"`    // when it begins, zero for at once
-	Until   time.Time `json:"until,omitzero"` // when it ends by itself, zero for never
+	At      time.Time `json:"at,omitzero"`    // when it begins; zero means immediately
+	Until   time.Time `json:"until,omitzero"` // when it ends; zero means never
 	State   State     `json:"state"`
 	Since   time.Time `json:"since"`          // of the state
-	Clear   time.Time `json:"clear,omitzero"` // since when nothing has led over it
-	Uses    []string  `json:"uses,omitempty"` // what still does, while it is draining
+	Clear   time.Time `json:"clear,omitzero"` // since when nothing has used it
+	Uses    []string  `json:"uses,omitempty"` // the remaining uses while draining
 }
 
-// Active reports whether the part is out of the plan, or on its way.
+// Active reports whether the part is out of the plan, or is being taken out.
 func (d *Drain) Active() bool { return d.State != Scheduled }
 
-// Most is how many drains there may be.
+// Most is the maximum number of drains.
 const Most = 256
 
-// Settings are a machine's.
+// Settings are the settings of a machine.
 type Settings struct {
-	// Grace is how long an exchange may take that has begun by the plan before: a leaf
-	// is not safe earlier.
+	// Grace is the maximum duration of an exchange that began with the previous plan. A leaf is
+	// not safe until it has passed.
 	Grace time.Duration
-	Look  time.Duration // between two looks at what still uses a part
+	Look  time.Duration // interval between checks of the uses of parts
 }
 
-// Machine keeps the drains. Create it with New.
+// Machine manages the drains. Create it with New.
 type Machine struct {
 	set    Settings
-	list   []Drain   // in the order in which they were ordered
-	looked time.Time // when it was last asked what uses them
+	list   []Drain   // in the order of the orders
+	looked time.Time // the last time the uses were requested
 	out    []Action
 }
 
 // New returns a machine without drains.
 func New(s Settings) *Machine { return &Machine{set: s} }
 
-// List is all drains, in the order in which they were ordered. It does not change any more.
+// List returns all drains in the order of the orders. The result does not change later.
 func (m *Machine) List() []Drain {
 	out := slices.Clone(m.list)
 	for i := range out {
@@ -104,7 +104,7 @@ func (m *Machine) List() []Drain {
 	return out
 }
 
-// Wake is when the machine wants a Tick at the latest; zero for never.
+// Wake returns the latest time for the next Tick; zero means never.
 func (m *Machine) Wake() (first time.Time) {
 	due := func(t time.Time) {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -127,7 +127,7 @@ func (m *Machine) Wake() (first time.Time) {
 	return first
 }
 
-// ripe is when a part over which nothing leads is safe.
+// ripe returns the time when an unused part becomes safe.
 func (m *Machine) ripe(d *Drain) time.Time {
 	if d.Kind == Leaf {
 		return d.Clear.Add(m.set.Grace)
@@ -135,15 +135,15 @@ func (m *Machine) ripe(d *Drain) time.Time {
 	return d.Clear
 }
 
-// Step takes an event and returns what is to be done, in order.
+// Step handles an event and returns the resulting actions in order.
 func (m *Machine) Step(now time.Time, e Event) []Action {
 	m.out = nil
 	switch e := e.(type) {
 	case Load:
-		m.list, m.looked = slices.Clone(e.Drains), now // what is due waits for the next event: who only follows has none
+		m.list, m.looked = slices.Clone(e.Drains), now // due changes wait for the next event, because a forsd that only follows makes none
 		for i := range m.list {
 			if d := &m.list[i]; d.Clear.After(now) {
-				d.Clear = now // the clock was set back since
+				d.Clear = now // the clock was set back in the meantime
 			}
 		}
 		m.do(Follow{})
@@ -210,7 +210,7 @@ func (m *Machine) end(p Part, what string) {
 	}
 }
 
-// tick does what is due.
+// tick makes the changes that are due.
 func (m *Machine) tick(now time.Time) {
 	for _, d := range slices.Clone(m.list) {
 		if !d.Until.IsZero() && !now.Before(d.Until) {
@@ -237,7 +237,7 @@ func (m *Machine) tick(now time.Time) {
 	}
 }
 
-// look asks what uses the parts that are out, if there are any.
+// look requests the uses of the drained parts, if there are any.
 func (m *Machine) look(now time.Time) {
 	if slices.ContainsFunc(m.list, func(d Drain) bool { return d.Active() }) {
 		m.looked = now

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Event is what happened.
+// Event is an input of the machine.
 type Event interface{ event() }
 
 // Tick reports that time has passed; see Machine.Wake.
 type Tick struct{}
 
-// Load replaces all drains, by those stored or those of the forsd that led before.
+// Load replaces all drains by stored ones, or by those of the previous leader.
 type Load struct{ Drains []Drain }
 
-// Order takes a part out, at its time.
+// Order drains a part at its time.
 type Order struct{ Drain }
 
 // End gives a part back.
@@ -23,7 +23,7 @@ type End struct{ Part }
 // Settled reports that plans and tables in force fit the fabric and the withheld parts.
 type Settled struct{}
 
-// Looked answers Look: for each part that was looked at, what still leads over it.
+// Looked answers Look with the remaining uses of each examined part.
 type Looked struct{ Uses map[Part][]string }
 
 func (Tick) event()    {}
@@ -33,7 +33,7 @@ func (End) event()     {}
 func (Settled) event() {}
 func (Looked) event()  {}
 
-// Action is what is to be done.
+// Action is an output of the machine.
 type Action interface{ String() string }
 
 // Follow requests that plans and tables follow a changed set of drained parts, and that the
@@ -43,8 +43,7 @@ type Follow struct{ Why string }
 // Keep requests that the drains are stored.
 type Keep struct{}
 
-// Look asks what leads over the parts that are out; Looked answers it, or another Look
-// comes.
+// Look requests the uses of the drained parts. Looked answers it, unless another Look follows.
 type Look struct{}
 
 // Tell reports a change of a drain.
@@ -53,16 +52,16 @@ type Tell struct {
 	What  string
 }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Follow) String() string { return "follow: " + a.Why }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (Keep) String() string { return "keep" }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (Look) String() string { return "look" }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Tell) String() string {
 	s := fmt.Sprintf("%s: %s", a.Drain.Name, a.What)
 	if len(a.Drain.Uses) > 0 {

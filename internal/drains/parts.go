@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Find finds the part that a text means, and its name: a switch by its description
-// or GUID, or SWITCH/PORT for a cable between the two, in any form of topology.CutPort. Parts of the baseline that are
-// absent are found as well.
+// Find finds the part that a text refers to, and the part's name. The text is a switch's
+// description or GUID, or SWITCH/PORT for a cable between two switches, in any form of
+// topology.CutPort. Find also finds absent parts of the baseline.
 func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
 	if s := find(t, spec); s != nil {
 		return Part{Kind: s.kind, GUID: s.guid}, s.name, nil
@@ -55,7 +55,7 @@ func switches(t *topology.FatTree) []node {
 	if t.Pods != nil {
 		upper = Top
 		for i := range t.Pods.Mids {
-			if m := &t.Pods.Mids[i]; m.GUID != 0 { // a pod may never have had it
+			if m := &t.Pods.Mids[i]; m.GUID != 0 { // not every pod has one
 				all = append(all, node{Mid, m.GUID, m.Name})
 			}
 		}
@@ -68,7 +68,7 @@ func switches(t *topology.FatTree) []node {
 	return all
 }
 
-// find returns the switch with a name or a GUID, nil unless exactly one matches.
+// find returns the switch with a name or a GUID, or nil unless exactly one matches.
 func find(t *topology.FatTree, name string) *node {
 	guid, err := topology.ParseGUID(name)
 	var found []node
@@ -83,7 +83,7 @@ func find(t *topology.FatTree, name string) *node {
 	return &found[0]
 }
 
-// unknown returns the error for a name of no or several switches.
+// unknown returns the error for a name of no switch, or of several.
 func unknown(t *topology.FatTree, name string) error {
 	var guids []string
 	for _, s := range switches(t) {
@@ -112,9 +112,9 @@ func unknown(t *topology.FatTree, name string) error {
 	}))
 }
 
-// Cables lists the cables of a tree that the drains take out. A cable that was moved to
-// another port of its lower switch is still the same. If its port has another cable now,
-// that cable is not drained.
+// Cables lists the cables of a tree that the drains take out. A cable that was moved to another
+// port of its lower switch is still the same cable. If its port has another cable now, that
+// cable is not drained.
 func Cables(t *topology.FatTree, all []Drain) (out []withheld.Cable) {
 	links := withheld.Links(t)
 	for _, x := range links {

@@ -15,13 +15,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// fitted is a fabric seen through the baseline of FT(2;4,3).
+// fitted returns a fabric seen through the baseline of FT(2;4,3).
 func fitted(t *testing.T, changes ...func(*topology.Fabric)) *topology.FatTree {
 	t.Helper()
 	return fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}), changes...)
 }
 
-// TestFind finds parts by all names, present or absent, and says what is wrong with others.
+// TestFind checks that parts are found by all names, present or absent, and checks the errors
+// for other names.
 func TestFind(t *testing.T) {
 	whole, cut := fitted(t), fitted(t, fabgen.Fails(t, "Spine002", "Leaf001/5"))
 	twin := fitted(t, func(f *topology.Fabric) { f.Nodes[f.Find(fabgen.LeafGUID+1)].Name = "Leaf000" })
@@ -57,7 +58,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestMeant finds drains by all names, also those of cables whose lane another cable has.
+// TestMeant checks that drains are found by all names, even if another cable has the lane of a
+// drained cable.
 func TestMeant(t *testing.T) {
 	whole := fitted(t)
 	cable, other, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Leaf002/7"), out(t, whole, "Leaf001")
@@ -97,7 +99,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// out is a drain of a part that is out.
+// out returns a drain of a part that is out.
 func out(t *testing.T, tree *topology.FatTree, spec string) Drain {
 	t.Helper()
 	p, name, err := Find(tree, spec)
@@ -107,8 +109,8 @@ func out(t *testing.T, tree *topology.FatTree, spec string) Drain {
 	return Drain{Part: p, Name: name, State: Draining}
 }
 
-// TestCables lists what drains take out, also of a cable that was moved, and nothing of
-// those that are to come.
+// TestCables checks the cables that drains take out, including a cable that was moved.
+// Scheduled drains take out none.
 func TestCables(t *testing.T) {
 	whole := fitted(t)
 	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
@@ -159,7 +161,7 @@ func TestCables(t *testing.T) {
 	}
 }
 
-// TestQuiet leaves out what drains explain, and nothing else.
+// TestQuiet checks that only the findings that drains explain are left out.
 func TestQuiet(t *testing.T) {
 	whole := fitted(t)
 	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
@@ -196,8 +198,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestUses finds what plans and tables lead over, and nothing where plans and tables were
-// made without the parts.
+// TestUses checks the uses of parts by plans and tables, and that plans and tables made without
+// the parts do not use them.
 func TestUses(t *testing.T) {
 	whole := fitted(t)
 	made := func(tree *topology.FatTree) (*lft.Tables, *phasetable.View) {
@@ -252,8 +254,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestThreeLevels finds the parts of a tree of three levels, and tells what leads over them
-// before the plan is made without them and after.
+// TestThreeLevels finds the parts of a tree of three levels, and checks their uses before and
+// after the plan is made without them.
 func TestThreeLevels(t *testing.T) {
 	s := fabgen.KAry(4)
 	s.LMC = 1

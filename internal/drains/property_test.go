@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHistories draws orders, looks and times, and holds the machine to what operators and
-// the daemon rely on.
+// TestHistories draws random orders, looks and times, and checks the properties that operators
+// and the daemon rely on.
 func TestHistories(t *testing.T) {
 	n := 1
 	if os.Getenv("FORS_LONG") != "" {
@@ -23,17 +23,17 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// told is what the history knows of a part by itself.
+// told is the test's own record of a part.
 type told struct {
 	order Drain
-	out   bool      // it is to be out of the plan
-	free  time.Time // since when it was looked at without a use, while it was out
+	out   bool      // it must be out of the plan
+	free  time.Time // since when looks have found no use of the drained part
 }
 
 func history(t *rapid.T) {
 	m, now := New(settings()), begin
-	var kept []Drain // as the last Keep or Follow stored them
-	var out []Part   // as the last Follow has them
+	var kept []Drain // as stored by the last Keep or Follow
+	var out []Part   // as in the last Follow
 	known := map[Part]*told{}
 	parts := []Part{{Cable, 1, 4}, {Cable, 1, 5}, {Spine, 3, 0}, {Leaf, 2, 0}, {Leaf, 1, 0}}
 	some := func(p Part) Drain {
@@ -53,7 +53,7 @@ func history(t *rapid.T) {
 		case 0, 1:
 			d := some(p)
 			if k := known[p]; k != nil && k.out && !now.Before(d.At) {
-				d.At = k.order.At // it goes on
+				d.At = k.order.At // it continues
 			} else {
 				known[p] = &told{}
 			}

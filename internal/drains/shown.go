@@ -13,15 +13,15 @@ import (
 // Drained is the code of the warning that lists the drained parts.
 const Drained = "drained"
 
-// Shown returns the drain as the API shows it, but for its cables.
+// Shown returns the drain in the API's form, without its cables.
 func (d *Drain) Shown() api.Drain {
 	return api.Drain{Kind: string(d.Kind), Name: d.Name, GUID: d.GUID, Port: d.Port, State: string(d.State), Since: d.Since,
 		At: d.At, Until: d.Until, Reason: d.Reason, By: d.By, Uses: append([]string{}, d.Uses...)}
 }
 
-// Meant lists those of the drains that a text means: all, a part of a tree as for Find, a
-// drain by its name, or the GUIDs of its part. A cable that none of these finds goes by
-// the ends that it had when it was drained: its lane may have another cable now.
+// Meant lists the drains that a text refers to: all, a part of a tree in the notation of Find,
+// a drain by its name, or the GUIDs of its part. Other drained cables are found by their ends
+// at the time of the drain, because another cable may have their lane now.
 func Meant(t *topology.FatTree, all []Drain, text string) (out []Part) {
 	part := Part{}
 	if t != nil {
@@ -52,7 +52,7 @@ func Meant(t *topology.FatTree, all []Drain, text string) (out []Part) {
 // The separators in the name of a cable: between its ends, and between switch and port.
 const between, portOf = " – ", " port "
 
-// Text says how a part that is out stands.
+// Text describes the state of a drained part.
 func (d *Drain) Text() string {
 	text := d.Name + " is safe to pull"
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/testbed/transcripts"
 )
 
-// begin is when transcripts begin.
+// begin is the start time of transcripts.
 var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func settings() Settings { return Settings{Grace: 10 * time.Second, Look: 2 * time.Second} }
@@ -21,18 +21,18 @@ type script struct {
 	now time.Time
 }
 
-// TestTranscripts replays testdata. Times are after the beginning. An event is one of
+// TestTranscripts replays testdata. Times are relative to the beginning. An event is one of
 //
 //	order PART [at=D] [until=D] [because=WORD]     PART is cable:1/4, spine:3 or leaf:2
 //	end PART
 //	settled
-//	looked [PART=USE[,USE]] ...                    of parts that are not named nothing is used
+//	looked [PART=USE[,USE]] ...                    parts that are not named have no uses
 //	looked only PART[=USE] ...                     others were not looked at
 //	tick D                                         later by D
-//	restart                                        with what was stored
+//	restart                                        with the stored state
 func TestTranscripts(t *testing.T) {
 	here := time.Local
-	time.Local = time.UTC // which texts are in
+	time.Local = time.UTC // the texts use local time
 	t.Cleanup(func() { time.Local = here })
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		s := &script{New(settings()), begin}
@@ -68,7 +68,7 @@ func (s *script) event(t *testing.T, words []string) Event {
 	case "restart":
 		kept := s.m.List()
 		s.m = New(settings())
-		if len(words) > 1 { // the clock was set meanwhile
+		if len(words) > 1 { // the clock was set in the meantime
 			s.now = s.now.Add(duration(t, words[1]))
 		}
 		return Load{kept}

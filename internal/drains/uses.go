@@ -14,15 +14,15 @@ import (
 type Plan struct {
 	Name string
 	*phasetable.View
-	// Members are the hosts of the job whose plan it is. Those that the plan leaves out may
-	// still have programs that send.
+	// Members are the hosts of the plan's job. Hosts that the plan leaves out may still run
+	// programs that send.
 	Members []topology.GUID
 }
 
-// Uses walks all plans in force, and to every host from every leaf, through all tables that
-// the switches may hold, and returns the uses of each drained part. The cables of a drained
-// leaf lead to its own hosts, which have no other path: for a leaf it returns the plans
-// that have its hosts.
+// Uses walks all plans in force, and the path to every host from every leaf, through all tables
+// that the switches may hold, and returns the uses of each drained part. The cables of a
+// drained leaf lead to its own hosts, which have no other path: for a leaf it returns the plans
+// that include its hosts.
 func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) map[Part][]string {
 	u := &walker{tree: t, host: map[topology.GUID]int{}, out: make([]int, len(t.Leaves))}
 	uses := map[Part][]string{}
@@ -52,17 +52,17 @@ func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) 
 	return uses
 }
 
-// walker walks for Uses.
+// walker does the walks of Uses.
 type walker struct {
 	tree   *topology.FatTree
 	active []*Drain
-	taken  [][][]int             // [node][port] the drains but those of leaves that take its cable out
-	host   map[topology.GUID]int // in tree.Hosts
-	out    []int                 // [leaf] the drain that takes its hosts out, −1 if none
-	met    []int                 // work space
+	taken  [][][]int             // [node][port] the drains, except those of leaves, that take out its cable
+	host   map[topology.GUID]int // index in tree.Hosts
+	out    []int                 // [leaf] the drain that takes out its hosts, or −1
+	met    []int                 // scratch space
 }
 
-// mark finds the ports and the leaves that are out.
+// mark finds the drained ports and leaves.
 func (u *walker) mark() {
 	f := u.tree.Fabric
 	for i := range u.tree.Hosts {
@@ -88,8 +88,7 @@ func (u *walker) mark() {
 	}
 }
 
-// mostHops is how many switches a walk passes at most; one that is longer is the
-// verifier's business.
+// mostHops is the maximum number of switches on a walk. The verifier reports longer ones.
 const mostHops = 16
 
 // tabled returns the tables of the fabric's nodes.
@@ -103,7 +102,7 @@ func tabled(f *topology.Fabric, tables *lft.Tables) [][]uint8 {
 	return out
 }
 
-// over lists the drains whose cables a packet to a LID takes from a leaf.
+// over lists the drains whose cables a packet from a leaf to a LID uses.
 func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
 	at := u.tree.Leaves[leaf].Node
 	u.met = u.met[:0]
@@ -117,7 +116,7 @@ func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
 			break
 		}
 		for _, d := range u.taken[at][port] {
-			if !slices.Contains(u.met, d) { // up and down by a spine it is the same
+			if !slices.Contains(u.met, d) { // up and down through a spine count once
 				u.met = append(u.met, d)
 			}
 		}
@@ -126,8 +125,8 @@ func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
 	return u.met
 }
 
-// ofPlan counts, by drain, the transfers of a plan that take one of its cables, and the
-// servers of the plan that are on its leaf.
+// ofPlan counts, for each drain, a plan's transfers over its cables, and the plan's servers on
+// its leaf.
 func (u *walker) ofPlan(p *Plan, all []*lft.Tables) (transfers, hosts []int) {
 	transfers, hosts = make([]int, len(u.active)), make([]int, len(u.active))
 	for _, g := range p.Members {
@@ -158,11 +157,11 @@ func (u *walker) ofPlan(p *Plan, all []*lft.Tables) (transfers, hosts []int) {
 	return transfers, hosts
 }
 
-// ofTables counts, by drain, the LIDs of hosts to which some tables lead over one of its
-// cables from a leaf. Traffic from and to a drained leaf does not count.
+// ofTables counts, for each drain, the LIDs of hosts to which some tables lead over one of its
+// cables from a leaf. It ignores traffic from and to a drained leaf.
 func (u *walker) ofTables(all []*lft.Tables) []int {
 	count := make([]int, len(u.active))
-	last := make([]int, len(u.active)) // the LID that was counted last
+	last := make([]int, len(u.active)) // the last LID that was counted
 	for _, t := range all {
 		tables := tabled(u.tree.Fabric, t)
 		for i := range u.tree.Hosts {
