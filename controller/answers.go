@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// answer takes in the outcome of the action that the controller waits for. An
-// outcome that it does not wait for is late, and says nothing any more.
+// answer handles the outcome of the action that the controller waits for. It ignores late
+// outcomes of other actions.
 func (c *Controller) answer(now time.Time, e Event) {
 	if c.standby || c.outdated {
 		if c.Busy() {
@@ -46,7 +46,7 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	if c.state == After {
 		next = Finishing
 	}
-	if next == Finishing && c.reroutedMeanwhile() { // before that the tables are still to be written
+	if next == Finishing && c.reroutedMeanwhile() { // before Finishing the tables are still to be written
 		return
 	}
 	if e.Err == "" {
@@ -64,8 +64,8 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	case e.Err == "":
 		c.afterPublish(now, next)
 	case next == Publishing:
-		// What is new cannot be reached over the tables in force: a host, a LID.
-		// The tables come first then.
+		// New hosts and LIDs are unreachable with the tables in force, so the tables come
+		// first.
 		c.write()
 	default:
 		if c.behind == "" && c.stale == "" {
@@ -75,8 +75,8 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	}
 }
 
-// planless handles a fabric without a plan for the tables read back: the plan in force
-// stays.
+// planless handles a failure to plan the fabric on the tables read back. The plan in force is
+// not changed.
 func (c *Controller) planless(e Planned) {
 	code := PlanFailed
 	switch {
@@ -89,8 +89,8 @@ func (c *Controller) planless(e Planned) {
 	c.warn(code, e.Err)
 }
 
-// reroutedMeanwhile reads tables again that the manager may have replaced since they were
-// read.
+// reroutedMeanwhile reads the tables again if the manager may have replaced them since they
+// were read.
 func (c *Controller) reroutedMeanwhile() bool {
 	if !c.auditDue || c.work.Kind != OwnRoutes && c.confirmedID != "" {
 		return false
@@ -120,11 +120,11 @@ func (c *Controller) afterPublish(now time.Time, s State) {
 	c.write()
 }
 
-// finish ends the work: plan and tables in force fit the fabric.
+// finish ends the work: the plan and the tables in force fit the fabric.
 func (c *Controller) finish(now time.Time) {
 	if c.behind != "" {
 		c.do(Settled{Fabric: c.work, Planless: c.noPlan})
-		c.fail(now, TablesFailed, c.behind) // it is written again
+		c.fail(now, TablesFailed, c.behind) // the file is written again
 		return
 	}
 	if c.stale != "" {
@@ -134,7 +134,7 @@ func (c *Controller) finish(now time.Time) {
 	c.failures, c.misreads = 0, 0
 	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
 	if c.force && !c.Doubts() {
-		c.begin(now) // a reroute was asked for after the signal
+		c.begin(now) // a reroute was requested after the signal
 		return
 	}
 	if c.reroutedMeanwhile() {
@@ -185,7 +185,7 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 		return
 	}
 	if c.early {
-		c.readBack() // should the dump stem from a sweep before the signal: see mismatch
+		c.readBack() // in case the dump is from a sweep before the signal: see mismatch
 		return
 	}
 	c.wait(Sweeping, now.Add(c.set.SweepTimeout))
@@ -223,8 +223,8 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 	}
 }
 
-// mismatch has the manager load the tables again that the switches do not hold. The first
-// time it may simply not have been told, or the dump may stem from the sweep before. After
+// mismatch makes the manager load the tables again that the switches do not hold. The first
+// time, the manager may not have been informed, or the dump may be from the sweep before. After
 // that it is a failure.
 func (c *Controller) mismatch(now time.Time) {
 	text := c.stale
@@ -237,7 +237,7 @@ func (c *Controller) mismatch(now time.Time) {
 
 func (c *Controller) planAfter() {
 	p := Plan{Fabric: c.work, Avoid: c.held, Hold: c.held, Final: true}
-	if c.behind != "" || c.stale != "" { // the file may bring back tables without the lanes that are closed
+	if c.behind != "" || c.stale != "" { // the file could bring back tables without the closed lanes
 		_, p.Avoid = c.Ground()
 	}
 	if p.Fabric.Kind == OwnRoutes { // a reroute needs no signal
@@ -247,7 +247,7 @@ func (c *Controller) planAfter() {
 	c.do(p)
 }
 
-// union and minus work on ascending lists.
+// union and minus operate on ascending lists.
 func union(a, b []Lane) []Lane {
 	all := slices.Concat(a, b)
 	slices.SortFunc(all, Compare)

@@ -1,12 +1,12 @@
-// Package controller decides what happens next. It is a pure state machine:
-// an event goes in, a batch of actions comes out, and time is what the caller
-// says it is. It reads no file, starts no goroutine and knows no fabric; the
-// daemon carries its actions out and answers each of them with an event.
+// Package controller decides the next steps. It is a pure state machine: its input is an event,
+// its output a batch of actions, and the caller supplies the time. It does not read files,
+// start goroutines or know the fabric's structure. The daemon carries out its actions and
+// answers each of them with an event.
 //
-// The order of its actions is the rule "make before break": a plan without the
-// lanes that were lost is published before the tables are touched, and a plan
-// that uses lanes which came back is published after the tables that carry them
-// have been read back. docs/architecture.md draws the states.
+// The order of its actions follows the rule "make before break": a plan without the lost lanes
+// is published before the tables are changed, and a plan that uses returned lanes is published
+// after the tables that carry them have been read back. docs/architecture.md has a diagram of
+// the states.
 package controller
 
 import (
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Lane names one cable of the tree: a leaf and a lane, by index.
+// Lane identifies a cable of the tree by the indices of a leaf and a lane.
 type Lane struct{ Leaf, Lane int }
 
-// String prints leaf/lane.
+// String returns the lane as leaf/lane.
 func (l Lane) String() string { return fmt.Sprintf("%d/%d", l.Leaf, l.Lane) }
 
 // Compare orders lanes by leaf, then by lane.
@@ -31,50 +31,50 @@ func Compare(a, b Lane) int {
 // Settings are the controller's times and limits.
 type Settings struct {
 	SweepTimeout time.Duration // from the signal to the manager's next dump
-	RetryFirst   time.Duration // first back-off; it doubles up to RetryMax
+	RetryFirst   time.Duration // first delay after a failure; it doubles up to RetryMax
 	RetryMax     time.Duration
-	HoldDown     time.Duration // first hold of a bouncing cable; it doubles up to HoldDownMax
+	HoldDown     time.Duration // first hold of an unstable cable; it doubles up to HoldDownMax
 	HoldDownMax  time.Duration
-	Flaps        int           // losses within FlapWindow that make a cable a bouncing one
+	Flaps        int           // losses within FlapWindow that make a cable unstable
 	FlapWindow   time.Duration // how long a loss is remembered
-	MaxLoss      float64       // share of the servers that may vanish at once without confirmation
-	Confirm      time.Duration // how long a larger loss must last to be believed
-	Audit        time.Duration // least time between two unprovoked read-backs
+	MaxLoss      float64       // share of the servers that may vanish together without confirmation
+	Confirm      time.Duration // how long a larger loss must last before it is accepted
+	Audit        time.Duration // minimum interval between unprovoked read-backs
 }
 
-// Controller is the state machine. Its zero value is not usable: see New.
+// Controller is the state machine. Its zero value is not usable; create it with New.
 type Controller struct {
 	set Settings
 	waiting
 	fabrics
 	outbox
 
-	known       bool   // tables have been read back, whether they matched or not
-	confirmedID string // the fabric whose tables were read back and are those of the table file still
-	closed      []Lane // lanes that some tables which the switches may hold do not carry, ascending
+	known       bool   // tables have been read back, matching or not
+	confirmedID string // the fabric whose tables were read back and are still in the table file
+	closed      []Lane // lanes missing from some tables that the switches may hold, ascending
 
-	force     bool   // signal even when the table file did not change, and make a new plan
-	early     bool   // in Signalling: a dump came before the signal was answered for
-	noPlan    bool   // the last plan asked for could not be made
+	force     bool   // signal even if the table file is unchanged, and make a new plan
+	early     bool   // in Signalling: a dump came before the answer to the signal
+	noPlan    bool   // the last requested plan could not be made
 	refusal   string // the fabric that is refused because of its plan, or empty
-	reread    bool   // in Backoff: the table file is whole, a new dump is worth a read-back
-	behind    string // why the table file lacks the tables that the switches hold; "" where it does not
+	reread    bool   // in Backoff: the table file is complete, and a new dump justifies a read-back
+	behind    string // why the table file lacks the tables in the switches, or ""
 	blind     bool   // no plan has been verified on tables read back since New
-	stale     string // while a plan is made for them: how the tables read back differ from those planned
-	misreads  int    // read-backs in a row that did not match
-	failures  int    // failures in a row, for the back-off
+	stale     string // while planning for the tables read back: how they differ from the planned ones
+	misreads  int    // consecutive read-backs that did not match
+	failures  int    // consecutive failures, for the delay
 	lastAudit time.Time
-	auditDue  bool // the manager was restarted, or has routed by itself: a read-back is due
+	auditDue  bool // the manager restarted or routed by itself: a read-back is due
 	standby   bool // another manager is the master: nothing is published or written
-	outdated  bool // mastership has changed since the action under way was asked for
+	outdated  bool // mastership has changed since the current action was requested
 }
 
-// New returns an idle controller that knows no fabric.
+// New returns an idle controller without a fabric.
 func New(s Settings) *Controller {
 	return &Controller{set: s, blind: true, fabrics: fabrics{flaps: flaps{seen: map[Lane]*flap{}}, maxLoss: s.MaxLoss}, outbox: outbox{raised: map[string]bool{}}}
 }
 
-// Wake is when the controller wants a Tick at the latest; zero for never.
+// Wake returns the latest time for the next Tick; zero means never.
 func (c *Controller) Wake() time.Time {
 	wake := c.flaps.next()
 	if !c.deadline.IsZero() && (wake.IsZero() || c.deadline.Before(wake)) {
@@ -83,8 +83,8 @@ func (c *Controller) Wake() time.Time {
 	return wake
 }
 
-// Step takes an event and returns what is to be done, in order. At most one of
-// the actions is answered by an event; warnings are not.
+// Step handles an event and returns the resulting actions in order. At most one of the actions
+// is answered by an event; warnings have no answer.
 func (c *Controller) Step(now time.Time, e Event) []Action {
 	c.out = nil
 	switch e := e.(type) {
@@ -107,23 +107,23 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	default:
 		c.answer(now, e)
 	}
-	// The set of withheld bouncing lanes may have changed, which has no other effect.
+	// The set of withheld unstable lanes may have changed, which has no other effect.
 	if bouncing := c.Bouncing(); c.state == Idle && c.work != nil && c.work.Kind != OwnRoutes && c.raised[CableHeld] != (len(bouncing) > 0) {
 		c.tellHeld(bouncing)
 	}
 	return c.out
 }
 
-// seen handles a fabric, changed or not. swept means that the manager's sweep that found it
-// is over: only then has it loaded the tables.
+// seen handles a fabric, changed or not. swept means that the manager's sweep has ended: only
+// then has the manager loaded the tables.
 func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	if s.ID != c.refusal {
 		c.clear(FabricRefused)
 	}
 	c.swept = swept || c.swept && c.latest.ID == s.ID
-	c.latest, c.withheld = &s, union(s.Withheld, nil) // work under way takes it up at its end
+	c.latest, c.withheld = &s, union(s.Withheld, nil) // current work adopts it at its end
 	if swept && c.Busy() && c.work.Kind == OwnRoutes {
-		c.auditDue = true // the manager may have routed it again
+		c.auditDue = true // the manager may have routed the fabric again
 	}
 	if c.Doubts() {
 		c.suspect(now)
@@ -154,11 +154,11 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 			c.readBack()
 		}
 	}
-	// In every other state an answer is due, and the fabric is handled then.
+	// In all other states an answer is due, after which the fabric is handled.
 }
 
-// refused records a dump that cannot be used. It does not affect a loss that waits to be
-// confirmed; only another usable dump can.
+// refused records a dump that cannot be used. It does not affect a loss that waits for
+// confirmation; only another usable dump can.
 func (c *Controller) refused(reason string) {
 	c.warn(FabricRefused, reason)
 	if c.state == Suspect {
@@ -166,8 +166,8 @@ func (c *Controller) refused(reason string) {
 	}
 }
 
-// restarted records a new process of the manager. Its first dump may have been seen already
-// or is still to come.
+// restarted records a new process of the manager. Its first dump may have been seen already, or
+// may be still to come.
 func (c *Controller) restarted(now time.Time) {
 	switch {
 	case c.standby:
@@ -175,7 +175,7 @@ func (c *Controller) restarted(now time.Time) {
 		c.retry(now)
 	case c.latest == nil:
 	default:
-		if c.work == nil || c.work.Kind != OwnRoutes { // whose routes are read after each sweep
+		if c.work == nil || c.work.Kind != OwnRoutes { // OwnRoutes are read after each sweep
 			c.auditDue, c.confirmedID = true, ""
 		}
 		if c.state == Idle && c.settled() {
@@ -184,24 +184,24 @@ func (c *Controller) restarted(now time.Time) {
 	}
 }
 
-// Overtaken reports whether a fabric has been seen, and is believed, that the work
-// under way is not for.
+// Overtaken reports whether a fabric other than that of the current work has been seen and
+// accepted.
 func (c *Controller) Overtaken() bool {
 	return c.Busy() && c.latest.ID != c.work.ID && !c.Doubts()
 }
 
-// believe accepts the latest fabric. Losses are counted only here: cables that a
-// half-discovered fabric lacks have not bounced.
+// believe accepts the latest fabric. Losses are counted only here, because the missing cables
+// of an incomplete discovery did not fail.
 func (c *Controller) believe(now time.Time) {
 	c.latest.Lost = 0
 	c.clear(FabricIncomplete)
 	if c.latest.Kind != OwnRoutes {
-		c.flaps.observe(now, minus(c.latest.Down, c.withheld), c.set) // those are not expected to stay up
+		c.flaps.observe(now, minus(c.latest.Down, c.withheld), c.set) // withheld lanes are not expected to stay up
 	}
 }
 
-// suspect puts a mass disappearance aside until it has lasted. Work under way on
-// the fabric before it goes on; see finish and fail.
+// suspect sets a mass disappearance aside until it has lasted. Work on the previous fabric
+// continues; see finish and fail.
 func (c *Controller) suspect(now time.Time) {
 	c.warn(FabricIncomplete, fmt.Sprintf("%.0f %% of the servers are missing from the manager's dump: nothing is changed unless this lasts %s or a reroute is asked for", 100*c.latest.Lost, c.set.Confirm))
 	if !c.Busy() && (c.state != Suspect || c.deadline.IsZero()) {
@@ -209,9 +209,9 @@ func (c *Controller) suspect(now time.Time) {
 	}
 }
 
-// audit reads the tables back though nothing changed, now and then: another
-// manager, or a restarted one, may have programmed its own. Where the routes are the
-// manager's, each sweep may have changed them.
+// audit occasionally reads the tables back without a change, because another or a restarted
+// manager may have programmed its own tables. If the manager makes the routes, each sweep may
+// have changed them.
 func (c *Controller) audit(now time.Time) {
 	if !c.auditDue && c.work.Kind != OwnRoutes && now.Sub(c.lastAudit) < c.set.Audit {
 		return
@@ -222,8 +222,8 @@ func (c *Controller) audit(now time.Time) {
 	}
 }
 
-// begin starts work on the latest fabric. Its plan comes before its tables,
-// unless it is not known which tables the switches hold.
+// begin starts work on the latest fabric. Its plan comes before its tables, unless the tables
+// in the switches are unknown.
 func (c *Controller) begin(_ time.Time) {
 	c.work, c.held, c.done, c.misreads, c.behind, c.stale = c.latest, c.holding(c.latest), false, 0, "", ""
 	if c.work.Kind == OwnRoutes {
@@ -246,27 +246,27 @@ func (c *Controller) begin(_ time.Time) {
 	c.do(Plan{Fabric: fabric, Avoid: avoid, Hold: c.held})
 }
 
-// follow starts work on a fabric whose routes are the manager's: its tables are read
-// and planned on once the manager has routed it, and are not written. What was known
-// of tables of ours says nothing any more.
+// follow starts work on a fabric whose routes the manager makes. Once the manager has routed
+// it, its tables are read and planned on, but not written. Earlier knowledge about forsd's
+// tables no longer applies.
 func (c *Controller) follow() {
 	c.warn(NotFatTree, c.work.Why)
 	c.clear(CableHeld, PlanFailed, TablesFailed, SignalFailed, SweepTimeout, TablesStale)
 	c.known, c.confirmedID, c.closed, c.auditDue = false, "", nil, false
 	switch {
 	case c.standby:
-		c.done = true // its routes are not known before they are read
+		c.done = true // the routes are unknown until they are read
 		c.enter(Idle)
 	case c.swept:
 		c.readBack()
 	default:
-		c.enter(Idle) // the end of the sweep begins it
+		c.enter(Idle) // work begins at the end of the sweep
 	}
 }
 
-// Ground returns what a plan made now is for: the fabric worked on, nil before the first
-// and while its routes are the manager's and have not been read, and the lanes that such a
-// plan must avoid for it to hold on every table that the switches may have.
+// Ground returns the basis for a plan made now: the fabric of the current work, and the lanes
+// that the plan must avoid to hold on all tables that the switches may have. The fabric is nil
+// before the first one, and while its routes are the manager's and have not been read.
 func (c *Controller) Ground() (fabric *Snapshot, avoid []Lane) {
 	if c.work == nil || c.work.Kind == OwnRoutes && c.confirmedID == "" {
 		return nil, nil
@@ -274,9 +274,9 @@ func (c *Controller) Ground() (fabric *Snapshot, avoid []Lane) {
 	return c.work, union(c.held, minus(c.closed, c.work.Down))
 }
 
-// write has the tables written. From now on the manager may load them at any
-// time, whatever becomes of this work: only a read-back opens the lanes again
-// that they do not carry.
+// write requests the tables to be written. From now on the manager may load them at any time,
+// whatever the outcome of this work. Only a read-back opens the lanes again that they do not
+// carry.
 func (c *Controller) write() {
 	c.done = false
 	c.closed = union(c.closed, union(c.work.Down, c.held))
@@ -286,7 +286,7 @@ func (c *Controller) write() {
 
 func (c *Controller) readBack() {
 	if c.work.Kind == OwnRoutes {
-		c.confirmedID = "" // they are what the manager made of them
+		c.confirmedID = "" // the manager has made them
 	}
 	c.enter(Reading)
 	c.do(ReadBack{Fabric: c.work, Hold: c.held})
@@ -301,7 +301,7 @@ func (c *Controller) overtaken(now time.Time) bool {
 	return true
 }
 
-// reroute does everything again, at an operator's word.
+// reroute repeats everything, by order of an operator.
 func (c *Controller) reroute(now time.Time) {
 	if c.latest == nil || c.standby {
 		return
@@ -330,28 +330,28 @@ func (c *Controller) tick(now time.Time) {
 	}
 }
 
-// retry resumes after a back-off: from the start when a plan was not published,
-// for it comes before its tables, or when the tables are not ours; at the tables
-// otherwise.
+// retry continues after a delay. It starts again if a plan was not published, because the plan
+// comes before its tables, or if the tables are not forsd's. Otherwise it continues with the
+// tables.
 func (c *Controller) retry(now time.Time) {
 	if c.raised[PublishFailed] || c.work.Kind == OwnRoutes {
 		c.begin(now)
 		return
 	}
 	if c.behind != "" {
-		c.write() // the switches need no sweep
+		c.write() // the switches do not need a sweep
 		return
 	}
 	c.again()
 }
 
-// again writes the tables and signals the manager even if they did not change.
+// again writes the tables and signals the manager even if they are unchanged.
 func (c *Controller) again() {
 	c.force = true
 	c.write()
 }
 
-// fail backs off, unless there is something newer to work on.
+// fail waits before a retry, unless there is newer work.
 func (c *Controller) fail(now time.Time, code, text string) {
 	c.warn(code, text)
 	c.done = false
@@ -362,7 +362,7 @@ func (c *Controller) fail(now time.Time, code, text string) {
 		c.wait(Suspect, now.Add(c.set.Confirm))
 		return
 	case c.blind && code == SweepTimeout:
-		c.readBack() // the plan may hold on the tables as they are
+		c.readBack() // the plan may hold on the current tables
 		return
 	}
 	c.reread = code != TablesFailed && code != PublishFailed

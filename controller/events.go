@@ -5,7 +5,7 @@ import "fmt"
 // Event is an input of the controller.
 type Event interface{ event() }
 
-// Text returns an error as events carry it, "" if none.
+// Text returns the form of an error in events; "" if err is nil.
 func Text(err error) string {
 	if err == nil {
 		return ""
@@ -16,18 +16,18 @@ func Text(err error) string {
 // Tick reports that time has passed; see Controller.Wake.
 type Tick struct{}
 
-// Found reports the fabric before the manager has routed it: during a sweep, or before one.
+// Found reports the fabric before the manager has routed it: during or before a sweep.
 type Found struct{ Snapshot }
 
-// Seen reports the fabric at the end of a sweep of the manager, which has loaded the
-// tables: its complete dump.
+// Seen reports the fabric from the manager's complete dump at the end of a sweep. The manager
+// has loaded the tables by then.
 type Seen struct{ Snapshot }
 
-// Mastership reports whether the local manager is the subnet's master. Until the first one
-// it is assumed to be.
+// Mastership reports whether the local manager is the subnet's master. Before the first such
+// event, the controller assumes that it is.
 type Mastership struct{ Master bool }
 
-// Refused reports that the manager's dump cannot be used: it does not parse, or the fabric
+// Refused reports that the manager's dump cannot be used: it cannot be parsed, or the fabric
 // must not be acted on.
 type Refused struct{ Reason string }
 
@@ -38,8 +38,7 @@ type Reroute struct{}
 // new, or it reports that it routed by itself.
 type TablesDoubted struct{}
 
-// Configured gives the controller other times and limits. What waits already, waits as
-// before.
+// Configured changes the controller's times and limits. Deadlines already set do not change.
 type Configured struct{ Settings Settings }
 
 // Planned is the response to Plan. Same means that the plan in force is already this one.
@@ -62,14 +61,14 @@ type Written struct {
 // Signalled answers Signal.
 type Signalled struct{ Err string }
 
-// ReadBackDone answers ReadBack: the switches hold the planned tables, or they
-// differ and Difference says where, or Err says why they could not be read.
+// ReadBackDone answers ReadBack. Either the switches hold the planned tables, or Difference
+// describes how they differ, or Err is why they could not be read.
 type ReadBackDone struct {
 	Match      bool
 	Difference string
 	Err        string
-	// Unwritten says why the table file, which may be written while the manager
-	// has the tables already, does not hold them.
+	// Unwritten is why the table file, which may be written after the manager has received the
+	// tables, does not hold them.
 	Unwritten string
 }
 
@@ -87,7 +86,7 @@ func (Written) event()       {}
 func (Signalled) event()     {}
 func (ReadBackDone) event()  {}
 
-// Action is what is to be done.
+// Action is an output of the controller.
 type Action interface{ String() string }
 
 // Plan requests a verified plan of the fabric on its living lanes except those to avoid.
@@ -108,19 +107,18 @@ type Plan struct {
 // Publish makes the last plan the one in force, under a new epoch.
 type Publish struct{ Fabric *Snapshot }
 
-// Write builds, verifies and writes the tables of the fabric, with the lanes of
-// Hold left to fallback traffic.
+// Write builds, verifies and writes the tables of the fabric, which leave the lanes of Hold to
+// fallback traffic.
 type Write struct {
 	Fabric *Snapshot
 	Hold   []Lane
 }
 
-// Signal has the manager sweep and load the table file.
+// Signal makes the manager sweep and load the table file.
 type Signal struct{}
 
-// ReadBack reads the tables out of the switches and compares them with those of
-// the fabric. Where its routes are the manager's, any tables match: the plan that
-// follows is for them.
+// ReadBack reads the tables out of the switches and compares them with those of the fabric. If
+// the manager makes the routes, any tables match: the next plan is made for them.
 type ReadBack struct {
 	Fabric *Snapshot
 	Hold   []Lane
@@ -136,10 +134,10 @@ type Settled struct {
 // Warn raises or renews a health warning. It has no answer.
 type Warn struct{ Code, Text string }
 
-// Clear takes a health warning back, if it is raised. It has no answer.
+// Clear clears a health warning, if it is raised. It has no answer.
 type Clear struct{ Code string }
 
-// outbox is what the controller answers to an event, and the warnings in force.
+// outbox has the controller's response to an event, and the warnings in force.
 type outbox struct {
 	raised map[string]bool // by code
 	out    []Action
@@ -161,7 +159,7 @@ func (o *outbox) clear(codes ...string) {
 	}
 }
 
-// tellHeld reports the lanes that are held because they keep bouncing.
+// tellHeld reports the lanes that are held because they are unstable.
 func (o *outbox) tellHeld(lanes []Lane) {
 	if len(lanes) > 0 {
 		o.warn(CableHeld, fmt.Sprintf("cables that keep bouncing are not used for now, as leaf/lane: %v", lanes))
@@ -186,7 +184,7 @@ const (
 	TablesStale      = "tables-stale"
 )
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Plan) String() string {
 	s := "plan " + a.Fabric.String()
 	if a.Final {
@@ -204,19 +202,19 @@ func (a Plan) String() string {
 	return s
 }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Publish) String() string { return "publish " + a.Fabric.String() }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Write) String() string { return "write " + a.Fabric.String() + holding(a.Hold) }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Signal) String() string { return "signal" }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a ReadBack) String() string { return "read-back " + a.Fabric.String() + holding(a.Hold) }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Settled) String() string {
 	if a.Planless {
 		return "settled " + a.Fabric.ID + " without a plan"
@@ -224,10 +222,10 @@ func (a Settled) String() string {
 	return "settled " + a.Fabric.ID
 }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Warn) String() string { return "warn " + a.Code + ": " + a.Text }
 
-// String prints the action as the transcripts show it.
+// String returns the action's form in transcripts.
 func (a Clear) String() string { return "clear " + a.Code }
 
 func holding(lanes []Lane) string {

@@ -2,21 +2,21 @@ package controller
 
 import "slices"
 
-// Snapshot is a fabric as the controller sees it.
+// Snapshot is the controller's form of a fabric.
 type Snapshot struct {
 	ID   string  // digest of fabric and baseline: equal IDs need equal plans and tables
-	Kind Kind    // what is to be done about it
-	Why  string  // why it is not a fat tree, "" if it is one
+	Kind Kind    // determines how it is handled
+	Why  string  // why it is not a fat tree; "" if it is one
 	Down []Lane  // lanes that no schedule can use, ascending
-	Lost float64 // share of the servers in force that are missing from it
-	View any     // what the daemon knows it by; actions hand it back
-	// Withheld are the lanes that are to stay out of the plan by decision: cables that are
-	// to be maintained, or that are not well. They carry what has no other way, and the
-	// plan in force is without them once Held lists them and the controller is Idle.
+	Lost float64 // share of the servers in force that it lacks
+	View any     // the daemon's form of the fabric, returned in actions
+	// Withheld are the lanes that must stay out of the plan by decision: cables that are in
+	// maintenance, or faulty. They only carry traffic without another path. The plan in force
+	// does not use them once Held lists them and the controller is Idle.
 	Withheld []Lane
 }
 
-// String returns the fabric's ID, with its kind where that is not the common one.
+// String returns the fabric's ID, with its kind unless that is FatTree.
 func (s *Snapshot) String() string {
 	if s.Kind == FatTree {
 		return s.ID
@@ -24,32 +24,32 @@ func (s *Snapshot) String() string {
 	return s.ID + " (" + s.Kind.String() + ")"
 }
 
-// fabrics are the fabric seen last, the one worked on, and the cables' transitions between
+// fabrics has the last fabric seen, the one worked on, and the cables' transitions between
 // them.
 type fabrics struct {
 	maxLoss float64
-	latest  *Snapshot // the last fabric seen, whether believed or not
+	latest  *Snapshot // the last fabric seen, accepted or not
 	swept   bool      // latest was seen at the end of a sweep, which has routed it
 	work    *Snapshot // the fabric being worked on, or in force when Idle
 	done    bool      // plan and tables in force fit work
 	flaps   flaps
-	// withheld are the lanes that are to stay out of the plan by decision, ascending.
+	// lanes that must stay out of the plan by decision, ascending
 	withheld []Lane
 	held     []Lane // lanes held back in the work in progress, ascending
 }
 
-// Held lists the lanes that are held back, because they keep bouncing or by decision.
+// Held lists the lanes held back because they are unstable or by decision.
 func (f *fabrics) Held() []Lane { return slices.Clone(f.held) }
 
-// Bouncing lists the lanes that are held back because they keep bouncing.
+// Bouncing lists the lanes held back because they are unstable.
 func (f *fabrics) Bouncing() []Lane { return minus(f.flaps.held(), f.withheld) }
 
-// Doubts reports whether the latest fabric lacks so much that it is not believed.
+// Doubts reports whether the latest fabric lacks so much that it is not accepted yet.
 func (f *fabrics) Doubts() bool {
 	return f.latest != nil && f.latest.Lost > f.maxLoss && (f.work == nil || f.work.ID != f.latest.ID)
 }
 
-// holding lists the lanes to hold back in a fabric: one that is not a tree has none.
+// holding lists the lanes to hold back in a fabric. A fabric that is not a tree has none.
 func (f *fabrics) holding(s *Snapshot) []Lane {
 	if s.Kind == OwnRoutes {
 		return nil
@@ -57,7 +57,7 @@ func (f *fabrics) holding(s *Snapshot) []Lane {
 	return union(f.flaps.held(), minus(f.withheld, s.Down))
 }
 
-// settled reports whether tables and plan in force fit the fabric seen last.
+// settled reports whether the tables and the plan in force fit the last fabric seen.
 func (f *fabrics) settled() bool {
 	return f.done && f.work.ID == f.latest.ID && slices.Equal(f.held, f.holding(f.latest))
 }

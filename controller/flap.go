@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// flaps remembers which cables keep going down. A cable that was lost Flaps
-// times within FlapWindow is held back when it returns, for HoldDown at first
-// and twice as long after each further loss.
+// flaps tracks cables that fail repeatedly. A cable that was lost Flaps times within FlapWindow
+// is held back when it returns, for HoldDown at first and for twice as long after each further
+// loss.
 type flaps struct {
 	seen map[Lane]*flap
 	down []Lane // lanes down in the fabric last observed, ascending
@@ -46,8 +46,8 @@ func (f *flaps) observe(now time.Time, down []Lane, s Settings) {
 	}
 }
 
-// forget drops the losses that have left the window, and cables without any. A cable that
-// is down keeps its losses: being down does not count as rest.
+// forget drops the losses outside the window, and cables without losses. A cable that is down
+// keeps its losses: the time that it is down does not count.
 func (f *flaps) forget(now time.Time, s Settings) {
 	for l, c := range f.seen {
 		if f.isDown(l) {
@@ -66,7 +66,7 @@ func (f *flaps) isDown(l Lane) bool {
 	return down
 }
 
-// held lists the lanes that are up and held back now, ascending.
+// held lists the lanes that are up but held back, ascending.
 func (f *flaps) held() []Lane {
 	var out []Lane
 	for l, c := range f.seen {
@@ -78,8 +78,8 @@ func (f *flaps) held() []Lane {
 	return out
 }
 
-// expire ends the holds that are over, and reports whether a lane that is up was among
-// them.
+// expire ends the holds that are over, and reports whether one of them was of a lane that is
+// up.
 func (f *flaps) expire(now time.Time) bool {
 	ended := false
 	for l, c := range f.seen {
@@ -92,7 +92,7 @@ func (f *flaps) expire(now time.Time) bool {
 	return ended
 }
 
-// next is when the next hold ends, zero when none is on.
+// next returns the end of the next hold, or zero.
 func (f *flaps) next() time.Time {
 	var t time.Time
 	for _, c := range f.seen {

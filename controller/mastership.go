@@ -6,10 +6,10 @@ import "time"
 func (c *Controller) Standby() bool { return c.standby }
 
 // mastership records whether the local manager is the master. If it is not, the controller
-// plans the fabric it sees, to be ready, and requests nothing else: publishing and writing
-// are up to the daemon next to the master. The tables in the switches are then unknown.
-// Work begins when the new master has found the fabric, and as at the first start: with the
-// tables, which are those in force if nothing has changed.
+// plans the fabric it sees, to be ready, and requests nothing else: the master's daemon
+// publishes and writes. The tables in the switches are then unknown. Work begins when the new
+// master has found the fabric, in the same way as at the first start: with the tables, which
+// are those in force if nothing has changed.
 func (c *Controller) mastership(master bool) {
 	if c.standby == !master {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/testbed/histories"
 )
 
-// The lanes of the model, and the fabrics that it shows: fabric i lacks the
-// lanes whose bits are set in i, and from ring on it is not a tree.
+// The lanes of the model. Its fabric number i lacks the lanes whose bits are set in i; from
+// ring on, fabrics are not trees.
 var modelLanes = []Lane{{0, 0}, {0, 1}, {1, 0}}
 
 const ring = 8
@@ -31,12 +31,12 @@ func modelFabric(i int) Snapshot {
 	return s
 }
 
-// tablesOf are tables: the fabric that they are for, and the lanes that they do
-// not carry. Those that the manager makes by itself have no number twice.
+// tablesOf identifies tables: the fabric that they are for, and the lanes that they do not
+// carry. Tables made by the manager have unique numbers.
 type tablesOf struct {
 	fabric string
 	closed []Lane
-	own    bool // the manager's
+	own    bool // made by the manager
 	number int
 }
 
@@ -44,27 +44,27 @@ func (a tablesOf) equal(b tablesOf) bool {
 	return a.fabric == b.fabric && slices.Equal(a.closed, b.closed) && a.number == b.number
 }
 
-// model is everything around the controller: the manager and its switches, which
-// may load the table file whenever they like, the plan in force, and the
-// operator. It checks each action when it is asked for.
+// model simulates the controller's environment: the manager and its switches, which may load
+// the table file at any time, the plan in force, and the operator. It checks each action when
+// it is requested.
 type model struct {
 	t          *rapid.T
 	c          *Controller
 	now        time.Time
 	file       tablesOf
 	switches   tablesOf
-	read       *tablesOf // as read back last
-	outdated   bool      // mastership has changed since the action under way was asked for
-	matched    bool      // those were the tables planned, and the controller has led since
+	read       *tablesOf // last tables read back
+	outdated   bool      // mastership has changed since the current action was requested
+	matched    bool      // they were the planned tables, and the controller has led since
 	planFailed bool      // the last plan was refused
 	used       []Lane    // by the plan in force
 	candidate  []Lane    // used by the last plan
-	due        Action    // the action under way
+	due        Action    // the current action
 	settled    string    // the last Settled
-	fabric     int       // as it is
-	swept      int       // sweeps that have routed something that is not a tree
-	on         tablesOf  // that the last plan was made for, where it is not a tree
-	inForce    tablesOf  // the same of the plan in force
+	fabric     int       // the current fabric
+	swept      int       // number of sweeps that have routed a fabric that is not a tree
+	on         tablesOf  // tables of the last plan, if the fabric is not a tree
+	inForce    tablesOf  // tables of the plan in force, likewise
 	standby    bool
 	withheld   []Lane // by decision
 }
@@ -88,7 +88,7 @@ func (m *model) step(e Event) {
 	}
 }
 
-// check holds make-before-break against an action.
+// check checks make-before-break for an action.
 func (m *model) check(a Action) {
 	if p, plan := a.(Plan); m.standby && !plan || plan && p.Ahead != m.standby {
 		m.t.Fatalf("%s while standby is %v", a, m.standby)
@@ -128,14 +128,14 @@ func (m *model) check(a Action) {
 	}
 }
 
-// tables are those of a fabric with lanes held back.
+// tables returns the tables of a fabric with lanes held back.
 func (m *model) tables(fabric string, hold []Lane) tablesOf {
 	var i int
 	_, _ = fmt.Sscan(fabric, &i)
 	return tablesOf{fabric: fabric, closed: union(modelFabric(i).Down, hold)}
 }
 
-// answer carries the action under way out, well or badly.
+// answer carries out the current action, with success or failure.
 func (m *model) answer(bad bool) {
 	a, outdated := m.due, m.outdated
 	m.due, m.outdated = nil, false
@@ -147,7 +147,7 @@ func (m *model) answer(bad bool) {
 	case Plan:
 		if a.Fabric.Kind == OwnRoutes {
 			m.candidate, m.on = nil, tablesOf{}
-			if m.read != nil { // else mastership has changed, and nothing follows
+			if m.read != nil { // otherwise mastership has changed, and nothing follows
 				m.on = *m.read
 			}
 			m.step(Planned{Same: !bad && !a.Anew && m.on.equal(m.inForce), Err: failed})
@@ -170,7 +170,7 @@ func (m *model) answer(bad bool) {
 	case Write:
 		next := m.tables(a.Fabric.ID, a.Hold)
 		changed := !next.equal(m.file)
-		if !bad || m.now.Unix()%2 == 0 { // a failure before or after the rename
+		if !bad || m.now.Unix()%2 == 0 { // the failure is before or after the rename
 			m.file = next
 		}
 		m.step(Written{Changed: changed, Err: failed})
@@ -200,29 +200,29 @@ func (m *model) answer(bad bool) {
 	}
 }
 
-// hand gives mastership to another manager, which leaves the tables alone, or takes
-// it back. What was asked for before is answered all the same.
+// hand moves mastership to another manager, which leaves the tables unchanged, or back. Actions
+// requested before are still answered.
 func (m *model) hand(standby bool) {
 	m.standby, m.read, m.matched, m.outdated = standby, nil, false, m.due != nil
 	m.step(Mastership{Master: !standby})
 }
 
-// find is the manager's discovery in the middle of a sweep. From then on it may route
-// by itself what is not a tree.
+// find is the manager's discovery during a sweep. From then on the manager may route a fabric
+// that is not a tree.
 func (m *model) find() {
 	m.matched = m.matched && m.fabric < ring
 	m.step(Found{m.snapshot()})
 }
 
-// snapshot is the fabric as it is, with what is withheld.
+// snapshot returns the current fabric with its withheld lanes.
 func (m *model) snapshot() Snapshot {
 	s := modelFabric(m.fabric)
 	s.Withheld = m.withheld
 	return s
 }
 
-// sweep is the manager's: it loads the file, or routes what is not a tree by itself,
-// and dumps the fabric.
+// sweep is the manager's sweep. It loads the file, or makes routes for a fabric that is not a
+// tree, and dumps the fabric.
 func (m *model) sweep(lost float64) {
 	m.load()
 	s := m.snapshot()
@@ -232,12 +232,12 @@ func (m *model) sweep(lost float64) {
 	m.step(Seen{s})
 }
 
-// load is what a sweep does with tables, before anybody is told of it.
+// load is the effect of a sweep on tables, before the sweep is reported.
 func (m *model) load() {
 	if m.switches = m.file; m.fabric >= ring {
 		m.swept++
 		m.matched = false
-		m.switches = tablesOf{fabric: fmt.Sprint(m.fabric), own: true, number: m.swept / 3} // not every sweep changes them
+		m.switches = tablesOf{fabric: fmt.Sprint(m.fabric), own: true, number: m.swept / 3} // some sweeps leave them unchanged
 	}
 }
 
@@ -249,12 +249,11 @@ func (m *model) pass(d time.Duration) {
 	}
 }
 
-// TestMakeBeforeBreak drives the controller through random events beside a
-// manager that loads the table file at any time. No plan is published that uses
-// a lane which the switches, or the table file, do not carry; no tables are
-// written that close a lane of the plan in force, unless no plan could be made
-// without it; never are two actions under way; and when all goes well again, it
-// settles on the fabric as it is.
+// TestMakeBeforeBreak drives the controller with random events and a manager that loads the
+// table file at any time. It checks that no plan is published that uses a lane which the
+// switches, or the table file, do not carry; that no tables are written that close a lane of
+// the plan in force, unless no plan could be made without it; that two actions are never in
+// progress; and that the controller settles on the current fabric once everything succeeds.
 func TestMakeBeforeBreak(t *testing.T) {
 	histories.Check(t, 2000, func(t *rapid.T) {
 		m := &model{t: t, c: New(testSettings), now: time.Unix(0, 0), file: tablesOf{closed: modelLanes}, switches: tablesOf{closed: modelLanes}}
@@ -301,8 +300,8 @@ func TestMakeBeforeBreak(t *testing.T) {
 	})
 }
 
-// comeToRest has all go well, and wants the controller to settle on the fabric
-// as it is, with every lane in use that is up and not withheld.
+// comeToRest makes everything succeed, and checks that the controller settles on the current
+// fabric, with every lane in use that is up and not withheld.
 func (m *model) comeToRest() {
 	m.settled = ""
 	if m.standby {
@@ -343,8 +342,8 @@ func (m *model) comeToRest() {
 	m.t.Fatalf("does not settle: state %s, settled on %q", m.c.State(), m.settled)
 }
 
-// TestActionsCarryLatestView shows a fabric again while it is worked on, under other names:
-// what follows is for the view seen last.
+// TestActionsCarryLatestView shows a fabric again during work on it, with other names, and
+// checks that the next actions have the latest view.
 func TestActionsCarryLatestView(t *testing.T) {
 	c := New(Settings{MaxLoss: 0.5})
 	c.Step(time.Unix(0, 0), Seen{Snapshot{ID: "A", View: "first"}})

@@ -17,8 +17,8 @@ var testSettings = Settings{
 	MaxLoss: 0.5, Confirm: 30 * time.Second, Audit: time.Minute,
 }
 
-// TestTranscripts replays the files of testdata. Each line of "events" is one event;
-// what the controller said to it ends with a line of its state.
+// TestTranscripts replays the files of testdata. Each line of "events" is one event. The
+// controller's response ends with a line for its state.
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
 		s := &script{Controller: New(testSettings), now: time.Unix(0, 0).UTC()}
@@ -33,14 +33,14 @@ type script struct {
 	withheld []Lane // in every snapshot
 }
 
-// snapshot is the one that a command describes.
+// snapshot returns the snapshot that a command describes.
 func (c *script) snapshot(t *testing.T, text string) Snapshot {
 	s := parseSnapshot(t, text)
 	s.Withheld = c.withheld
 	return s
 }
 
-// say runs one command and writes the actions and the state that follow.
+// say runs one command and writes the resulting actions and state.
 func (c *script) say(t *testing.T, cmd string, out *strings.Builder) {
 	word, rest, _ := strings.Cut(cmd, " ")
 	var e Event
@@ -119,7 +119,7 @@ func (c *script) say(t *testing.T, cmd string, out *strings.Builder) {
 	fmt.Fprintf(out, "= %s%s%s\n", c.State(), wake, mind(c.Controller))
 }
 
-// mind is what else the controller says of itself, where that is out of the ordinary.
+// mind returns the other parts of the controller's state, if they are unusual.
 func mind(c *Controller) (text string) {
 	if held := c.Held(); len(held) > 0 {
 		text += fmt.Sprintf(", holds %v", held)
@@ -140,7 +140,7 @@ func errorOf(rest string) string {
 	return e
 }
 
-// parseSnapshot reads "ID [kind=name] [down=leaf/lane,…] [lost=share]".
+// parseSnapshot parses "ID [kind=name] [down=leaf/lane,…] [lost=share]".
 func parseSnapshot(t *testing.T, s string) Snapshot {
 	fields := strings.Fields(s)
 	snap := Snapshot{ID: fields[0]}

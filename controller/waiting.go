@@ -2,13 +2,13 @@ package controller
 
 import "time"
 
-// State is what the controller is waiting for.
+// State is the event that the controller waits for.
 type State uint8
 
-// The states, in the order in which a change passes through them.
+// The states in the order of a change.
 const (
-	Idle       State = iota // nothing to do
-	Suspect                 // a mass disappearance waits to be confirmed
+	Idle       State = iota // for nothing
+	Suspect                 // a mass disappearance waits for confirmation
 	Before                  // a plan without the lost lanes is being made
 	Publishing              // that plan is being published
 	Writing                 // the tables are being written
@@ -17,25 +17,25 @@ const (
 	Reading                 // the tables are being read back
 	After                   // a plan for the confirmed tables is being made
 	Finishing               // that plan is being published
-	Backoff                 // something failed; it is tried again later
+	Backoff                 // a retry after a failure
 )
 
 var stateNames = [...]string{"idle", "suspect", "planning-before", "publishing-before", "writing-tables", "signalling",
 	"awaiting-sweep", "reading-back", "planning-after", "publishing-after", "backing-off"}
 
-// String returns the state's name, as the API shows it.
+// String returns the state's name in the API.
 func (s State) String() string { return stateNames[s] }
 
-// waiting is what the controller waits for, and how long.
+// waiting is the state of the controller, with its deadline.
 type waiting struct {
 	state    State
-	deadline time.Time // of Suspect, Sweeping and Backoff; zero if none
+	deadline time.Time // of Suspect, Sweeping and Backoff, or zero
 }
 
-// State tells what the controller waits for.
+// State returns the controller's state.
 func (w *waiting) State() State { return w.state }
 
-// Busy reports whether an action is under way, whose answer is due.
+// Busy reports whether an action is in progress and its answer is due.
 func (w *waiting) Busy() bool {
 	switch w.state {
 	case Idle, Suspect, Sweeping, Backoff:

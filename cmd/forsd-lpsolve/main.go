@@ -1,5 +1,5 @@
-// Command forsd-lpsolve solves one linear or integer programme with lp_solve: package
-// ilp runs it. forsd and forsctl do not need lp_solve's library to start.
+// Command forsd-lpsolve solves one linear or integer programme with lp_solve. Package ilp runs
+// it, so that forsd and forsctl start without lp_solve's library.
 package main
 
 import (

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the scripts of testdata/script. Beside testscript's commands they have
+// TestScripts runs the scripts of testdata/script. In addition to testscript's commands they have
 //
 //	exits CODE COMMAND…     run a command that must end with this exit code
 //	site FILE [LINE]…       write a configuration of a forsd that keeps to $WORK, with more lines
@@ -51,7 +51,7 @@ state_dir: WORK/state
 opensm: {dump_dir: WORK/dump, cache_dir: WORK, conf: WORK/opensm.conf, lfts_file: WORK/lfts.dump, pid_file: WORK/pid, plugin: {socket: WORK/p}}
 api: {socket: WORK/s}
 `
-	for _, line := range args[1:] { // one of a key that is there takes its place
+	for _, line := range args[1:] { // a line replaces an existing one with the same key
 		key, _, _ := strings.Cut(line, ":")
 		if i := strings.Index("\n"+text, "\n"+key+":"); i >= 0 {
 			end := i + strings.Index(text[i:], "\n") + 1

@@ -1,4 +1,4 @@
-// Command forsplan plans exchanges on the tiers beside InfiniBand fat trees; see package
+// Command forsplan plans exchanges on networks other than InfiniBand fat trees; see package
 // forsplan.
 package main
 

@@ -202,7 +202,7 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 // mostJobs bounds the number of jobs, because a failure requires a new plan for each of them.
 const mostJobs = 1024
 
-// room returns an error if there is no room for one more job, or its name is in use.
+// room returns an error if another job would exceed mostJobs, or its name is in use.
 func (b Jobs) room(name string) error {
 	if name != "" {
 		if other, err := b.Backend.Jobs.Find(name); err == nil {

@@ -21,7 +21,8 @@ import (
 //	restart [mode=M]              one that begins with the records of the last
 //	round [after=D] [times=N]     readings, a line each: CABLE [COUNTER=leaf,spine ...], added
 //	                              to the earlier counts; "reset CABLE", "unread CABLE",
-//	                              "slow CABLE" or "aside CABLE". The last round of several has the actions.
+//	                              "slow CABLE" or "aside CABLE". The last round of several
+//	                              has the actions.
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
 //	down|up|release CABLE         down first: it was never seen up
 //	show                          every cable in its published form

@@ -260,7 +260,7 @@ func setWord(dst reflect.Value, text string, words []string) error {
 	return nil
 }
 
-// setNumber reads a value with parse. Its error uses the term in what.
+// setNumber reads a value with parse. The parameter what describes valid values in the error.
 func setNumber[T any](dst *T, text, what string, parse func(string) (T, error)) error {
 	v, err := parse(text)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Explanation is the meaning of a warning and the advice about it. Both texts may have
-// Markdown's code and links, which are relative to docs/.
+// Explanation is the meaning of a warning and the advice about it. Both texts may contain
+// Markdown code and links, which are relative to docs/.
 type Explanation struct{ Meaning, Advice string }
 
 //go:embed advice.txt
 var adviceText string
 
-// explanations are those of advice.txt by code. An entry has the code, the meaning
-// where the warning's title does not say it all, and what to do.
+// explanations has the entries of advice.txt by code. An entry has the code, the meaning if the
+// warning's title does not suffice, and the advice.
 var explanations = func() map[string]Explanation {
 	out := map[string]Explanation{}
 	for entry := range strings.SplitSeq(strings.TrimSpace(adviceText), "\n\n") {
@@ -25,19 +25,19 @@ var explanations = func() map[string]Explanation {
 	return out
 }()
 
-// Explain returns what is known of a code, and whether anything is.
+// Explain returns the explanation of a code, and whether there is one.
 func Explain(code string) (Explanation, bool) {
 	e, ok := explanations[code]
 	return e, ok
 }
 
-// Explained returns how many codes are explained.
+// Explained returns the number of explained codes.
 func Explained() int { return len(explanations) }
 
 var linked = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
 
-// Advice says in plain text what to do about a warning of a code; "" for an unknown code.
-// Links become the names of documents: "Bad cables (operating.md)".
+// Advice returns the advice for a code in plain text, or "" for an unknown code. Links become
+// the names of documents: "Bad cables (operating.md)".
 func Advice(code string) string {
 	return linked.ReplaceAllString(strings.ReplaceAll(explanations[code].Advice, "`", ""), "$1 ($2)")
 }

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Severity says how bad a warning is.
+// Severity is the severity of a warning.
 type Severity string
 
-// The severities: Info needs no action, Degraded costs something, Critical
-// means that forsd cannot do its work.
+// The severities: Info needs no action, Degraded has a cost, and Critical means that forsd
+// cannot do its work.
 const (
 	Info     Severity = "info"
 	Degraded Severity = "degraded"
 	Critical Severity = "critical"
 )
 
-// rank orders the severities, the worst first.
+// rank orders the severities, worst first.
 var rank = map[Severity]int{Critical: 0, Degraded: 1, Info: 2}
 
 // AtLeast reports whether a severity is at least as bad as another.
@@ -33,15 +33,15 @@ type Warnable struct {
 	Code     string
 	Severity Severity
 	Title    string
-	Delay    time.Duration // how long it must last before it is shown and told
+	Delay    time.Duration // how long it must last before it is shown
 }
 
-// Finding is something that deviates: a stable code, and in words what was seen.
+// Finding is a deviation: a stable code, and a description.
 type Finding struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
-	// Node is the GUID of the switch in question, and Port its port; 0 if none or several
-	// are meant.
+	// Node is the GUID of the switch, and Port its port. Both are 0 if the finding is
+	// not about exactly one.
 	Node uint64 `json:"-"`
 	Port uint8  `json:"-"`
 }
@@ -59,26 +59,26 @@ type Warning struct {
 
 // Tracker holds the warnings in force. It is safe for concurrent use.
 type Tracker struct {
-	telling sync.Mutex // held over a change and its notice, so that notices come in the order of the changes
-	mu      sync.Mutex // guards what follows
+	telling sync.Mutex // held during a change and its notice, so that notices come in the order of the changes
+	mu      sync.Mutex // guards the fields below
 	kinds   map[string]Warnable
 	raised  map[key]*raised
 	notify  func(Warning, bool)
 }
 
-// raised is a warning in force, or on its way to be.
+// raised is a warning in force, or one that waits for its delay.
 type raised struct {
 	Warning
-	told bool // it has lasted long enough
+	told bool // it has lasted for its delay
 }
 
-// key tells the warnings of one source from another's of the same code.
+// key distinguishes warnings with the same code from different sources.
 type key struct{ source, code string }
 
-// NewTracker returns a tracker of the kinds given. Notify, when not nil, is told of
-// every warning that has lasted for its delay, of its new texts (true), and when it is
-// taken back (false): at once by the caller, and after a delay by a goroutine. It is
-// told one thing at a time, and must not change the tracker.
+// NewTracker returns a tracker of the given kinds. If notify is not nil, the tracker calls it
+// for every warning that has lasted for its delay and for its new texts (true), and when the
+// warning is cleared (false). The call comes from the caller's goroutine, or after a delay from
+// another one. Calls do not overlap, and notify must not change the tracker.
 func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
 	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]*raised{}, notify: notify}
 	for _, k := range kinds {
@@ -87,11 +87,11 @@ func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
 	return t
 }
 
-// Raise puts a warning in force, or renews its text. A code of no known kind is
-// degraded and is its own title.
+// Raise puts a warning in force, or updates its text. A code of an unknown kind has the
+// severity Degraded, and itself as title.
 func (t *Tracker) Raise(code, text string, now time.Time) { t.raise("", code, text, now) }
 
-// Clear takes back what Raise raised.
+// Clear ends a warning from Raise.
 func (t *Tracker) Clear(code string) { t.clear(key{"", code}) }
 
 func (t *Tracker) clear(k key) {
@@ -106,7 +106,7 @@ func (t *Tracker) clear(k key) {
 	}
 }
 
-// Set replaces all warnings of a source by findings. Texts of one code are joined.
+// Set replaces all warnings of a source by findings. Texts with the same code are joined.
 func (t *Tracker) Set(source string, found []Finding, now time.Time) {
 	texts := map[string][]string{}
 	for _, f := range found {
@@ -127,7 +127,7 @@ func (t *Tracker) Set(source string, found []Finding, now time.Time) {
 	}
 }
 
-// join makes one text of many, and counts what is over ten.
+// join joins texts, and counts those beyond the first ten.
 func join(texts []string) string {
 	const most = 10
 	if len(texts) > most {
@@ -188,8 +188,7 @@ func (t *Tracker) due(k key, r *raised) {
 	}
 }
 
-// List returns the warnings in force that have lasted long enough to be shown,
-// the worst first.
+// List returns the warnings in force that have lasted for their delay, worst first.
 func (t *Tracker) List(now time.Time) []Warning {
 	t.mu.Lock()
 	defer t.mu.Unlock()

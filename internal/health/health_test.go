@@ -19,8 +19,8 @@ func testTracker(t *testing.T) {
 	}, func(w Warning, on bool) { said = append(said, fmt.Sprintf("%s %v %s", w.Code, on, w.Text)) })
 	start := time.Unix(1000, 0)
 	tr.Raise("slow", "a", start)
-	tr.Raise("slow", "a", start.Add(time.Second)) // no news
-	tr.Clear("slow")                              // nobody has heard of it
+	tr.Raise("slow", "a", start.Add(time.Second)) // no change
+	tr.Clear("slow")                              // it was never announced
 	tr.Raise("slow", "a", start)
 	time.Sleep(time.Minute - time.Second)
 	tr.Raise("slow", "b", start.Add(2*time.Second))

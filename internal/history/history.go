@@ -49,7 +49,7 @@ const (
 	atTheEnd    = 300 * time.Millisecond // time to collect queued events when forsd shuts down
 )
 
-// History is the stored events and the queue to them.
+// History has the stored events and the queue of new ones.
 type History struct {
 	Settings
 	log    *zap.Logger
@@ -234,7 +234,7 @@ func (h *History) stored() {
 	h.health.Clear(NotStored)
 }
 
-// lostText says how many events were dropped, or is "".
+// lostText describes how many events were dropped, or returns "".
 func (h *History) lostText() string {
 	if n := h.lost.Load(); n > 0 {
 		return fmt.Sprintf(", and %d were lost", n)

@@ -26,7 +26,7 @@ func ok(t testing.TB, errs ...error) {
 	}
 }
 
-// site is a history at work, with the events that it keeps.
+// site is a running history, with the events that it keeps.
 type site struct {
 	*History
 	events *api.Events
@@ -34,7 +34,7 @@ type site struct {
 	end    func()
 }
 
-// begin begins a run of forsd with a history. A second run begins a second later.
+// begin starts a run of forsd with a history. A second run starts a second later.
 func begin(t testing.TB, s Settings, second int) *site {
 	t.Helper()
 	x := &site{events: api.NewEvents(8, time.Unix(int64(second), 0)), health: health.NewTracker(Kinds(), nil)}
@@ -52,25 +52,25 @@ func begin(t testing.TB, s Settings, second int) *site {
 	return x
 }
 
-// settings keep all that a test does.
+// settings returns settings that keep everything a test stores.
 func settings(t testing.TB) Settings {
 	return Settings{Path: filepath.Join(t.TempDir(), "history.db"), MaxAge: time.Hour, MaxBytes: 1 << 30}
 }
 
-// say has an event happen.
+// say publishes an event.
 func (x *site) say(t testing.TB, kind string, data any) {
 	t.Helper()
 	ok(t, x.events.Publish(kind, data))
 }
 
-// link has a cable of a leaf go down.
+// link publishes that a cable of a leaf went down.
 func (x *site) link(t testing.TB, leaf, port int) {
 	t.Helper()
 	x.say(t, api.KindLink, map[string]any{"kind": "cable-down", "text": fmt.Sprintf("Leaf%03d port %d – Spine%03d port %d went down", leaf, port, port, leaf),
 		"at": map[string]any{"node": fmt.Sprintf("0x%x", 0x200000+leaf), "port": port}})
 }
 
-// ask asks until there are so many entries.
+// ask repeats a query until it returns the wanted number of entries.
 func (x *site) ask(t testing.TB, q api.HistoryQuery, want int) *api.HistoryPage {
 	t.Helper()
 	var page *api.HistoryPage
@@ -87,12 +87,12 @@ func (x *site) ask(t testing.TB, q api.HistoryQuery, want int) *api.HistoryPage 
 	return page
 }
 
-// texts are the data of entries.
+// texts returns the data of entries.
 func texts(page *api.HistoryPage) string {
 	var out []string
 	for _, e := range page.Entries {
 		var c struct{ Text, What, Code string }
-		_ = json.Unmarshal(e.Data, &c) // what has none of them is shown empty
+		_ = json.Unmarshal(e.Data, &c) // other data appear as empty texts
 		out = append(out, c.Text+c.What+c.Code)
 	}
 	return strings.Join(out, "; ")
@@ -185,8 +185,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestResume comes back to events of an earlier run, and of this one that the ring does
-// not have any more.
+// TestResume resumes after events of an earlier run, and after events of this run that are no
+// longer in the ring.
 func TestResume(t *testing.T) {
 	s := settings(t)
 	one := begin(t, s, 1)
@@ -228,7 +228,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("after %q: %v", id, kinds)
 		}
 	}
-	// A run that was killed may have lost what it stored last.
+	// A run that was killed may have lost the last events it stored.
 	db, err := open(s, "killed")
 	ok(t, err, db.insert([]noted{{api.Event{ID: "killed-1", Kind: api.KindLink, Data: []byte(`{}`)}, time.Now()}}))
 	db.close()
@@ -242,8 +242,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestNoteCosts holds that an event costs no memory on the way into the queue, nor where the
-// queue is full: that is all of the history that is on the path from a trap to a plan.
+// TestNoteCosts checks that queueing an event allocates no memory, even if the queue is full.
+// The path from a trap to a plan has no other part of the history.
 func TestNoteCosts(t *testing.T) {
 	h := New(settings(t), "x", zap.NewNop(), nil)
 	e := api.Event{ID: "x-1", Kind: api.KindLink, Data: json.RawMessage(`{}`)}
@@ -253,7 +253,7 @@ func TestNoteCosts(t *testing.T) {
 	}
 }
 
-// BenchmarkNote is what the history takes of the time from a trap to a plan, for each event.
+// BenchmarkNote measures the history's share, per event, of the time from a trap to a plan.
 func BenchmarkNote(b *testing.B) {
 	h := New(settings(b), "x", zap.NewNop(), nil)
 	e := api.Event{ID: "x-1", Kind: api.KindLink, Data: json.RawMessage(`{}`)}
@@ -263,7 +263,7 @@ func BenchmarkNote(b *testing.B) {
 	}
 }
 
-// TestNobodyWaits notes events while nobody stores them.
+// TestNobodyWaits records events while they are not being stored.
 func TestNobodyWaits(t *testing.T) {
 	x := New(settings(t), "x", zap.NewNop(), health.NewTracker(Kinds(), nil))
 	for range queueLength + 100 {
@@ -279,7 +279,7 @@ func TestNobodyWaits(t *testing.T) {
 	}
 }
 
-// TestSizeIsBounded stores more than may be kept.
+// TestSizeIsBounded stores more than the limit.
 func TestSizeIsBounded(t *testing.T) {
 	s := settings(t)
 	s.MaxBytes = 1 << 20
@@ -313,7 +313,7 @@ func TestSizeIsBounded(t *testing.T) {
 	if entries < 1000 || entries == n || orphans != 0 {
 		t.Errorf("%d of %d entries are kept, and %d subjects of others", entries, n, orphans)
 	}
-	// What is too old goes.
+	// Entries that are too old are removed.
 	trim = trimmer{}
 	ok(t, trim.trim(db, Settings{MaxAge: time.Nanosecond, MaxBytes: 1 << 30}, time.Now().Add(time.Second), false), db.write.QueryRow("SELECT count(*) FROM entries").Scan(&entries))
 	if entries != 0 {
@@ -322,7 +322,7 @@ func TestSizeIsBounded(t *testing.T) {
 	ok(t, db.insert([]noted{{api.Event{ID: fmt.Sprint("x-", n+1), Kind: api.KindLink, Data: []byte(`{}`)}, time.Now()}}))
 }
 
-// TestDamage spoils the database in each way, while it is closed and while it is open.
+// TestDamage damages the database in several ways, while it is closed and while it is open.
 func TestDamage(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"nothing in it": func(p string) error { return os.Truncate(p, 0) },
@@ -390,7 +390,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestNoDirectory begins where nothing can be stored, and goes on when it can.
+// TestNoDirectory starts without a place to store events, and continues when there is one.
 func TestNoDirectory(t *testing.T) {
 	s := settings(t)
 	s.Path = filepath.Join(filepath.Dir(s.Path), "sub", "history.db")

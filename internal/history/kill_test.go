@@ -15,7 +15,7 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestMain has the test's program be a forsd that writes history where TestKills starts it.
+// TestMain runs a forsd that writes history if TestKills started the process.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("HISTORY_TEST_WRITE"); path != "" {
 		writeForEver(path, os.Getenv("HISTORY_TEST_RUN"))
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeForEver stores events, and prints the number of each batch's last once it is
+// writeForEver stores events, and prints the number of the last event of each batch once it is
 // committed.
 func writeForEver(path, run string) {
 	s := Settings{Path: path, MaxAge: time.Hour, MaxBytes: 1 << 30}
@@ -41,13 +41,13 @@ func writeForEver(path, run string) {
 	panic(err)
 }
 
-// dataOf is what an event says, by its run and number.
+// dataOf returns the data of an event, from its run and number.
 func dataOf(run string, n int) []byte {
 	return fmt.Appendf(nil, `{"text":"Leaf%03d port %d – Spine001 port 2 went down","run":%q,"n":%d}`, n%40, n%30, run, n)
 }
 
-// TestKills kills a process that writes history, again and again on the same database: what
-// was committed is there, in its order and under its number.
+// TestKills repeatedly kills a process that writes history to the same database. It checks that
+// committed events are present, in order and with their numbers.
 func TestKills(t *testing.T) {
 	kills := 12
 	if os.Getenv("FORS_LONG") != "" {
@@ -70,8 +70,8 @@ func TestKills(t *testing.T) {
 	t.Logf("%d kills, %d events committed before them", kills, total)
 }
 
-// writeAndKill has a process write history and kills it after a random time. It returns the
-// number that it has committed last.
+// writeAndKill runs a process that writes history and kills it after a random time. It returns
+// the last committed number.
 func writeAndKill(t *testing.T, path, run string) (last int) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -89,8 +89,8 @@ func writeAndKill(t *testing.T, path, run string) (last int) {
 	return last
 }
 
-// holds reads the whole database: the entries of each run are those from 1 on without a
-// gap, what they say is theirs, and none that was committed is missing.
+// holds reads the whole database, and checks that the entries of each run start at 1 and have
+// no gap, that their data are right, and that no committed entry is missing.
 func holds(t *testing.T, s Settings, committed map[string]int) {
 	t.Helper()
 	db, err := open(s, fmt.Sprint("look", len(committed)))

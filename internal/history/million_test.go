@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestMillion asks a history of a million events, and of fewer without FORS_LONG, for pages
-// in each way. What holds is that no question scans the entries; the times are printed.
+// TestMillion queries a history of a million events, or fewer without FORS_LONG, for pages in
+// each way. It checks that no query scans the entries, and prints the times.
 func TestMillion(t *testing.T) {
 	events := 20_000
 	if os.Getenv("FORS_LONG") != "" {
@@ -55,7 +55,7 @@ func TestMillion(t *testing.T) {
 	db.plans(t)
 }
 
-// sample is an event of a busy site: most are of cables, few are orders.
+// sample returns an event of a busy site: most are about cables, a few are orders.
 func sample(n int, at time.Time) noted {
 	e := api.Event{ID: fmt.Sprint("x-", n), Kind: api.KindLink}
 	switch {
@@ -70,7 +70,7 @@ func sample(n int, at time.Time) noted {
 	return noted{e, at}
 }
 
-// plans fails where SQLite would read entries one by one to answer a question.
+// plans fails if SQLite would read entries one by one to answer a query.
 func (db *database) plans(t *testing.T) {
 	t.Helper()
 	for _, q := range []string{

@@ -28,16 +28,15 @@ func split(host string) name {
 // padded reports whether the number has leading zeros.
 func (n *name) padded() bool { return len(n.digits) > 1 && n.digits[0] == '0' }
 
-// follows reports whether n can extend a range of hosts from first to last.
+// follows reports whether n can extend the range of hosts from first to last.
 func (n *name) follows(first, last *name) bool {
 	return n.digits != "" && last.digits != "" && n.value == last.value+1 &&
 		(len(n.digits) == len(last.digits) || !first.padded() && !n.padded() && len(n.digits) == len(last.digits)+1)
 }
 
-// Compress writes hosts as a hostlist expression, each once and in order of their
-// names and numbers: node[001-003,007],x1. Expand lists the same hosts. A host
-// with a comma, a bracket or white space in its name cannot be written so; see
-// Usable.
+// Compress writes hosts as a hostlist expression, without repetitions and in order of names and
+// numbers: node[001-003,007],x1. Expand lists the same hosts. A host name with a comma, a
+// bracket or white space cannot be written; see Usable.
 func Compress(hosts []string) string {
 	names := make([]name, len(hosts))
 	for i, h := range hosts {
@@ -59,7 +58,7 @@ func Compress(hosts []string) string {
 	return strings.Join(items, ",")
 }
 
-// join writes hosts that differ in their numbers alone.
+// join writes hosts that differ only in their numbers.
 func join(names []name) string {
 	first := &names[0]
 	if len(names) == 1 {
@@ -81,5 +80,5 @@ func join(names []name) string {
 	return first.head + "[" + strings.Join(ranges, ",") + "]" + first.tail
 }
 
-// Usable reports whether a host can stand in a hostlist expression.
+// Usable reports whether a hostlist expression can contain a host.
 func Usable(host string) bool { return host != "" && !strings.ContainsAny(host, ",[] \t\r\n#=") }

@@ -17,11 +17,10 @@ type Host struct {
 // maxSlots bounds the processes of a host.
 const maxSlots = 1 << 16
 
-// ReadFile reads the host file of an MPI launcher, one host a line: "node001
-// slots=4" as for Open MPI, "node001:4" as for MPICH, or "node001" once for each
-// process, as batch systems write it. Lines of one host add up; its first one
-// gives its place. Further words KEY=VALUE are ignored, so is what follows a #.
-// Path stands in errors.
+// ReadFile reads the host file of an MPI launcher, with one host per line: "node001 slots=4"
+// for Open MPI, "node001:4" for MPICH, or "node001" once for each process, as batch systems
+// write it. Lines for the same host add up, and the first one determines its position. It
+// ignores further words KEY=VALUE, and text after a #. Errors contain path.
 func ReadFile(data []byte, path string) ([]Host, error) {
 	var hosts []Host
 	place := map[string]int{}
@@ -54,7 +53,7 @@ func ReadFile(data []byte, path string) ([]Host, error) {
 	return hosts, nil
 }
 
-// readHost reads the words of a line. A port GUID, 0x…, has no colon either.
+// readHost parses the words of a line. A port GUID, 0x…, does not contain a colon.
 func readHost(words []string) (Host, error) {
 	host, count, counted := strings.Cut(words[0], ":")
 	h := Host{Name: host, Slots: 1}

@@ -1,5 +1,5 @@
-// Package hostlist reads and writes the ways in which job schedulers and MPI
-// launchers name hosts: Slurm's hostlist expressions, and host files.
+// Package hostlist reads and writes the notations of job schedulers and MPI launchers for
+// hosts: Slurm's hostlist expressions, and host files.
 package hostlist
 
 import (
@@ -11,9 +11,9 @@ import (
 // Most is the largest number of hosts that an expression or a file may name.
 const Most = 1 << 16
 
-// Expand lists the hosts of a hostlist expression in its order, repetitions and
-// all: "node[001-003,7],x[1-2]y[3-4]" is node001, node002, node003, node7, x1y3,
-// x1y4, x2y3, x2y4. A range has as many digits as its first number.
+// Expand lists the hosts of a hostlist expression in order, including repetitions:
+// "node[001-003,7],x[1-2]y[3-4]" is node001, node002, node003, node7, x1y3, x1y4, x2y3, x2y4. A
+// range has as many digits as its first number.
 func Expand(expression string) ([]string, error) {
 	var out []string
 	rest := expression
@@ -63,7 +63,7 @@ func cutItem(text string) (item, after string, more bool, err error) {
 
 // expandItem appends the hosts of one item, which has any number of brackets.
 func expandItem(out []string, item string) ([]string, error) {
-	heads := []string{""} // the hosts up to here
+	heads := []string{""} // the beginnings of the hosts, up to here
 	for item != "" {
 		text, rest, bracket := strings.Cut(item, "[")
 		if strings.ContainsAny(text, " \t\r\n") {
@@ -75,7 +75,7 @@ func expandItem(out []string, item string) ([]string, error) {
 		if !bracket {
 			break
 		}
-		inside, after, _ := strings.Cut(rest, "]") // cutItem has seen to it
+		inside, after, _ := strings.Cut(rest, "]") // cutItem has checked the bracket
 		numbers, err := expandRanges(inside)
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func expandItem(out []string, item string) ([]string, error) {
 	return append(out, heads...), nil
 }
 
-// expandRanges lists the numbers of "001-004,7".
+// expandRanges lists the numbers of a text such as "001-004,7".
 func expandRanges(text string) ([]string, error) {
 	var out []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -129,7 +129,7 @@ func expandRanges(text string) ([]string, error) {
 // maxDigits bounds the numbers of host names.
 const maxDigits = 18
 
-// number reads decimal digits and nothing else.
+// number parses a number that has only decimal digits.
 func number(text string) (uint64, error) {
 	if text == "" || len(text) > maxDigits || strings.Trim(text, "0123456789") != "" {
 		return 0, fmt.Errorf("%.60q is not a number of 1 to %d digits", text, maxDigits)
@@ -137,5 +137,5 @@ func number(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// pad prints a number with at least so many digits.
+// pad formats a number with at least the given number of digits.
 func pad(n uint64, digits int) string { return fmt.Sprintf("%0*d", digits, n) }

@@ -13,10 +13,10 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// This file keeps the plans of jobs for programs that send to base LIDs, and the lanes
-// that jobs have alone.
+// This file manages the jobs' plans for programs that send to base LIDs, and the lanes reserved
+// for jobs.
 
-// Planning returns what planning must know of the jobs.
+// Planning returns the planner's input about the jobs.
 func (r *Registry) Planning() (jobs []planner.Job) {
 	for _, j := range r.List() {
 		jobs = append(jobs, j.Planning())
@@ -33,8 +33,8 @@ func (r *Registry) Changed() bool {
 	return was
 }
 
-// SetBase puts a plan of a job for base LIDs in force, if it is not. It has a new number
-// unless it is the one published last.
+// SetBase puts a job's plan for base LIDs in force, unless it is already. The plan gets a new
+// number unless it was the last one published.
 func (r *Registry) SetBase(id uint64, table *phasetable.Table, report planner.Report) error {
 	j := r.byID(id)
 	if j == nil {
@@ -78,7 +78,7 @@ func (r *Registry) PublishBase(j *Job) error {
 	return nil
 }
 
-// NoBase ends the plan of a job for base LIDs in force, if there is one.
+// NoBase ends a job's plan for base LIDs, if one is in force.
 func (r *Registry) NoBase(id uint64, why error) {
 	if j := r.byID(id); j != nil && j.Bases.Current() != nil {
 		r.Log.Info("no plan of a job for base LIDs holds any more", zap.Uint64("job", id), zap.Error(why))
@@ -86,7 +86,7 @@ func (r *Registry) NoBase(id uint64, why error) {
 	}
 }
 
-// Route has the base LIDs of a job routed by its own plan from the next tables on.
+// Route makes the next tables route the base LIDs of a job by the job's own plan.
 func (r *Registry) Route(id uint64) error {
 	return r.change(id, func(j *Job) (*Job, error) {
 		next := *j
@@ -95,7 +95,7 @@ func (r *Registry) Route(id uint64) error {
 	})
 }
 
-// GiveLanes gives a job lanes of its own.
+// GiveLanes reserves lanes for a job.
 func (r *Registry) GiveLanes(id uint64, lanes []planner.JobLane) error {
 	return r.change(id, func(j *Job) (*Job, error) {
 		next := *j
@@ -104,7 +104,7 @@ func (r *Registry) GiveLanes(id uint64, lanes []planner.JobLane) error {
 	})
 }
 
-// change makes another value of a job, whose plan stays, durable and known.
+// change stores and publishes a changed job. Its plan must not change.
 func (r *Registry) change(id uint64, change func(*Job) (*Job, error)) error {
 	j := r.byID(id)
 	if j == nil {
@@ -119,7 +119,7 @@ func (r *Registry) change(id uint64, change func(*Job) (*Job, error)) error {
 	return nil
 }
 
-// replace makes another value of a job known.
+// replace publishes a changed job.
 func (r *Registry) replace(next *Job) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +140,7 @@ func (r *Registry) byID(id uint64) *Job {
 	return nil
 }
 
-// base returns the plan for base LIDs in force, in figures, or nil.
+// base returns the figures of the plan for base LIDs in force, or nil.
 func (j *Job) base() *api.JobBase {
 	if j.Bases == nil {
 		return nil
@@ -152,7 +152,7 @@ func (j *Job) base() *api.JobBase {
 	return &api.JobBase{Epoch: now.Epoch, Routed: j.Routed, Summary: j.BaseReport.Summary, Proof: j.BaseReport.Proof}
 }
 
-// lanes lists the lanes that the job has alone, leaf by leaf.
+// lanes lists the lanes reserved for the job, leaf by leaf.
 func (j *Job) lanes() (out []api.JobLanes) {
 	for _, x := range j.Lanes {
 		if n := len(out); n == 0 || out[n-1].Leaf != x.Leaf {
@@ -164,7 +164,7 @@ func (j *Job) lanes() (out []api.JobLanes) {
 	return out
 }
 
-// leaves lists the leaves of the hosts of a job's plan, by number.
+// leaves returns the numbers of the leaves of the hosts in a job's plan.
 func (j *Job) leaves() map[int]bool {
 	out := map[int]bool{}
 	for s := range j.Plan.Servers() {
@@ -181,8 +181,8 @@ func (r *Registry) Unrouted(unrouted bool) {
 	r.Warnings(r.Troubles())
 }
 
-// sharesBase describes the cost if a job has reserved lanes and its base LIDs use others;
-// "" if none.
+// sharesBase describes the cost if a job has reserved lanes and its base LIDs use others, or
+// returns "".
 func (r *Registry) sharesBase(j *Job) string {
 	r.mu.Lock()
 	unrouted := r.unrouted
@@ -197,8 +197,8 @@ func (r *Registry) sharesBase(j *Job) string {
 	return text + ". With an LMC of one more, base LIDs can be routed over the job's lanes where cables are single"
 }
 
-// shares describes with which jobs a job shares lanes although it asked for its own, and
-// the possible cost; "" if none.
+// shares describes the jobs that share lanes with a job that asked for its own, and the
+// possible cost, or returns "".
 func (r *Registry) shares(j *Job) string {
 	leaves := j.leaves()
 	if !j.OwnLanes || len(j.Lanes) > 0 || len(leaves) < 2 {

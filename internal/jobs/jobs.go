@@ -1,5 +1,5 @@
-// Package jobs keeps the exchanges among some of the servers: their leases, and the plans
-// that follow the fabric's.
+// Package jobs manages the exchanges among some of the servers: their leases, and their plans,
+// which follow the fabric's.
 package jobs
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Job is an exchange among some of the servers, with its plan in force. It does
-// not change: what happens to a job makes another value of it.
+// Job is an exchange among some of the servers, with its plan in force. It is immutable: a
+// change makes a new value.
 type Job struct {
 	store.Job
-	Plans *api.Plans // for those who wait for its next plan
-	Bases *api.Plans // the same for base LIDs; none is in force before tables are read back
+	Plans *api.Plans // for clients that wait for its next plan
+	Bases *api.Plans // the same for base LIDs; empty until tables are read back
 
 	due        time.Time      // end of its lease, independent of clock changes
 	BaseReport planner.Report // of the plan for base LIDs in force
@@ -42,7 +42,7 @@ const (
 	JobSharesLanes  = "job-shares-lanes"
 )
 
-// Renew lets the job's lease end so long from now.
+// Renew extends the job's lease to the given duration from now.
 func (j *Job) Renew(now time.Time, lasts time.Duration) {
 	j.Lease(now, lasts)
 	j.due = j.Expires
@@ -68,7 +68,7 @@ func (j *Job) Missing() []api.JobHost {
 	return out
 }
 
-// Summary returns the job as the API lists it.
+// Summary returns the job in the API's form for lists.
 func (j *Job) Summary() api.Job {
 	r := &j.Report
 	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
@@ -85,10 +85,10 @@ func (j *Job) Detail() *api.Job {
 	return &out
 }
 
-// Label names the job in texts.
+// Label returns the job's name for messages.
 func (j *Job) Label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
 
-// Planned returns the job with another plan, under the number n.
+// Planned returns the job with another plan, which has the number n.
 func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
 	next := *j
 	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
@@ -102,17 +102,17 @@ func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
 	return &next, nil
 }
 
-// Registry is the jobs, with their leases. Changes run while no action is under way, or as
-// that action.
+// Registry has the jobs and their leases. Changes run while no action is under way, or as part
+// of that action.
 type Registry struct {
 	Log   *zap.Logger
 	Board *board.Board
 	Store *vault.Vault
 
-	mu       sync.Mutex                // guards what follows
+	mu       sync.Mutex                // guards the fields below
 	list     []*Job                    // ascending; the slice is replaced, not changed
-	trouble  map[uint64]health.Finding // [job] what the last planning could not do
-	changed  bool                      // lanes of jobs, or whether they are routed, since Changed
+	trouble  map[uint64]health.Finding // [job] failures of the last planning
+	changed  bool                      // lanes or routing of jobs, since Changed
 	unrouted bool                      // base LIDs cannot be routed by plans of jobs in this fabric
 }
 
@@ -143,7 +143,7 @@ func (r *Registry) Find(name string) (*Job, error) {
 	return nil, api.NoJob(name)
 }
 
-// Set puts a job's plan, or its lease, in force for all readers.
+// Set publishes a job's new plan or lease to all readers.
 func (r *Registry) Set(j *Job) error {
 	p, err := api.NewPublished(j.Plan, j.Report, j.PublishedAt)
 	if err != nil {
@@ -171,13 +171,13 @@ func (r *Registry) Set(j *Job) error {
 	return nil
 }
 
-// Resume takes up the jobs that are stored. If a later plan of a job may have been in force,
-// its plans are not given out before they are verified and published again.
+// Resume loads the stored jobs. If a later plan of a job may have been in force, its stored
+// plans are not used until they are verified and published again.
 func (r *Registry) Resume() (damaged, err error) {
 	jobs, damaged := r.Store.Jobs()
 	for _, j := range jobs {
 		if j.Stale {
-			j.Base = nil // so may a later one of these
+			j.Base = nil // the same holds for these plans
 		}
 		if j.Stale || j.Epoch <= r.Store.Passed() {
 			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}, Bases: &api.Plans{}, due: j.Due(time.Now())})
@@ -191,7 +191,7 @@ func (r *Registry) Resume() (damaged, err error) {
 	return damaged, nil
 }
 
-// Tell tells subscribers and the log what happened to a job.
+// Tell reports an event of a job to subscribers and the log.
 func (r *Registry) Tell(j *Job, what string) {
 	r.Log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
 		zap.Int("servers", j.Report.Servers), zap.Int("phases", j.Report.Phases), zap.Int("lower_bound", j.Report.LowerBound))
@@ -201,7 +201,7 @@ func (r *Registry) Tell(j *Job, what string) {
 	}{what, j.Summary()})
 }
 
-// End removes a job for good. It runs while no action is under way.
+// End removes a job permanently. It runs while no action is under way.
 func (r *Registry) End(j *Job, what string) {
 	r.Store.NotStored(r.Store.OnDisk(func() error { return r.Store.RemoveJob(j.ID) }))
 	r.mu.Lock()
@@ -215,10 +215,10 @@ func (r *Registry) End(j *Job, what string) {
 	r.Tell(j, what)
 }
 
-// LeaseDue returns when the first lease ends, zero without jobs.
+// LeaseDue returns the end of the first lease, or zero without jobs.
 func (r *Registry) LeaseDue() (first time.Time) {
 	if r.Board.StandsBy() {
-		return first // the daemon that leads ends them
+		return first // only the leading daemon ends leases
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ func ok(t *testing.T, errs ...error) {
 	}
 }
 
-// open returns the jobs of a state directory, which another call takes over.
+// open returns the jobs of a state directory, which it takes over from an earlier registry.
 func open(t *testing.T, dir string, before *Registry) *Registry {
 	t.Helper()
 	if before != nil {
@@ -44,13 +44,13 @@ func open(t *testing.T, dir string, before *Registry) *Registry {
 	var err error
 	r.Store, err = vault.Open(cfg, zap.NewNop(), b, r.Stored)
 	ok(t, err)
-	t.Cleanup(func() { _ = r.Store.Close() }) // again where the test did
+	t.Cleanup(func() { _ = r.Store.Close() }) // the test may have closed it
 	damaged, err := r.Resume()
 	ok(t, damaged, err)
 	return r
 }
 
-// plan is the exchange of all servers of a tree with so many leaves.
+// plan returns the exchange of all servers of a tree with the given number of leaves.
 func plan(t *testing.T, leaves int) (view.TreePlan, *topology.FatTree) {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: leaves, LMC: 2})
@@ -61,7 +61,7 @@ func plan(t *testing.T, leaves int) (view.TreePlan, *topology.FatTree) {
 	return view.TreePlan{Schedule: s}, tree
 }
 
-// admit makes a job of all servers of a tree.
+// admit adds a job of all servers of a tree.
 func admit(t *testing.T, r *Registry, name string, lease time.Duration) *Job {
 	t.Helper()
 	p, tree := plan(t, 3)
@@ -76,7 +76,7 @@ func admit(t *testing.T, r *Registry, name string, lease time.Duration) *Job {
 	return j
 }
 
-// base is the number of a job's plan for base LIDs in force, 0 for none.
+// base returns the number of a job's plan for base LIDs in force, or 0.
 func base(r *Registry, id uint64) uint64 {
 	if p := r.byID(id).Bases.Current(); p != nil {
 		return p.Epoch
@@ -84,7 +84,7 @@ func base(r *Registry, id uint64) uint64 {
 	return 0
 }
 
-// TestBaseNumbers gives plans of a job for base LIDs their numbers, over restarts of forsd
+// TestBaseNumbers checks the numbers of a job's plans for base LIDs, across restarts of forsd
 // and of the machine.
 func TestBaseNumbers(t *testing.T) {
 	dir := t.TempDir()
@@ -99,7 +99,7 @@ func TestBaseNumbers(t *testing.T) {
 			t.Errorf("the plan for base LIDs is %d, want %d", n, want)
 		}
 	}
-	set(small, id) // it goes with the job's first plan
+	set(small, id) // together with the job's first plan
 	set(small, id)
 	set(large, id+1)
 	r.NoBase(id, errors.New("a cable died"))
@@ -123,8 +123,8 @@ func TestBaseNumbers(t *testing.T) {
 	set(small, 51)
 }
 
-// TestPublish puts plans of jobs in force under one number, also where the disk takes nothing,
-// and leaves out those that have ended.
+// TestPublish checks that plans of jobs are published under one number, even if the disk fails,
+// without those of jobs that have ended.
 func TestPublish(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, dir, nil)
@@ -148,7 +148,7 @@ func TestPublish(t *testing.T) {
 	ok(t, r.Publish(plans, r.Store.Next()))
 	got, err := r.Find("b")
 	ok(t, err)
-	n := got.Epoch // by the clock, as no number was promised
+	n := got.Epoch // from the clock, as no number was promised
 	if n <= b.Epoch || got.Plans.Current().Epoch != n || got.ID != b.ID {
 		t.Errorf("job %d has plan %d, and %d is in force", got.ID, n, got.Plans.Current().Epoch)
 	}
@@ -167,7 +167,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestLeases ends jobs whose lease has ended, and those that are removed, for good.
+// TestLeases checks that jobs end permanently when their lease ends or they are removed.
 func TestLeases(t *testing.T) {
 	dir := t.TempDir()
 	r := open(t, dir, nil)

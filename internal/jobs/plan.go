@@ -17,19 +17,19 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// This file follows the fabric's plan with those of the jobs: whatever the
-// controller has planned, published and read back holds for them too.
+// This file makes the plans of jobs follow the fabric's plan: after the controller has a plan
+// made, published or read back, it applies to the jobs too.
 
-// Planned is a plan of a job that is to take the place of the one in force.
+// Planned is a new plan for a job, which replaces the one in force.
 type Planned struct {
 	job  *Job
 	plan view.Proposal
 }
 
-// Plan plans every job, side by side, and returns those whose plan is another than
-// the one in force, or that are to have another number. A plan that does not hold on
-// all tables that the switches may hold is left for after the read-back; one that fails
-// then (final) is a warning, and the old one stays.
+// Plan plans all jobs concurrently, and returns those whose plan differs from the one in force,
+// or that need another number. A plan that does not hold on all tables that the switches may
+// hold waits for the read-back. If it fails after that (final), it is a warning, and the old
+// plan stays.
 func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final bool) []Planned {
 	jobs := r.List()
 	if len(jobs) == 0 {
@@ -42,7 +42,7 @@ func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final bool) []P
 			return ctx.Err()
 		}
 	}); err != nil {
-		return nil // they are planned for the fabric that has been seen since
+		return nil // another fabric was seen, and they are planned for it
 	}
 	var out []Planned
 	trouble := map[uint64]health.Finding{}
@@ -67,8 +67,8 @@ func (r *Registry) Plan(ctx context.Context, plan MemberPlanner, final bool) []P
 	return out
 }
 
-// planJob plans one job. Before the tables of a newcomer are there, the job is
-// planned without it: it must not keep a lost lane in the plan until then.
+// planJob plans one job. Until the tables of a new host are in place, the job is planned
+// without the host, which must not keep a lost lane in the plan until then.
 func planJob(j *Job, plan MemberPlanner, final bool) (view.Proposal, error) {
 	job := j.Planning()
 	p, err := plan(job)
@@ -82,7 +82,7 @@ func planJob(j *Job, plan MemberPlanner, final bool) (view.Proposal, error) {
 	return plan(job)
 }
 
-// Publish puts plans of jobs in force under the number n.
+// Publish publishes plans of jobs with the number n.
 func (r *Registry) Publish(plans []Planned, n uint64) error {
 	if len(plans) == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 	if err := r.Store.Put(n, func(n uint64) error {
 		list, stored = nil, nil
 		for _, p := range plans {
-			j, err := r.Find(strconv.FormatUint(p.job.ID, 10)) // as it is now
+			j, err := r.Find(strconv.FormatUint(p.job.ID, 10)) // its current value
 			if err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ func (r *Registry) Publish(plans []Planned, n uint64) error {
 	return nil
 }
 
-// Troubles returns what the last planning could not do for jobs.
+// Troubles returns the failures of the last planning of jobs.
 func (r *Registry) Troubles() map[uint64]health.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package journal writes the log to systemd's journal by its own protocol: with priorities,
-// and each field by a name that can be asked for.
+// Package journal writes the log to systemd's journal in its native protocol: with priorities,
+// and with searchable field names.
 package journal
 
 import (
@@ -11,14 +11,14 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Connected reports whether the standard error stream leads to the journal, so that its own
-// protocol can be used.
+// Connected reports whether standard error leads to the journal, so that the native protocol
+// can be used.
 func Connected() bool {
 	stream, err := journal.StderrIsJournalStream()
 	return err == nil && stream && journal.Enabled()
 }
 
-// New returns a core that writes to the journal. Entries that the journal rejects go to
+// New returns a core that writes to the journal. It writes entries that the journal rejects to
 // instead.
 func New(level zapcore.LevelEnabler, instead zapcore.Core) zapcore.Core {
 	return &core{LevelEnabler: level, instead: instead, send: journal.Send}
@@ -40,7 +40,7 @@ func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return &next
 }
 
-// Check has an entry written that is of a level to be logged.
+// Check adds the core for entries with a level that is logged.
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	if c.Enabled(e.Level) {
 		return checked.AddCore(e, c)
@@ -75,10 +75,10 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// Sync has nothing to do: every entry has been sent.
+// Sync does nothing: every entry has been sent.
 func (c *core) Sync() error { return nil }
 
-// show returns a value as text; of a list, its elements with commas between.
+// show returns a value as text. The elements of a list are separated by commas.
 func show(v any) string {
 	if list, is := v.([]any); is {
 		words := make([]string, len(list))
@@ -90,7 +90,8 @@ func show(v any) string {
 	return fmt.Sprint(v)
 }
 
-// name returns a field's name in the journal: FORSD_ and capitals, digits and underscores.
+// name returns a field's name in the journal: FORSD_ and upper-case letters, digits and
+// underscores.
 func name(key string) string {
 	return "FORSD_" + strings.Map(func(r rune) rune {
 		switch {
@@ -103,8 +104,8 @@ func name(key string) string {
 	}, key)
 }
 
-// priority returns the journal's priority of an entry; a warning's severity counts more
-// than its level.
+// priority returns the journal's priority of an entry. The severity of a warning takes
+// precedence over its level.
 func priority(level zapcore.Level, severity string) journal.Priority {
 	switch severity {
 	case "critical":

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// sent is what the journal was sent.
+// sent holds the entries sent to the journal.
 type sent struct {
 	message  string
 	priority journal.Priority

@@ -19,8 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestMain has the test's program write to a journal of its own where TestProtocol has
-// started it.
+// TestMain writes to a private journal if TestProtocol started the process.
 func TestMain(m *testing.M) {
 	if os.Getenv("FORSD_TEST_JOURNAL") != "" {
 		if err := alone(); err != nil {
@@ -32,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// alone takes the place of journald, where no other process sees it: with a /run of its
-// own. It prints what it was sent.
+// alone acts as journald in a private /run, invisible to other processes, and prints the
+// entries it receives.
 func alone() error {
 	err := errors.Join(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), syscall.Mount("run", "/run", "tmpfs", 0, ""), os.MkdirAll("/run/systemd/journal", 0o755))
 	if err != nil {
@@ -48,7 +47,7 @@ func alone() error {
 		return err
 	}
 	before := Connected()
-	if err := os.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)); err != nil { // as systemd sets it
+	if err := os.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)); err != nil { // as set by systemd
 		return err
 	}
 	if before || !Connected() {
@@ -70,8 +69,8 @@ func alone() error {
 	return json.NewEncoder(os.Stdout).Encode(all)
 }
 
-// receive reads an entry by journald's own protocol: fields in a datagram, or in a file
-// that is handed over with an empty one.
+// receive reads an entry in journald's native protocol: fields in a datagram, or in a file that
+// is passed with an empty datagram.
 func receive(socket *net.UnixConn) (map[string]string, error) {
 	data, rights := make([]byte, 1<<20), make([]byte, 64)
 	if err := socket.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
@@ -112,7 +111,7 @@ func receive(socket *net.UnixConn) (map[string]string, error) {
 	return entry, nil
 }
 
-// offset reads a file from its beginning, wherever its writer has left it.
+// offset reads a file from its beginning, whatever its current position.
 type offset struct {
 	f  *os.File
 	at int64
@@ -124,7 +123,7 @@ func (o *offset) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestProtocol writes to a journal of its own, in a process that has /run for itself.
+// TestProtocol writes to a private journal, in a process with a private /run.
 func TestProtocol(t *testing.T) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), "FORSD_TEST_JOURNAL=1", "JOURNAL_STREAM=")

@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// FollowLog reads OpenSM's log for warnings, and follows it when the manager turns out to
-// log elsewhere. Nothing waits for a line of it.
+// FollowLog reads OpenSM's log for warnings, and follows the log to another file if the manager
+// uses one. No other work waits for it.
 func (m *Manager) FollowLog(ctx context.Context) error {
 	for ctx.Err() == nil {
 		path := m.logPath()
@@ -34,13 +34,13 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 			}
 			m.Board.Health.Raise(LogUnreadable, rights.Explain(err).Error(), time.Now())
 		}}
-		_ = l.Run(follow) // ends with its context
+		_ = l.Run(follow) // it ends with its context
 		cancel()
 	}
 	return nil
 }
 
-// logPath is where OpenSM logs, as far as is known.
+// logPath returns the path of OpenSM's log, as far as known.
 func (m *Manager) logPath() string {
 	if m.Config.Log != "" {
 		return m.Config.Log
@@ -69,12 +69,12 @@ func (m *Manager) Logged(e opensm.LogEvent) {
 		m.Board.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {
-		go m.Doubt() // the next read-back mends the tables
+		go m.Doubt() // the next read-back corrects the tables
 	}
 }
 
-// ownWays are warnings about an OpenSM that routes by its own means, as one that is only
-// watched does.
+// ownWays lists warnings about an OpenSM that routes by itself, as one that is only watched
+// does.
 var ownWays = []string{opensm.EngineFallback, opensm.FileRejected, opensm.NoTables}
 
 // quiet reports whether a warning is irrelevant to a forsd that only watches.

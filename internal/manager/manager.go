@@ -1,5 +1,5 @@
-// Package manager is the OpenSM next door, as forsd deals with it: its process and its
-// settings, its dumps and its log, the connection with its plugin, and its sweeps.
+// Package manager handles the local OpenSM: its process and settings, its dumps and log, the
+// connection with its plugin, and its sweeps.
 package manager
 
 import (
@@ -28,36 +28,36 @@ const (
 	PluginDeaf    = "plugin-socket-failed"
 )
 
-// findEvery is how often a living process is looked up nevertheless, because another one
-// may have replaced it in its unit or PID file.
+// findEvery is the interval for looking up a running process again, because another one may
+// have replaced it in its unit or PID file.
 const findEvery = time.Minute
 
-// lookEvery is how often the manager's process is looked at.
+// lookEvery is the interval between checks of the manager's process.
 const lookEvery = 2 * time.Second
 
-// logEvery is how often OpenSM's log is read: it reports traps that OpenSM ignores.
+// logEvery is the interval for reading OpenSM's log, which reports traps that OpenSM ignores.
 const logEvery = 200 * time.Millisecond
 
-// Parts are what a manager is known by.
+// Parts are the components that a manager uses.
 type Parts struct {
 	Config  *config.OpenSM
 	Log     *zap.Logger
 	Board   *board.Board
 	Finder  opensm.Finder
-	Started time.Time // forsd
-	Doubt   func()    // called when the switches may have other tables than they were given
+	Started time.Time // of forsd
+	Doubt   func()    // called when the switches may hold tables other than forsd's
 	// Overheard is called when OpenSM logs that it has received a trap about a link of a
-	// switch, and when it logs that it forwards it.
+	// switch, and when it logs that it forwards the trap.
 	Overheard func(switchLID uint16, told bool)
-	Watched   bool // forsd only watches: OpenSM is not signalled, and routes by its own means
+	Watched   bool // forsd only watches: OpenSM is not signalled, and routes by itself
 }
 
-// Manager is the OpenSM next door.
+// Manager is the local OpenSM.
 type Manager struct {
 	Parts
-	server *plugin.Server // nil where the plugin is switched off
+	server *plugin.Server // nil if the plugin is disabled
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	process  opensm.Process
 	running  bool
 	asked    time.Time       // when the process was last looked for
@@ -73,13 +73,13 @@ type link struct {
 	since     time.Time
 }
 
-// errWatched stops whatever would touch an OpenSM that is only watched.
+// errWatched refuses actions on an OpenSM that is only watched.
 var errWatched = errors.New("forsd only watches: it does not signal OpenSM")
 
-// New returns the manager; nothing is known of it yet.
+// New returns a manager without any data about OpenSM.
 func New(parts Parts) *Manager { return &Manager{Parts: parts} }
 
-// Watch notices that OpenSM is absent, was restarted, or is set up wrongly.
+// Watch detects that OpenSM is absent, was restarted, or has wrong settings.
 func (m *Manager) Watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -93,13 +93,13 @@ func (m *Manager) Watch(ctx context.Context) error {
 	}
 }
 
-// Look finds OpenSM's process and judges its settings.
+// Look finds OpenSM's process and checks its settings.
 func (m *Manager) Look(ctx context.Context) {
 	m.mu.Lock()
 	known, running, asked := m.process, m.running, m.asked
 	m.mu.Unlock()
 	if running && time.Since(asked) < findEvery && known.Lives() {
-		m.found(known) // systemd is not asked
+		m.found(known) // without asking systemd
 		return
 	}
 	p, err := m.Finder.Find(ctx)
@@ -151,12 +151,12 @@ func (m *Manager) found(p opensm.Process) {
 	var warnings []health.Finding
 	for _, w := range settings.Check(m.Config.Want(lanes)) {
 		if w.Code == opensm.SettingsUnseen {
-			continue // another user's environment, on every installation; a dump that is elsewhere is dump-missing
+			continue // on every installation the environment is another user's; a dump elsewhere is dump-missing
 		}
 		warnings = append(warnings, health.Finding{Code: w.Code, Text: w.Text})
 	}
 	if m.Watched {
-		warnings = nil // its settings are its own
+		warnings = nil // a watched OpenSM has its own settings
 	}
 	m.Board.Health.Set("opensm", warnings, time.Now())
 	m.missPlugin(settings.PluginLoaded())
@@ -166,7 +166,7 @@ func (m *Manager) found(p opensm.Process) {
 // WatchDumps delivers every dump of the manager.
 func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot)) error {
 	w := opensm.Watcher{Dir: m.Config.DumpDir, GUID2LID: filepath.Join(m.Config.CacheDir, opensm.GUID2LIDFile), LMC: m.lmc, Deliver: deliver,
-		Report: func(code string, err error) { // nothing of it changes the epoch in force
+		Report: func(code string, err error) { // no report changes the epoch in force
 			if err == nil {
 				m.Board.Health.Clear(code)
 				return
@@ -176,7 +176,7 @@ func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot))
 	return w.Run(ctx)
 }
 
-// lmc returns the LMC of host ports where no guid2lid tells it.
+// lmc returns the LMC of host ports if guid2lid does not give it.
 func (m *Manager) lmc() uint8 {
 	if m.Config.LMC != config.AutoLMC {
 		return uint8(m.Config.LMC)
@@ -186,15 +186,15 @@ func (m *Manager) lmc() uint8 {
 	return m.settings.LMC
 }
 
-// Running reports whether OpenSM was running when it was last looked at.
+// Running reports whether OpenSM was running at the last check.
 func (m *Manager) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running
 }
 
-// Resweep has the plugin begin a heavy sweep. The error is plugin.ErrNotConnected where
-// it cannot.
+// Resweep makes the plugin start a heavy sweep. If it cannot, the error is
+// plugin.ErrNotConnected.
 func (m *Manager) Resweep() error {
 	if m.server == nil {
 		return plugin.ErrNotConnected
@@ -202,7 +202,7 @@ func (m *Manager) Resweep() error {
 	return m.server.Resweep(plugin.HeavySweep)
 }
 
-// Signal has OpenSM sweep by a signal to its process.
+// Signal makes OpenSM sweep by a signal to its process.
 func (m *Manager) Signal(ctx context.Context) error {
 	if m.Watched {
 		return errWatched
@@ -222,7 +222,7 @@ func (m *Manager) FallsBack() bool {
 	return m.running && !m.link.connected && !m.Watched && m.settings.FallsBack()
 }
 
-// Status returns what the status has of the manager.
+// Status returns the manager's part of the status.
 func (m *Manager) Status() (s api.OpenSM) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

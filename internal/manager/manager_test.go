@@ -22,7 +22,7 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// finder finds a process, or none.
+// finder returns a process, or none.
 type finder struct {
 	process opensm.Process
 	err     error
@@ -30,8 +30,8 @@ type finder struct {
 
 func (f *finder) Find(context.Context) (opensm.Process, error) { return f.process, f.err }
 
-// newManager is a manager of which nothing is known, what finds it, and a count of the
-// times that it had the tables doubted.
+// newManager returns a manager without data, its finder, and a channel that counts its calls of
+// Doubt.
 func newManager(t *testing.T) (*Manager, *finder, chan struct{}) {
 	t.Helper()
 	var kinds []health.Warnable
@@ -52,7 +52,8 @@ func (m *Manager) raised(code string) bool {
 	return slices.ContainsFunc(m.Board.Health.List(time.Now().Add(time.Hour)), func(w health.Warning) bool { return w.Code == code })
 }
 
-// TestToldTwice holds that OpenSM's log does not raise anew what the plugin has told.
+// TestToldTwice checks that OpenSM's log does not raise a warning again that the plugin has
+// reported.
 func TestToldTwice(t *testing.T) {
 	m, _, doubts := newManager(t)
 	fallback := opensm.LogEvent{Kind: opensm.EngineUsed, Engine: "minhop", Text: "minhop tables configured on all switches"}
@@ -67,11 +68,11 @@ func TestToldTwice(t *testing.T) {
 	if m.Logged(fallback); !m.raised(opensm.EngineFallback) {
 		t.Error("the log raises no fallback without the plugin")
 	}
-	<-doubts // either way the tables are others than forsd's
+	<-doubts // in both cases the switches hold other tables than forsd's
 	<-doubts
 }
 
-// TestLook notices that OpenSM is absent, comes, stays, and is another one.
+// TestLook checks that an absent, new, unchanged and replaced OpenSM is detected.
 func TestLook(t *testing.T) {
 	m, f, doubts := newManager(t)
 	m.Look(t.Context())
@@ -88,7 +89,7 @@ func TestLook(t *testing.T) {
 		t.Errorf("OpenSM is there, and the status says %+v", m.Status())
 	}
 	if m.raised(opensm.SettingsUnseen) {
-		t.Error("every installation has a warning of an environment that is root's") // doctor tells of it
+		t.Error("every installation has a warning of an environment that is root's") // doctor reports it
 	}
 	m.Look(t.Context())
 	if len(doubts) != 0 {
@@ -106,11 +107,11 @@ func TestLook(t *testing.T) {
 	}
 	f.err = nil
 	m.Look(t.Context())
-	<-doubts // it may have been started anew
+	<-doubts // it may have been restarted
 }
 
-// TestSignalFinds holds that a warning of an absent OpenSM ends as well where a signal is
-// what finds its process.
+// TestSignalFinds checks that the warning of an absent OpenSM also ends if a signal finds its
+// process.
 func TestSignalFinds(t *testing.T) {
 	m, f, _ := newManager(t)
 	m.Look(t.Context())
@@ -120,7 +121,7 @@ func TestSignalFinds(t *testing.T) {
 		err = child.Start()
 	}
 	if err == nil {
-		_, err = out.Read(make([]byte, 1)) // it ignores the signal now
+		_, err = out.Read(make([]byte, 1)) // now it ignores the signal
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func TestSignalFinds(t *testing.T) {
 	}
 }
 
-// TestBringsTraps waits for the plugin, and for its return, as long as is reasonable.
+// TestBringsTraps checks how long the manager waits for the plugin, and for its return.
 func TestBringsTraps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _, _ := newManager(t)
@@ -160,8 +161,8 @@ func TestBringsTraps(t *testing.T) {
 	})
 }
 
-// TestPluginMissing warns of a plugin that is to be there, and of a socket that cannot be
-// listened on.
+// TestPluginMissing checks the warnings about a missing plugin, and about a socket that cannot
+// be listened on.
 func TestPluginMissing(t *testing.T) {
 	m, _, _ := newManager(t)
 	listen := func() (func(context.Context) error, error) {

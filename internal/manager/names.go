@@ -7,15 +7,15 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// defaultNodeNames is where OpenSM and the diagnostic tools of some distributions look for a
-// node-name map.
+// defaultNodeNames is the path of the node-name map for OpenSM and the diagnostic tools of some
+// distributions.
 const defaultNodeNames = "/etc/opensm/ib-node-name-map"
 
-// mostNames bounds a node-name map.
+// mostNames is the maximum size of a node-name map.
 const mostNames = 16 << 20
 
 // NodeNames returns the node-name map named in OpenSM's settings, or the one at the default
-// path; nil if none. It is read each time: it is small, and may change.
+// path, or nil. It is read each time, because it is small and may change.
 func (m *Manager) NodeNames() topology.NodeNames {
 	m.mu.Lock()
 	path := cmp.Or(m.settings.NodeNames, defaultNodeNames)
@@ -25,7 +25,7 @@ func (m *Manager) NodeNames() topology.NodeNames {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil // names are for people; GUIDs are there without them
+		return nil // names are optional; GUIDs suffice
 	}
 	return topology.ReadNodeNames(data)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// pluginPatience is how long the plugin may take to come, or to come back, before traps
-// are taken by a subscription.
+// pluginPatience is how long forsd waits for the plugin to connect, or to come back, before it
+// subscribes to traps.
 const pluginPatience = 3 * time.Second
 
 // Listen binds the plugin's socket and returns its server, nil if the plugin is disabled or
@@ -36,14 +36,14 @@ func (m *Manager) Listen(event func(plugin.Event), tables func(context.Context, 
 	return s.Serve, nil
 }
 
-// PluginCame notes that the plugin is connected: from now on it leads.
+// PluginCame records that the plugin is connected: from now on its reports count.
 func (m *Manager) PluginCame(e plugin.Connected) {
 	m.Log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
 	m.setLink(link{connected: true, peer: e.Peer, since: e.At})
 	m.Board.Health.Clear(PluginMissing)
 }
 
-// PluginLeft notes that the plugin is gone: from now on the files lead.
+// PluginLeft records that the plugin is disconnected: from now on the files count.
 func (m *Manager) PluginLeft(e plugin.Disconnected) {
 	m.Log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
 	m.setLink(link{since: e.At})
@@ -77,7 +77,7 @@ func (m *Manager) Deadline() time.Duration {
 	return m.link.peer.Deadline
 }
 
-// BringsTraps reports whether the plugin delivers traps, or may be about to.
+// BringsTraps reports whether the plugin delivers traps, or may do so soon.
 func (m *Manager) BringsTraps() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Withdraw puts the table file aside, for when forsd has ended: OpenSM, which would load it
-// however old it is, makes tables of its own instead at its next sweep. It has OpenSM sweep
-// where the last one has left entries that lead to dead ports. An OpenSM that makes no tables
-// of its own keeps the file.
+// Withdraw moves the table file away for the time after forsd ends. OpenSM would load even an
+// old file; without the file it makes its own tables at its next sweep. If the last sweep left
+// entries that lead to dead ports, Withdraw makes OpenSM sweep. The file stays if OpenSM does
+// not make its own tables.
 func Withdraw(ctx context.Context, o *config.OpenSM, finder opensm.Finder) error {
 	var process *opensm.Process
 	if p, err := finder.Find(ctx); err == nil {

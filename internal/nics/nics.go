@@ -1,6 +1,6 @@
-// Package nics makes hosts of a fabric the NICs of a GPU cluster: it asks a forsd for the
-// ports that are down, so that exchanges are planned around them, and for the lanes on which
-// the stages of a plan are free of conflict.
+// Package nics uses hosts of a fabric as the NICs of a GPU cluster. It asks a forsd for the
+// ports that are down, so that exchanges are planned around them, and for lanes on which the
+// stages of a plan are free of conflict.
 package nics
 
 import (
@@ -13,26 +13,26 @@ import (
 	"github.com/forsd/forsd/gpu/lanes"
 )
 
-// Report is a plan for programs and people, with how it lies on a fabric.
+// Report is a plan in readable form, with its use of a fabric.
 type Report struct {
 	*gpu.Report
 	Fabric *lanes.Plan `json:"fabric,omitempty"`
 }
 
-// Cluster is the NICs of a cluster's servers, as many of each.
+// Cluster has the NICs of a cluster's servers, the same number for each server.
 type Cluster struct {
 	Hosts []string // names or port GUIDs, server by server
-	Bad   []string // those that are down or slower, as gpu.Site.Fail reads them
-	Notes []string // what is to be said of them
-	Lanes int      // of the fabric; 0 where stages cannot be pinned on lanes
+	Bad   []string // NICs that are down or slower, in the format of gpu.Site.Fail
+	Notes []string // remarks about them
+	Lanes int      // of the fabric; 0 if stages cannot be pinned on lanes
 }
 
-// Fabric is what a forsd looks after.
+// Fabric is the fabric of a forsd.
 type Fabric struct{ Client *api.Client }
 
-// Cluster finds hosts by their names or port GUIDs; without names all hosts of the fabric are
-// the NICs, in its order, also those that are down. Where stages can be pinned on lanes, a
-// slower NIC is noted and counts as any other: pinned transfers have a whole NIC.
+// Cluster finds hosts by their names or port GUIDs. Without names, the NICs are all hosts of
+// the fabric, in its order, including those that are down. If stages can be pinned on lanes, a
+// slower NIC is noted and treated like any other, because pinned transfers use a whole NIC.
 func (f Fabric) Cluster(ctx context.Context, names []string, servers int) (*Cluster, error) {
 	all, err := f.Client.HostPorts(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (f Fabric) Cluster(ctx context.Context, names []string, servers int) (*Clus
 	return c, nil
 }
 
-// Pin asks for the lanes of a plan's stages, nil where the fabric has none.
+// Pin requests the lanes of a plan's stages. It returns nil if the fabric has no lanes.
 func (f Fabric) Pin(ctx context.Context, c *Cluster, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
 	if c.Lanes == 0 {
 		return nil, nil
@@ -99,7 +99,7 @@ func (f Fabric) Pin(ctx context.Context, c *Cluster, p *gpu.Plan, m gpu.Model) (
 	return pinned, nil
 }
 
-// Request asks for the lanes of a plan whose NICs are hosts, server by server.
+// Request builds the request for the lanes of a plan whose NICs are hosts, server by server.
 func Request(p *gpu.Plan, m gpu.Model, hosts []string) (*lanes.Request, error) {
 	if len(hosts)%p.Servers != 0 {
 		return nil, fmt.Errorf("%d NICs of %d servers: want as many of each", len(hosts), p.Servers)

@@ -18,12 +18,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// forsd answers as one that looks after a tree: ports are of its hosts, and some rate.
+// forsd acts as a forsd that manages a tree, with the ports of its hosts and some rates.
 type forsd struct {
 	tree    *topology.FatTree
-	percent map[int]int // of some hosts, by their number
+	percent map[int]int // of some hosts, by number
 	lanes   int
-	spoils  bool // it leaves a part out
+	spoils  bool // its answer lacks a part
 }
 
 func (f *forsd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -55,10 +55,10 @@ func (f *forsd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			out = api.BadRequest("%v", err)
 		}
 	}
-	_ = json.NewEncoder(w).Encode(out) // the client has gone if this fails
+	_ = json.NewEncoder(w).Encode(out) // fails only if the client has disconnected
 }
 
-// fabric is one of 4 leaves with 4 hosts each, and 4 lanes, behind HTTP.
+// fabric serves a fabric with 4 leaves, 4 hosts per leaf and 4 lanes over HTTP.
 func fabric(t *testing.T) (*forsd, Fabric) {
 	t.Helper()
 	f := &forsd{tree: fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}), percent: map[int]int{}, lanes: 4}
@@ -71,7 +71,7 @@ func fabric(t *testing.T) (*forsd, Fabric) {
 	return f, Fabric{c}
 }
 
-// uniform is an exchange of servers with 4 GPUs each.
+// uniform returns a uniform exchange of servers with 4 GPUs each.
 func uniform(t *testing.T, servers int) *gpu.Traffic {
 	t.Helper()
 	traffic, err := gpu.Generate(gpu.Cluster{Servers: servers, GPUs: 4}, gpu.Uniform, 1<<20, 0, 1)
@@ -81,8 +81,8 @@ func uniform(t *testing.T, servers int) *gpu.Traffic {
 	return traffic
 }
 
-// TestPlannedAround plans around the ports that are down, and pins what is planned on lanes,
-// without a word of the caller's about what has failed.
+// TestPlannedAround plans around the ports that are down and pins the plan on lanes, without
+// any input from the caller about failures.
 func TestPlannedAround(t *testing.T) {
 	f, x := fabric(t)
 	f.percent[6], f.percent[9] = 0, 50
@@ -113,7 +113,7 @@ func TestPlannedAround(t *testing.T) {
 	if _, err := x.Pin(t.Context(), c, plan, gpu.DefaultModel); err == nil || !strings.Contains(err.Error(), "the answer of forsd to /v1/gpu/lanes is wrong") {
 		t.Errorf("a part is missing: %v", err)
 	}
-	// Without lanes a slower NIC is given less.
+	// Without lanes a slower NIC gets less traffic.
 	f.lanes = 0
 	if c, err = x.Cluster(t.Context(), nil, 4); err != nil || !slices.Equal(c.Bad, []string{"1:2", "2:1:50"}) {
 		t.Errorf("%+v %v", c, err)
@@ -123,7 +123,7 @@ func TestPlannedAround(t *testing.T) {
 	}
 }
 
-// TestNamed takes hosts by names and GUIDs, and refuses what is not the fabric's.
+// TestNamed finds hosts by names and GUIDs, and refuses hosts outside the fabric.
 func TestNamed(t *testing.T) {
 	f, x := fabric(t)
 	host := func(i int) *topology.Host { return &f.tree.Hosts[i] }

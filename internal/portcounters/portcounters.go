@@ -1,5 +1,6 @@
-// Package portcounters reads the counters of switch ports in slow rounds: one switch after
-// the other, spread over the time of a round, with few datagrams under way. It resets none.
+// Package portcounters reads the counters of switch ports in slow rounds: one switch after the
+// other, spread over the time of a round, with few outstanding datagrams. It does not reset
+// counters.
 package portcounters
 
 import (
@@ -15,17 +16,17 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// limits keep counters from delaying what is urgent: a switch answers one datagram after
-// the other.
+// limits keep the reading of counters from delaying urgent requests: a switch answers one
+// datagram at a time.
 var limits = umad.Options{Window: 2, PerNode: 2}
 
-// patience is how long a switch may take for all its counters.
+// patience is the time limit for reading all counters of a switch.
 const patience = 10 * time.Second
 
-// pause is the time between two looks for something to read.
+// pause is the interval between checks for switches to read.
 const pause = 500 * time.Millisecond
 
-// Switch is a switch whose counters are wanted.
+// Switch is a switch whose counters are read.
 type Switch struct {
 	GUID  topology.GUID
 	Name  string
@@ -39,17 +40,17 @@ type End struct {
 	Port   uint8
 }
 
-// Round is what a round has read.
+// Round is the result of a round.
 type Round struct {
 	Began, Ended time.Time
-	Busy         time.Duration               // of it spent on reading
-	Asked        map[topology.GUID]time.Time // when switches that were read were asked
+	Busy         time.Duration               // part of the round spent on reading
+	Asked        map[topology.GUID]time.Time // when each switch was asked
 	Ports        map[End]umad.PortCounters
 	Failed       map[topology.GUID]error // why switches were not read
-	Err          error                   // why none was read
+	Err          error                   // why no switch was read
 }
 
-// Forget drops what switches have said that were asked from a time until another one.
+// Forget drops the answers of switches that were asked within a period.
 func (r *Round) Forget(from, until time.Time) {
 	maps.DeleteFunc(r.Ports, func(e End, _ umad.PortCounters) bool {
 		asked, known := r.Asked[e.Switch]
@@ -57,7 +58,7 @@ func (r *Round) Forget(from, until time.Time) {
 	})
 }
 
-// counting reads counters by a local port.
+// counting reads counters through a local port.
 type counting interface {
 	Read(ctx context.Context, nodes []umad.Wanted) ([]umad.Counted, error)
 	Close() error
@@ -67,19 +68,19 @@ type counting interface {
 type Reader struct {
 	Every time.Duration // of rounds
 	Log   *zap.Logger
-	// Want returns the switches to read in the next round; none while none are needed.
+	// Want returns the switches to read in the next round, if any.
 	Want func() []Switch
 	// Told receives the readings of a round.
 	Told func(context.Context, Round)
 
 	open    func() (counting, error)
-	port    counting // nil while it is not open
+	port    counting // nil unless open
 	failing map[topology.GUID]string
 	trouble string // why nothing was read in the last round
 }
 
-// New reads by a local port, as opensm.Switches.Port names it, in the fabric that is seen
-// when it is opened.
+// New returns a reader that uses a local port, as named for opensm.Switches.Port, in the
+// current fabric when it is opened.
 func New(port string, fabric func() *topology.Fabric) *Reader {
 	return &Reader{failing: map[topology.GUID]string{}, open: func() (counting, error) {
 		p, err := opensm.PickPort(port, fabric())
@@ -88,7 +89,7 @@ func New(port string, fabric func() *topology.Fabric) *Reader {
 		}
 		c, err := umad.OpenCounting(p, limits)
 		if err != nil {
-			return nil, err // no counting that is a nil pointer
+			return nil, err // not a counting that holds a nil pointer
 		}
 		return c, nil
 	}}
@@ -113,7 +114,7 @@ func (r *Reader) Run(ctx context.Context) error {
 	}
 }
 
-// round reads a round, which takes as long as rounds do. It reports whether ctx has ended.
+// round reads a round, which takes the time set for rounds. It reports whether ctx has ended.
 func (r *Reader) round(ctx context.Context, want []Switch) (round Round, ended bool) {
 	round = Round{Began: time.Now(), Asked: map[topology.GUID]time.Time{}, Ports: map[End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
 	for i := range want {
@@ -132,7 +133,7 @@ func (r *Reader) round(ctx context.Context, want []Switch) (round Round, ended b
 	return round, false
 }
 
-// read reads a switch. The error is that of the local port.
+// read reads a switch. The error is an error of the local port.
 func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
 	if r.port == nil {
 		port, err := r.open()
@@ -161,7 +162,7 @@ func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
 	return nil
 }
 
-// note logs once each switch that cannot be read, and once when it can again.
+// note logs a switch once when it cannot be read, and once when it can be read again.
 func (r *Reader) note(want []Switch, round *Round) {
 	text := ""
 	if round.Err != nil {
@@ -194,15 +195,15 @@ func (r *Reader) note(want []Switch, round *Round) {
 	}
 }
 
-// close gives the port up.
+// close closes the port.
 func (r *Reader) close() {
 	if r.port != nil {
-		_ = r.port.Close() // what was read is read
+		_ = r.port.Close() // all results have been read
 		r.port = nil
 	}
 }
 
-// wait waits, and is false where ctx has ended.
+// wait waits, and returns false if ctx has ended.
 func wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -18,7 +18,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// fabric is one whose counters count up, with a time that each switch takes.
+// fabric has counters that count up, and a response time for each switch.
 type fabric struct {
 	opened, closed int
 	at             []time.Time
@@ -50,7 +50,7 @@ func (f *fabric) Read(ctx context.Context, nodes []umad.Wanted) ([]umad.Counted,
 
 func (f *fabric) Close() error { f.closed++; return nil }
 
-// start has four switches read.
+// start starts reading four switches.
 func start(t *testing.T, f *fabric) (rounds chan Round, log *observer.ObservedLogs) {
 	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
@@ -82,8 +82,8 @@ func start(t *testing.T, f *fabric) (rounds chan Round, log *observer.ObservedLo
 	return rounds, log
 }
 
-// TestRounds spreads the switches over the time of a round, and tells once of those that do not
-// answer, whatever the time that they take.
+// TestRounds checks that switches are spread over the time of a round, and that those that do
+// not answer are reported once, whatever their response time.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fabric{takes: 100 * time.Millisecond, failing: map[topology.LID]error{2: errors.New("it does not answer")}}
@@ -114,7 +114,7 @@ func TestRounds(t *testing.T) {
 		if round = <-rounds; len(round.Ports) != 8 || log.FilterMessageSnippet("read again").Len() != 1 || f.opened != 1 {
 			t.Errorf("%d ports; %v; opened %d times", len(round.Ports), log.All(), f.opened)
 		}
-		// One that takes for ever costs its patience, and the round no more.
+		// A switch that never answers costs its patience; the rest of the round is unaffected.
 		f.takes = time.Hour
 		<-rounds // its first switch may have been read before
 		if round = <-rounds; len(round.Failed) != 4 || round.Ended.Sub(round.Began) != 4*patience {
@@ -123,7 +123,8 @@ func TestRounds(t *testing.T) {
 	})
 }
 
-// TestPortFails opens the local port anew once a round where it fails, and tells once.
+// TestPortFails checks that a failing local port is opened again once per round, and reported
+// once.
 func TestPortFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fabric{broken: errors.New("the port was closed")}
@@ -144,7 +145,7 @@ func TestPortFails(t *testing.T) {
 	})
 }
 
-// TestNotThere says why nothing is read where the port is off or not built in.
+// TestNotThere checks the reason reported if the port is disabled or not built in.
 func TestNotThere(t *testing.T) {
 	r := New(opensm.UmadOff, func() *topology.Fabric { return nil })
 	if _, err := r.open(); err == nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestGarbageIsPaced holds how far the heap may grow: by what there is room for while little is
-// in use, and by half of what is.
+// TestGarbageIsPaced checks how far the heap may grow: by a fixed amount if little memory is in
+// use, and otherwise by half of the live heap.
 func TestGarbageIsPaced(t *testing.T) {
 	PaceGarbage()
 	for _, inUse := range []uint64{1 << 20, 100 << 20} {
@@ -22,7 +22,7 @@ func TestGarbageIsPaced(t *testing.T) {
 			if goal = read[0].Value.Uint64() - inUse; goal > want/3*2 && goal < want/2*3 {
 				break
 			}
-			time.Sleep(time.Millisecond) // it is set beside the collection
+			time.Sleep(time.Millisecond) // the percentage is set concurrently with the collection
 		}
 		if goal <= want/3*2 || goal >= want/2*3 {
 			t.Errorf("with %d MB in use %d more may gather, want about %d", inUse>>20, goal>>20, want>>20)

@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestJobWithoutHosts asks for the plan of a job that has lost all its hosts, such as those
-// of a leaf that is drained, before one of it was made.
+// TestJobWithoutHosts requests the plan of a job that has lost all its hosts, such as those of
+// a drained leaf, before it had any plan.
 func TestJobWithoutHosts(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	fabgen.AssignLIDs(f, 2)

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// transfer is what a rank sends to another.
+// transfer is a transfer from one rank to another.
 type transfer struct{ from, to int32 }
 
-// ring has every rank send to the next.
+// ring makes every rank send to the next.
 func ring(ranks int) []transfer {
 	if ranks < 2 {
 		return nil
@@ -20,9 +20,9 @@ func ring(ranks int) []transfer {
 	return list
 }
 
-// doubling has the steps of recursive doubling as MPICH and Open MPI have it: where the number
-// of ranks is not a power of two, the first ranks are in pairs, of which the odd one stands for
-// both.
+// doubling returns the steps of recursive doubling in MPICH and Open MPI. If the number of
+// ranks is not a power of two, the first ranks form pairs, and the odd rank of a pair
+// represents both.
 func doubling(ranks int) (steps [][]transfer) {
 	power := 1 << (bits.Len(uint(ranks)) - 1)
 	extra := ranks - power
@@ -50,14 +50,14 @@ func doubling(ranks int) (steps [][]transfer) {
 	return steps
 }
 
-// ringBound is 1 where a ring has to leave a switch.
+// ringBound is 1 if a ring must leave a switch.
 func (r *routes) ringBound() int { return min(1, len(r.leaves)-1) }
 
-// doublingBound counts what must leave a leaf: of c corners of a cube of d dimensions,
-// c·(d − log₂ c) edges at least lead out (Harper, 1964), so in one of the d steps as many
-// as are a d-th of it, over the cables that the tables use. How many of a leaf's ranks are
-// corners is open where ranks go in pairs, and the function is concave. Where all numbers are
-// powers of two, the ranks of a host have the same partner in every step that leaves it.
+// doublingBound counts the transfers that must leave a leaf. Of c corners of a cube of d
+// dimensions, at least c·(d − log₂ c) edges lead out (Harper, 1964), so one of the d steps has
+// at least a d-th of them, over the cables that the tables use. How many of a leaf's ranks are
+// corners is not known if ranks form pairs, and the function is concave. If all numbers are
+// powers of two, the ranks of a host have the same partner in every step that leaves the host.
 func (r *routes) doublingBound(perHost int) int {
 	if len(r.leaves) < 2 {
 		return 0
@@ -85,7 +85,7 @@ func (r *routes) doublingBound(perHost int) int {
 
 func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
 
-// cables counts the links by which the tables leave a leaf.
+// cables counts the links through which the tables leave a leaf.
 func (r *routes) cables(leaf int) int {
 	used := map[int32]bool{}
 	for _, way := range r.way[leaf] {

@@ -9,23 +9,23 @@ import (
 // ringWeight makes a collision of the ring weigh more than all of recursive doubling.
 const ringWeight = 1 << 24
 
-// evaluations is how many exchanges of two hosts are looked at, at most; in one round of wide
-// those of hosts of different leaves are.
+// evaluations is the maximum number of exchanges of two hosts to evaluate. One round in wide
+// evaluates exchanges between hosts of different leaves.
 const (
 	evaluations = 1_000_000
 	wide        = 50
 )
 
-// placement has a host at each place, and counts what meets on links.
+// placement assigns a host to each place, and counts the transfers that meet on links.
 type placement struct {
 	*routes
 	perHost int
 	host    []int32      // [place]
-	steps   [][]transfer // the ring first
-	of      [][]ref      // [place] transfers that its ranks take part in
+	steps   [][]transfer // the ring comes first
+	of      [][]ref      // [place] transfers of its ranks
 	load    [][]int32    // [step][link]
 	cost    int          // pairs of transfers that meet on a link
-	seen    []int32      // [transfer, over all steps] the last look at it
+	seen    []int32      // [transfer, over all steps] the last evaluation of it
 	look    int32
 	touched []ref
 }
@@ -103,7 +103,7 @@ func (p *placement) swap(a, b int) {
 	}
 }
 
-// meets reports whether a transfer of a place meets another.
+// meets reports whether a transfer of a place meets another transfer.
 func (p *placement) meets(place int) bool {
 	for _, x := range p.of[place] {
 		for _, l := range p.way(x) {
@@ -115,14 +115,14 @@ func (p *placement) meets(place int) bool {
 	return false
 }
 
-// improve exchanges hosts while transfers meet: one of a place whose transfers meet others
-// with that by which most is gained, or least lost, and neither of them again soon (tabu
-// search). Most of the time it looks at hosts of the same leaf alone, which a ring does not
-// feel. It ends at the best order that it has seen, as soon as that is good.
+// improve exchanges hosts while transfers meet. It exchanges the host of a place whose
+// transfers meet others with the host that gains most, or loses least, and moves neither again
+// soon (tabu search). Most of the time it evaluates only hosts of the same leaf, which do not
+// affect a ring. It ends with the best order found, as soon as that is good.
 func (p *placement) improve(ctx context.Context, good func(*placement) bool) {
 	rng := rand.New(rand.NewPCG(1, uint64(p.hosts)))
 	best, bestCost := slices.Clone(p.host), p.cost
-	tabu := make([]int, p.hosts) // [place] round up to which it keeps its host
+	tabu := make([]int, p.hosts) // [place] its host stays until this round
 	done := good(p)
 	for round, left := 0, evaluations; left > 0 && !done && ctx.Err() == nil; round++ {
 		a := rng.IntN(p.hosts)
@@ -163,11 +163,11 @@ func (p *placement) improve(ctx context.Context, good func(*placement) bool) {
 	p.become(best)
 }
 
-// become takes an order over.
+// become adopts an order.
 func (p *placement) become(host []int32) { *p = *newPlacement(p.routes, p.perHost, host) }
 
-// most returns the most transfers on a link of the ring, and of a step of recursive
-// doubling.
+// most returns the largest number of transfers on a link for the ring, and for a step of
+// recursive doubling.
 func (p *placement) most() (ring, doubling int) {
 	for s, load := range p.load {
 		for _, n := range load {
@@ -181,7 +181,7 @@ func (p *placement) most() (ring, doubling int) {
 	return ring, doubling
 }
 
-// better compares two placements, by the busiest links first.
+// better compares two placements by their busiest links.
 func (p *placement) better(other *placement) bool {
 	r, d := p.most()
 	or, od := other.most()

@@ -1,7 +1,8 @@
-// Package rankorder orders the hosts of a job so that what programs send in fixed patterns
-// does not meet on a cable: a ring, in which each rank sends to the next, and recursive
-// doubling, in which ranks whose numbers differ in one bit exchange in each step. Both go to
-// base LIDs, by the forwarding tables as they are; what is chosen is who has which rank.
+// Package rankorder orders the hosts of a job so that programs with fixed patterns do not send
+// over the same cable at once. The patterns are a ring, in which each rank sends to the next,
+// and recursive doubling, in which ranks whose numbers differ in one bit exchange in each step.
+// Both use base LIDs and the current forwarding tables; only the assignment of ranks to hosts
+// changes.
 package rankorder
 
 import (
@@ -15,19 +16,20 @@ import (
 
 // Order is an order of hosts, and its effect on the cables between switches.
 type Order struct {
-	Order []int // hosts in order of ranks, as indices into those that were given
-	// Ring is the most transfers on a cable, in one direction, when every rank sends to the
-	// next, and the last to the first. Doubling is that of the worst step of recursive
-	// doubling.
+	Order []int // hosts in order of ranks, as indices into the given hosts
+	// Ring is the largest number of transfers on a cable, in one direction, when every rank
+	// sends to the next, and the last to the first. Doubling is that of the worst step of
+	// recursive doubling.
 	Ring, Doubling int
-	// RingBound and DoublingBound are numbers below which no order of these hosts is, with
-	// these tables.
+	// RingBound and DoublingBound are lower bounds for every order of these hosts with these
+	// tables.
 	RingBound, DoublingBound int
 }
 
-// Find orders hosts, which are adapters on switches as topology.Fabric.ConnectedHosts lists
-// them, with perHost consecutive ranks each. It returns an error where the tables do not lead
-// from one of them to another, and where ctx ends. The same input gives the same order.
+// Find orders hosts, which are adapters on switches as listed by
+// topology.Fabric.ConnectedHosts, with perHost consecutive ranks each. It returns an error if
+// the tables do not lead from one of them to another, or if ctx ends. The same input yields the
+// same order.
 func Find(ctx context.Context, f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort, perHost int) (*Order, error) {
 	if len(hosts) == 0 || perHost < 1 {
 		return nil, fmt.Errorf("order ranks: %d hosts of %d ranks: want 1 or more of both", len(hosts), perHost)
@@ -59,10 +61,10 @@ func Find(ctx context.Context, f *topology.Fabric, tables *lft.Tables, hosts []t
 	return o, nil
 }
 
-// routes are the ways between hosts.
+// routes has the paths between hosts.
 type routes struct {
 	hosts  int
-	leaf   []int32     // [host] its leaf, numbered so that near ones follow each other
+	leaf   []int32     // [host] its leaf; leaves near each other have consecutive numbers
 	leaves [][]int32   // [leaf] hosts
 	way    [][][]int32 // [leaf][host] links between switches
 	links  int
@@ -113,8 +115,8 @@ func newRoutes(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort)
 	return r, nil
 }
 
-// inOrder orders leaves so that each follows the one before it that is nearest: those of a
-// pod are together.
+// inOrder orders leaves so that each follows the nearest one before it: the leaves of a pod are
+// together.
 func inOrder(f *topology.Fabric, leaves []int32) []int32 {
 	left := slices.Sorted(slices.Values(leaves))
 	order := left[:1:1]
@@ -132,7 +134,8 @@ func inOrder(f *topology.Fabric, leaves []int32) []int32 {
 	return order
 }
 
-// distances returns the distances of all switches from one; beyond any if unreachable.
+// distances returns the distances of all switches from one. An unreachable switch has a
+// distance beyond any other.
 func distances(f *topology.Fabric, from int32) []int {
 	far := make([]int, len(f.Nodes))
 	for i := range far {
@@ -151,7 +154,7 @@ func distances(f *topology.Fabric, from int32) []int {
 	return far
 }
 
-// byLeaf returns the order of hosts leaf by leaf. A ring leaves each leaf once then.
+// byLeaf returns the hosts leaf by leaf, so that a ring leaves each leaf once.
 func (r *routes) byLeaf() []int32 { return slices.Concat(r.leaves...) }
 
 // inBlocks returns an order of blocks of 2^k hosts of one leaf, large ones first, so that

@@ -16,9 +16,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// walk has sim follow a ring and the steps of recursive doubling through the tables, and
-// returns the most transfers on a link. Who sends to whom is written down here as MPICH's
-// manual has it, and shares nothing with the package.
+// walk uses sim to trace a ring and the steps of recursive doubling through the tables, and
+// returns the largest number of transfers on a link. It has its own definition of the patterns,
+// from MPICH's manual, and shares nothing with the package.
 func walk(t *testing.T, f *topology.Fabric, tables *lft.Tables, ranks []topology.EndPort) (ring, doubling int) {
 	t.Helper()
 	n := len(ranks)
@@ -55,8 +55,8 @@ func walk(t *testing.T, f *topology.Fabric, tables *lft.Tables, ranks []topology
 	return r.PerPhaseMax[0], slices.Max(r.PerPhaseMax[1:])
 }
 
-// check orders n random hosts in random order, walks the order, and compares it with what is
-// said of it and with the bounds. Recursive doubling may be above its bound by gap.
+// check orders n random hosts in random order, traces the order, and compares the result with
+// the returned figures and the bounds. Recursive doubling may exceed its bound by gap.
 func check(t *testing.T, f *topology.Fabric, tables *lft.Tables, n int, seed uint64, gap int) {
 	t.Helper()
 	hosts := f.ConnectedHosts()
@@ -83,8 +83,8 @@ func check(t *testing.T, f *topology.Fabric, tables *lft.Tables, n int, seed uin
 	}
 }
 
-// TestTwoLevels orders hosts of FT(2;20,18) with dead cables, on forsd's tables. As they
-// come, their rings put several transfers on a cable. FORS_LONG=1 takes more numbers of hosts.
+// TestTwoLevels orders hosts of FT(2;20,18) with dead cables, on forsd's tables. In their given
+// order, their rings put several transfers on a cable. FORS_LONG=1 tests more numbers of hosts.
 func TestTwoLevels(t *testing.T) {
 	sizes := []int{2, 24, 64, 100}
 	if os.Getenv("FORS_LONG") != "" {
@@ -110,7 +110,7 @@ func TestTwoLevels(t *testing.T) {
 			for _, n := range sizes {
 				gap := 0
 				if n > 100 {
-					gap = 1 // the search does not always get to the bound
+					gap = 1 // the search does not always reach the bound
 				}
 				check(t, tree.Fabric, made.Tables, n, 1, gap)
 			}
@@ -129,11 +129,12 @@ func TestThreeLevels(t *testing.T) {
 		check(t, tree.Fabric, made.Tables, n, 2, 0)
 	}
 	if os.Getenv("FORS_LONG") != "" {
-		check(t, tree.Fabric, made.Tables, 36, 2, 1) // whether all can do better is not known
+		check(t, tree.Fabric, made.Tables, 36, 2, 1) // it is not known whether all can do better
 	}
 }
 
-// TestRanksPerHost: ranks of a host follow each other, and what stays on it meets nothing.
+// TestRanksPerHost checks that ranks of a host are consecutive, and that transfers within a
+// host meet no others.
 func TestRanksPerHost(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 3})
 	tables, err := lft.Build(tree)
@@ -154,7 +155,7 @@ func TestRanksPerHost(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be ordered is an error.
+// TestRefusals checks that hosts that cannot be ordered are an error.
 func TestRefusals(t *testing.T) {
 	tree := fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2}))
 	tables, err := lft.Build(tree)

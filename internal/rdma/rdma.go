@@ -1,6 +1,5 @@
-// Package rdma lists the RDMA devices of this machine: which of their ports
-// OpenSM and the diagnostic tools can use, by which device nodes, and in which
-// state they are. It sees no switch.
+// Package rdma lists the RDMA devices of this machine: the ports that OpenSM and the diagnostic
+// tools can use, their device nodes, and their states. It does not read switches.
 package rdma
 
 import (
@@ -20,32 +19,32 @@ import (
 type Device struct {
 	Name     string        `json:"name"` // such as mlx5_0
 	NodeGUID topology.GUID `json:"node_guid"`
-	Firmware string        `json:"firmware"` // "" where neither netlink nor sysfs tells
+	Firmware string        `json:"firmware"` // "" if neither netlink nor sysfs has it
 	Ports    []Port        `json:"ports"`    // by number
 
-	// NetlinkErr is why the kernel's RDMA netlink did not describe the device,
-	// nil if it did. The rest comes from sysfs and stands all the same.
+	// NetlinkErr is why the kernel's RDMA netlink did not describe the device, or nil. The
+	// other fields come from sysfs and are valid in any case.
 	NetlinkErr error `json:"-"`
 }
 
 // Port is a port of a local RDMA device.
 type Port struct {
 	Number    int           `json:"number"`
-	GUID      topology.GUID `json:"guid"`       // zero where the port has no GID
+	GUID      topology.GUID `json:"guid"`       // zero if the port has no GID
 	LID       topology.LID  `json:"lid"`        // zero until a subnet manager assigns one
 	LMC       uint8         `json:"lmc"`        // 0 to 7
-	SMLID     topology.LID  `json:"sm_lid"`     // of the subnet manager, zero if unknown
+	SMLID     topology.LID  `json:"sm_lid"`     // of the subnet manager; zero if unknown
 	State     string        `json:"state"`      // DOWN, INIT, ARMED, ACTIVE
 	PhysState string        `json:"phys_state"` // such as LinkUp, Polling, Disabled
 	Rate      string        `json:"rate"`       // such as "200 Gb/sec (4X HDR)"
 	LinkLayer string        `json:"link_layer"` // InfiniBand or Ethernet
-	Umad      string        `json:"umad"`       // node for management datagrams, "" if none
-	ISSM      string        `json:"issm"`       // node that a subnet manager holds open, "" if none
+	Umad      string        `json:"umad"`       // node for management datagrams, or ""
+	ISSM      string        `json:"issm"`       // node that a subnet manager holds open, or ""
 }
 
-// Devices lists the devices by name; a machine without any, or without RDMA in
-// its kernel, has none and that is no error. Where a device tells less than it
-// should, the error says what, and the list holds the rest.
+// Devices lists the devices by name. The list is empty, without an error, on a machine without
+// RDMA devices or without RDMA in its kernel. If some data of a device are missing, the error
+// describes them, and the list has the rest.
 func Devices() ([]Device, error) {
 	s := scanner{
 		devices: rdmamap.GetRdmaDeviceList,
@@ -56,7 +55,7 @@ func Devices() ([]Device, error) {
 	return s.scan()
 }
 
-// scanner holds the sources of Devices. rdmamap knows only the true /sys.
+// scanner has the sources of Devices. rdmamap only uses the real /sys.
 type scanner struct {
 	devices func() []string
 	ports   func(device string) []string

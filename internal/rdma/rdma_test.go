@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// tree is a /sys with an adapter of two ports, the second of them not cabled.
+// tree is a /sys with an adapter of two ports, of which the second has no cable.
 func tree() fstest.MapFS {
 	sys := fstest.MapFS{}
 	for name, text := range map[string]string{
@@ -138,8 +138,8 @@ func TestMachineItself(t *testing.T) {
 	}
 }
 
-// In a container without privileges the kernel may refuse RDMA netlink; a
-// device is then unknown to it, which must end in an error and in no other way.
+// TestNetlinkOfUnknownDevice checks that a device unknown to netlink is an error. In a
+// container without privileges the kernel may refuse RDMA netlink, with the same result.
 func TestNetlinkOfUnknownDevice(t *testing.T) {
 	if link, err := netlink.RdmaLinkByName("no-such-device"); err == nil {
 		t.Errorf("found %+v", link)

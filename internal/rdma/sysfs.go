@@ -11,23 +11,23 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The kernel's classes of RDMA devices and of their management nodes, in /sys.
+// The kernel's classes in /sys for RDMA devices and their management nodes.
 const (
 	classDir = "class/infiniband"
 	madDir   = "class/infiniband_mad"
 )
 
-// nodeDir is where udev makes the management nodes.
+// nodeDir is where udev creates the management nodes.
 const nodeDir = "/dev/infiniband"
 
-// madKey is a port as the management nodes name it.
+// madKey identifies a port in the terms of the management nodes.
 type madKey struct{ device, port string }
 
-// madNodes are the management nodes of a port.
+// madNodes holds the management nodes of a port.
 type madNodes struct{ umad, issm string }
 
-// madNodes finds the management nodes of all ports. (rdmamap names one of each
-// for a device, which is not enough where a device has several ports.)
+// madNodes finds the management nodes of all ports. rdmamap names only one of each for a
+// device, which does not suffice for a device with several ports.
 func (s *scanner) madNodes() (map[madKey]madNodes, error) {
 	entries, err := fs.ReadDir(s.sys, madDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +56,7 @@ func (s *scanner) madNodes() (map[madKey]madNodes, error) {
 	return nodes, errors.Join(errs...)
 }
 
-// reader reads the attributes in a directory of /sys and remembers what failed.
+// reader reads the attributes in a directory of /sys and records failures.
 type reader struct {
 	sys  fs.FS
 	dir  string
@@ -85,7 +85,7 @@ func (r *reader) port(number string, nodes madNodes) Port {
 	}
 }
 
-// text reads an attribute without the space around it.
+// text reads an attribute and trims the space around it.
 func (r *reader) text(name string) string {
 	data, err := fs.ReadFile(r.sys, path.Join(r.dir, name))
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *reader) optional(name string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// number reads an attribute such as 0x1f or 5, which has at most the given bits.
+// number reads an attribute such as 0x1f or 5 that has at most the given number of bits.
 func (r *reader) number(name string, bits int) uint64 {
 	text := r.text(name)
 	if text == "" {
@@ -131,8 +131,8 @@ func (r *reader) guid(name string) topology.GUID {
 	return g
 }
 
-// gid reads the GUID that is the lower half of a GID; a port of a device without
-// InfiniBand may have no GID.
+// gid reads the GUID in the lower half of a GID. A port of a device without InfiniBand may lack
+// a GID.
 func (r *reader) gid(name string) topology.GUID {
 	groups := strings.Split(r.optional(name), ":")
 	if len(groups) != 8 {
@@ -145,7 +145,7 @@ func (r *reader) gid(name string) topology.GUID {
 	return g
 }
 
-// afterNumber is the word of a state such as "4: ACTIVE".
+// afterNumber returns the word of a state such as "4: ACTIVE".
 func afterNumber(s string) string {
 	if _, word, ok := strings.Cut(s, ": "); ok {
 		return word

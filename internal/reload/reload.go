@@ -24,7 +24,7 @@ const (
 	Waiting = "configuration-waits"
 )
 
-// Kinds are these warnings.
+// Kinds returns the kinds of these warnings.
 func Kinds() []health.Warnable {
 	return []health.Warnable{
 		{Code: Refused, Severity: health.Degraded, Title: "The changed configuration cannot be used"},
@@ -32,33 +32,33 @@ func Kinds() []health.Warnable {
 	}
 }
 
-// File is where the configuration comes from.
+// File is the source of the configuration.
 type File struct {
 	Path  string
 	Load  func() (*config.Config, error)
-	Level func(config.LogLevel) // has the log follow
+	Level func(config.LogLevel) // sets the level of the log
 }
 
-// Settings are those in force. They are safe for every goroutine.
+// Settings are the settings in force. They are safe for concurrent use.
 type Settings struct {
-	// File is set before forsd runs; without it nothing can be reloaded.
+	// File is set before forsd runs. Without it, settings cannot be reloaded.
 	File File
-	// Apply has the daemon take settings up: it calls take when it knows that it can work
-	// by them. Where it cannot it says why, and nothing has changed.
+	// Apply makes the daemon use the next settings. It calls take when it knows that they work.
+	// Otherwise it returns an error, and nothing has changed.
 	Apply func(ctx context.Context, next *config.Config, take func()) error
 
 	now  atomic.Pointer[config.Config]
 	last atomic.Pointer[outcome]
-	one  sync.Mutex // one at a time
+	one  sync.Mutex // serializes reloads
 }
 
-// outcome is what became of the last reload.
+// outcome is the result of the last reload.
 type outcome struct {
 	good bool
-	at   time.Time // of the last good one
+	at   time.Time // of the last successful one
 }
 
-// New is settings in force from the start.
+// New returns the settings in force from the start.
 func New(cfg *config.Config, at time.Time) *Settings {
 	s := &Settings{}
 	s.now.Store(cfg)
@@ -69,8 +69,8 @@ func New(cfg *config.Config, at time.Time) *Settings {
 // Now returns the configuration in force, which must not be changed.
 func (s *Settings) Now() *config.Config { return s.now.Load() }
 
-// Last reports whether the last reload succeeded, and when the last successful one, or the
-// start, was.
+// Last reports whether the last reload succeeded, and the time of the last successful reload or
+// of the start.
 func (s *Settings) Last() (good bool, at time.Time) {
 	o := s.last.Load()
 	return o.good, o.at

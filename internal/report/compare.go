@@ -85,7 +85,7 @@ var (
 )
 
 // ofDevice parses a description such as "MF0;core-1:MCS8500/L16/U2" or "MF0;rack-1:MQM8700/U1".
-// It returns nil for other formats.
+// In any other format it returns nil.
 func ofDevice(description string) *device {
 	m := deviceName.FindStringSubmatch(description)
 	switch {

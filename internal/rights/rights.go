@@ -17,7 +17,7 @@ import (
 // UmadGroup is the group that systemd adds to forsd's, for the umad nodes.
 const UmadGroup = "forsd-umad"
 
-// The permissions that May asks for, as in the last three bits of a mode.
+// The permissions that May checks, as in the last three bits of a mode.
 const (
 	Search fs.FileMode = 1 << iota
 	Write
@@ -31,7 +31,7 @@ type ID struct {
 	Groups []uint32
 }
 
-// Lookup finds a user with its groups, and with UmadGroup where it exists.
+// Lookup finds a user with its groups, including UmadGroup if that exists.
 func Lookup(name string) (*ID, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -61,7 +61,7 @@ func Lookup(name string) (*ID, error) {
 // Self returns the identity of this process.
 func Self() *ID {
 	id := &ID{Name: userName(uint32(os.Geteuid())), UID: uint32(os.Geteuid()), Groups: []uint32{uint32(os.Getegid())}}
-	groups, _ := os.Getgroups() // without them access is judged more strictly
+	groups, _ := os.Getgroups() // without them the check is stricter
 	for _, g := range groups {
 		id.Groups = append(id.Groups, uint32(g))
 	}
@@ -71,14 +71,14 @@ func Self() *ID {
 // Lack is a permission that a user does not have.
 type Lack struct {
 	User string
-	Want fs.FileMode // what is missing
+	Want fs.FileMode // the missing permissions
 	Path string
 	mode fs.FileMode
 	uid  uint32
 	gid  uint32
 }
 
-// Error says who lacks what.
+// Error names the user, the permission and the file.
 func (l *Lack) Error() string {
 	return fmt.Sprintf("user %s lacks %s permission on %s (%s, owner %s, group %s)", l.User, permissions(l.Want), l.Path, l.mode, userName(l.uid), groupName(l.gid))
 }
@@ -90,8 +90,8 @@ func (l *Lack) Group() string { return groupName(l.gid) }
 // permission.
 func (l *Lack) ByGroup() bool { return l.gid != 0 && l.mode.Perm()>>3&l.Want == l.Want }
 
-// Advice returns a command that gives the user the permission: by the group of the file
-// where that has it, and is not root's.
+// Advice returns a command that grants the permission: through the file's group, if that has
+// the permission and is not root's.
 func (l *Lack) Advice() string {
 	switch {
 	case l.ByGroup():
@@ -110,7 +110,7 @@ func (id *ID) May(want fs.FileMode, path string) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be reached cannot be looked at either, so the way comes first.
+	// Check the directories first, because the path is not accessible without them.
 	if err := id.mayReach(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("%s is out of reach: %w", path, err)
 	}
@@ -133,12 +133,12 @@ func (id *ID) mayReach(dir string) error {
 	}
 	err := id.has(Search, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // what is below is not there either
+		return nil // the directories below do not exist either
 	}
 	return err
 }
 
-// has judges one file.
+// has checks one file.
 func (id *ID) has(want fs.FileMode, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -161,8 +161,8 @@ func (id *ID) has(want fs.FileMode, path string) error {
 	return &Lack{User: id.Name, Want: want &^ mode & (Read | Write | Search), Path: path, mode: info.Mode(), uid: stat.Uid, gid: stat.Gid}
 }
 
-// Lacks returns the permission for want of which an operation on a file has failed, nil
-// where the error is another one, or modes do not tell.
+// Lacks returns the missing permission that made an operation on a file fail. It returns nil if
+// the error is another one, or the modes do not explain it.
 func (id *ID) Lacks(err error) *Lack {
 	if !errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -194,7 +194,7 @@ func Explain(err error) error {
 	return err
 }
 
-// permissions names what is missing.
+// permissions names the missing permissions.
 func permissions(mode fs.FileMode) string {
 	var text string
 	for _, p := range []struct {

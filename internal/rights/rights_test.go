@@ -19,7 +19,7 @@ func place(t *testing.T, dirMode, fileMode fs.FileMode) (dir, file string) {
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(file, nil, 0o600), os.Chmod(file, fileMode), os.Chmod(dir, dirMode)); err != nil {
 		t.Fatal(err)
 	}
-	// t.TempDir's own directories are closed to others.
+	// t.TempDir's own directories deny access to others.
 	for up := filepath.Dir(dir); up != os.TempDir() && up != "/"; up = filepath.Dir(up) {
 		if err := os.Chmod(up, 0o755); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestMay(t *testing.T) {
 		id        ID
 		dir, file fs.FileMode
 		want      fs.FileMode
-		err       string // "" where it is allowed
+		err       string // "" if access is allowed
 	}{
 		{"all may read", stranger, 0o755, 0o644, Read, ""},
 		{"a stranger may not write", stranger, 0o755, 0o644, Write, "lacks write permission"},
@@ -66,8 +66,8 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// TestExplained has errors of the system for want of a permission say who lacks what on
-// which file, and a command that gives it.
+// TestExplained checks that the system's permission errors name the user, the permission and
+// the file, and a command that grants it.
 func TestExplained(t *testing.T) {
 	stranger := ID{Name: "stranger", UID: 4711, Groups: []uint32{4711}}
 	denied := func(op, path string) error {
@@ -106,7 +106,7 @@ func TestExplained(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.advice)
 		}
 	}
-	// By a group, where the file's has the permission.
+	// Through a group, if the file's group has the permission.
 	l := &Lack{User: "forsd", Want: Read, Path: "/var/log/opensm.log", mode: 0o640, gid: 4}
 	both := &Lack{User: "forsd", Want: Read | Search, Path: "/var/log", mode: fs.ModeDir | 0o700}
 	if got := both.Advice(); got != "run chmod o+rx /var/log, or setfacl -m u:forsd:rx /var/log" {

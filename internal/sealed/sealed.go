@@ -1,5 +1,5 @@
-// Package sealed gives JSON files a checksum of their own, as the last member of their
-// object. Without it a flipped bit may pass for another value.
+// Package sealed adds a checksum to JSON files, as the last member of their object. Without it
+// a flipped bit could go unnoticed.
 package sealed
 
 import (
@@ -20,18 +20,18 @@ const (
 	digits = 2 * sha256.Size
 )
 
-// ErrDamaged means that a text differs from the one that was sealed.
+// ErrDamaged means that a text has changed since it was sealed.
 var ErrDamaged = errors.New("the checksum does not fit: the file is damaged, or was edited (then remove its line \"checksum\" and the comma before it)")
 
-// Seal returns the text of a JSON object, which is not empty and ends with a brace, with a
-// checksum.
+// Seal adds a checksum to the text of a JSON object, which must not be empty and must end with
+// a brace.
 func Seal(object []byte) []byte {
 	object = bytes.TrimRight(bytes.TrimSuffix(bytes.TrimSpace(object), []byte("}")), " \n")
 	return append(append(append(bytes.Clone(object), before...), sum(object)...), after...)
 }
 
-// Open returns a text without its checksum. One that has none, as files had before, is
-// returned as it is.
+// Open returns a text without its checksum. It returns a text without a checksum, from an
+// earlier version, unchanged.
 func Open(text []byte) ([]byte, error) {
 	at := bytes.LastIndex(text, []byte(before))
 	if at < 0 {
@@ -56,8 +56,8 @@ func ReadFile(path string, into any) error {
 	return nil
 }
 
-// Decode reads a text as Open does, all of it, into a value. A member that this has not is
-// an error.
+// Decode decodes a whole text into a value, and checks it as Open does. An unknown member is an
+// error.
 func Decode(text []byte, into any) error {
 	text, err := Open(text)
 	if err != nil {

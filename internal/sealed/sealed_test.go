@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSeal seals objects and opens them again; whatever is changed of the text shows, unless
-// it is no JSON any more, or says that it has a member which nobody knows.
+// TestSeal seals objects and opens them again. It checks that every change of the text is
+// detected, or makes it invalid JSON, or adds an unknown member.
 func TestSeal(t *testing.T) {
 	type inner struct{ A, B int }
 	type outer struct {

@@ -1,6 +1,6 @@
-// Package slurm is what Slurm's prolog and epilogs do for forsd: each Slurm job on more
-// than one node gets a job of its own, which ends with it. Nothing here holds Slurm up for
-// longer than a few seconds, and nothing makes a Slurm job fail.
+// Package slurm implements Slurm's prolog and epilog scripts for forsd. Each Slurm job on more
+// than one node gets a forsd job, which ends with it. The scripts delay Slurm by at most a few
+// seconds, and never make a Slurm job fail.
 package slurm
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/internal/hostlist"
 )
 
-// Jobs is what of forsd the scripts use.
+// Jobs has the operations of forsd that the scripts use.
 type Jobs interface {
 	Job(ctx context.Context, job string) (*api.Job, error)
 	CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error)
@@ -28,28 +28,28 @@ type Jobs interface {
 type Script struct {
 	Getenv func(string) string
 	Jobs   Jobs
-	Queue  func(ctx context.Context, job string) (*Queued, error) // nil for a job that Slurm does not run
-	Within time.Duration                                          // for all questions to forsd
-	Later  func() error                                           // has Retry run in a process of its own
-	Report func(text string)                                      // for the system's log
+	Queue  func(ctx context.Context, job string) (*Queued, error) // returns nil if Slurm does not run the job
+	Within time.Duration                                          // for all requests to forsd
+	Later  func() error                                           // runs Retry in a separate process
+	Report func(text string)                                      // writes to the system's log
 }
 
 // Queued is a job that Slurm starts or runs.
 type Queued struct {
-	End   time.Time // zero where the job has no time limit
+	End   time.Time // zero without a time limit
 	Nodes string    // as in SLURM_JOB_NODELIST
 }
 
-// queueWithin bounds a question to Slurm.
+// queueWithin is the time limit of a request to Slurm.
 const queueWithin = 2 * time.Second
 
-// Grace is how long a lease outlasts the time limit: the epilog ends the job.
+// Grace is how much longer than the time limit a lease lasts. Normally the epilog ends the job.
 const Grace = time.Hour
 
-// Name returns what the job of a Slurm job is called.
+// Name returns the name of the forsd job for a Slurm job.
 func Name(id string) string { return "slurm-" + id }
 
-// nodes lists the nodes of the Slurm job; none if it is not for forsd.
+// nodes lists the nodes of the Slurm job, or returns nil if forsd does not plan it.
 func (s *Script) nodes() []string {
 	id, list := s.Getenv("SLURM_JOB_ID"), s.Getenv("SLURM_JOB_NODELIST")
 	if id == "" || list == "" {
@@ -63,12 +63,12 @@ func (s *Script) nodes() []string {
 	return nodes
 }
 
-// Prolog has forsd plan the Slurm job that starts. Where forsd does not answer, it
-// is asked again later.
+// Prolog makes forsd plan the Slurm job that starts. If forsd does not answer, it tries again
+// later.
 func (s *Script) Prolog(ctx context.Context) {
 	nodes := s.nodes()
 	if len(nodes) < 2 {
-		return // what stays on a node needs no plan
+		return // traffic within a node needs no plan
 	}
 	name := Name(s.Getenv("SLURM_JOB_ID"))
 	lease := s.lease(ctx)
@@ -79,7 +79,7 @@ func (s *Script) Prolog(ctx context.Context) {
 	s.again(fmt.Sprintf("%s has no plan of its own: %v", name, err), err)
 }
 
-// Epilog ends the job of a Slurm job that has ended.
+// Epilog ends the forsd job of a Slurm job that has ended.
 func (s *Script) Epilog(ctx context.Context) {
 	if len(s.nodes()) < 2 {
 		return
@@ -109,7 +109,7 @@ func passing(err error) bool {
 	return !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound
 }
 
-// within bounds what is asked of forsd, and says so where it did not answer.
+// within limits the time of requests to forsd, and reports if forsd did not answer.
 func (s *Script) within(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Within, fmt.Errorf("forsd did not answer within %s", s.Within))
 	defer cancel()
@@ -120,8 +120,8 @@ func (s *Script) within(ctx context.Context, ask func(context.Context) error) er
 	return err
 }
 
-// create has forsd plan the exchange of the nodes that it knows. A job of that name is of a
-// run of the Slurm job before it was requeued.
+// create makes forsd plan the exchange of the nodes that it knows. An existing job with the
+// name is from an earlier run of the Slurm job, before it was requeued.
 func (s *Script) create(ctx context.Context, name string, nodes []string, lease time.Duration) error {
 	return s.within(ctx, func(ctx context.Context) error {
 		if _, err := s.Jobs.RemoveJob(ctx, name); err != nil && !unknown(err) {
@@ -150,8 +150,8 @@ func unknown(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// lease is how long the job of the Slurm job may last. Slurm tells its end from 23.02 on;
-// before, its queue does.
+// lease returns the lease for the Slurm job. Slurm reports the job's end since version 23.02;
+// for earlier versions, its queue does.
 func (s *Script) lease(ctx context.Context) time.Duration {
 	id := s.Getenv("SLURM_JOB_ID")
 	end, err := time.Time{}, error(nil)
@@ -185,11 +185,11 @@ func (s *Script) queue(ctx context.Context, id string) (*Queued, error) {
 	return q, err
 }
 
-// RetryFor is how long forsd is asked again.
+// RetryFor is how long requests to forsd are repeated.
 const RetryFor = 15 * time.Minute
 
-// Retry tries what Prolog or Epilog could not do until forsd answers, as long as
-// Slurm runs the job, or has ended it.
+// Retry repeats the failed part of Prolog or Epilog until forsd answers, as long as Slurm runs
+// the job, or after the job has ended.
 func (s *Script) Retry(ctx context.Context, epilog bool) {
 	id := s.Getenv("SLURM_JOB_ID")
 	name, nodes := Name(id), s.nodes()
@@ -223,7 +223,7 @@ func (s *Script) Retry(ctx context.Context, epilog bool) {
 		}
 	}
 	if runs, err := s.runs(ctx, id); err == nil && !epilog && !runs {
-		_ = s.remove(ctx, name) // it ended in the meantime; its lease ends it otherwise
+		_ = s.remove(ctx, name) // the Slurm job has ended; if this fails, the lease ends the job
 	}
 }
 
@@ -233,8 +233,8 @@ func (s *Script) runs(ctx context.Context, id string) (bool, error) {
 	return q != nil && q.Nodes == s.Getenv("SLURM_JOB_NODELIST"), err
 }
 
-// TaskProlog returns what Slurm's task prolog prints: the variables by which the tasks find
-// the plan of their job. Of a heterogeneous job each part has its own.
+// TaskProlog returns the output of Slurm's task prolog: the variables by which tasks find the
+// plan of their job. Each part of a heterogeneous job has its own plan.
 func (s *Script) TaskProlog(ctx context.Context, server string) string {
 	id, nodes := s.part()
 	name := Name(id)
@@ -245,7 +245,7 @@ func (s *Script) TaskProlog(ctx context.Context, server string) string {
 		})
 		if err == nil {
 			if strings.HasPrefix(server, "/") {
-				server = "unix:" + server // for libfors a mere path is a file's
+				server = "unix:" + server // libfors takes a plain path for a file
 			}
 			return fmt.Sprintf("export FORSD_JOB=%s\nexport FORSD_TABLE=%s\n", name, server)
 		}
@@ -254,12 +254,12 @@ func (s *Script) TaskProlog(ctx context.Context, server string) string {
 		}
 	}
 	if strings.HasPrefix(s.Getenv("FORSD_JOB"), Name("")) {
-		return "unset FORSD_JOB\n" // that of another part
+		return "unset FORSD_JOB\n" // it belongs to another part
 	}
 	return ""
 }
 
-// part returns the Slurm job that this node belongs to, and the nodes of that.
+// part returns the Slurm job that this node belongs to, and its nodes.
 func (s *Script) part() (id string, nodes []string) {
 	for n := 0; ; n++ {
 		group := fmt.Sprintf("_HET_GROUP_%d", n)
@@ -271,6 +271,6 @@ func (s *Script) part() (id string, nodes []string) {
 			return id, nodes
 		}
 	}
-	nodes, _ = hostlist.Expand(s.Getenv("SLURM_JOB_NODELIST")) // forsd knows the job where this fails
+	nodes, _ = hostlist.Expand(s.Getenv("SLURM_JOB_NODELIST")) // if this fails, the caller asks forsd about the job
 	return s.Getenv("SLURM_JOB_ID"), nodes
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// fake is a forsd, and Slurm's queue and log.
+// fake acts as forsd, and as Slurm's queue and log.
 type fake struct {
 	env     map[string]string
 	jobs    map[string]api.JobRequest
 	unknown []string
-	err     error         // of every answer
-	hangs   time.Duration // before every answer
+	err     error         // in every answer
+	hangs   time.Duration // delay before every answer
 	queued  *Queued
 	log     []string
 	later   int
@@ -85,7 +85,7 @@ func TestProlog(t *testing.T) {
 	for name, c := range map[string]struct {
 		env   string
 		fake  fake
-		lease time.Duration // of the job, 0 for none
+		lease time.Duration // of the job, or 0
 		later int
 		log   string
 		took  time.Duration
@@ -128,7 +128,7 @@ func TestProlog(t *testing.T) {
 	}
 }
 
-// TestRequeued has the prolog replace what a run before has left.
+// TestRequeued checks that the prolog replaces the job of an earlier run.
 func TestRequeued(t *testing.T) {
 	f := &fake{queued: &Queued{}}
 	s := script(t, f, two)
@@ -138,13 +138,13 @@ func TestRequeued(t *testing.T) {
 		t.Errorf("%s %q", diff, f.log)
 	}
 	s.Epilog(t.Context())
-	s.Epilog(t.Context()) // it is gone, which is well
+	s.Epilog(t.Context()) // the job is gone, as it should be
 	if len(f.jobs) > 0 || len(f.log) > 0 {
 		t.Errorf("left %v, %q", f.jobs, f.log)
 	}
 }
 
-// TestRetry has forsd come back after a while.
+// TestRetry makes forsd come back after a while.
 func TestRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		epilog bool
@@ -207,8 +207,8 @@ func TestTaskProlog(t *testing.T) {
 	}
 }
 
-// TestQueue reads what squeue prints: other tasks of an array and parts of a heterogeneous
-// job come with the one that is asked for.
+// TestQueue parses output of squeue, which lists other tasks of an array and other parts of a
+// heterogeneous job along with the requested one.
 func TestQueue(t *testing.T) {
 	out := "13|RUNNING|1795621708|Hca0001\n15|CONFIGURING|1795621709|Hca[0000,0002]\n14|RUNNING|NONE|Hca0002\n16|PENDING|N/A|\n17|RUNNING|soon|x\n"
 	for job, want := range map[string]*Queued{

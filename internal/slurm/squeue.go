@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Squeue asks Slurm's queue for a job, by the number that is its alone, for a task of an
-// array and a part of a heterogeneous job too.
+// Squeue looks a job up in Slurm's queue by its unique number, which tasks of an array and
+// parts of a heterogeneous job also have.
 func Squeue(ctx context.Context, job string) (*Queued, error) {
 	cmd := exec.CommandContext(ctx, "squeue", "-h", "-j", job, "-o", "%A|%T|%e|%N")
 	cmd.Env = append(os.Environ(), "SLURM_TIME_FORMAT=%s")
@@ -22,7 +22,7 @@ func Squeue(ctx context.Context, job string) (*Queued, error) {
 	if errors.As(err, &exit) {
 		text := strings.TrimSpace(string(exit.Stderr))
 		if strings.Contains(text, "Invalid job id") {
-			return nil, nil // it has ended some time ago
+			return nil, nil // it ended some time ago
 		}
 		err = fmt.Errorf("%w: %.200s", err, text[strings.LastIndexByte(text, '\n')+1:])
 	}

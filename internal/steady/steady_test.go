@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestStep stores a time, sets the clock by some hours, and starts the process or the machine
-// anew: what was an hour away is an hour away, unless the machine was started anew.
+// TestStep stores a time, changes the clock by some hours, and restarts the process or the
+// machine. It checks that a time an hour away remains an hour away, unless the machine was
+// restarted.
 func TestStep(t *testing.T) {
 	since, boot := 5*time.Minute, "first"
 	was := up
@@ -47,7 +48,7 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestUp reads the clock that counts from the machine's start, which goes on.
+// TestUp reads the clock that counts from boot, which must advance.
 func TestUp(t *testing.T) {
 	first, boot := up()
 	time.Sleep(30 * time.Millisecond)
@@ -60,8 +61,8 @@ func TestUp(t *testing.T) {
 	}
 }
 
-// TestStored has the times of day of a process whose clock was set within it: by the clock as
-// it is now, what has passed has passed.
+// TestStored converts times of a process whose clock was set during its run, and checks that
+// the elapsed time stays the same.
 func TestStored(t *testing.T) {
 	began := time.Now()
 	time.Sleep(20 * time.Millisecond)

@@ -1,5 +1,5 @@
-// Package svg draws what is when: rows of bars over an axis. It writes SVG with a text
-// alternative, in colours for light and dark pages. The same chart gives the same bytes.
+// Package svg draws timelines: rows of bars over an axis. It writes SVG with a text
+// alternative, in colours for light and dark pages. The same chart yields the same bytes.
 package svg
 
 import (
@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// Chart is rows of bars from 0 to End.
+// Chart has rows of bars from 0 to End.
 type Chart struct {
 	Title string
-	Desc  string // what it shows, for those who do not see it
-	X     string // what the axis counts, with its unit
+	Desc  string // text alternative
+	X     string // title of the axis, with its unit
 	End   float64
-	Kinds []string // what the colours mean; see Bar.Kind
+	Kinds []string // meanings of the colours; see Bar.Kind
 	Rows  []Row
 }
 
@@ -31,15 +31,15 @@ type Row struct {
 type Bar struct {
 	From, To float64
 	Kind     int     // number of Chart.Kinds
-	Shade    float64 // how full the colour is, up to 1; 0: full, with an edge and a label
+	Shade    float64 // saturation of the colour, up to 1; 0: full, with an edge and a label
 	Label    string  // in the bar, if it fits
-	Tip      string  // told where the pointer rests
+	Tip      string  // tooltip
 }
 
-// Colours are how many kinds have a colour of their own.
+// Colours is the number of kinds with a distinct colour.
 const Colours = len(style)
 
-// style has the colours of kinds, of M. Okabe and K. Ito, "Color Universal Design" (2008),
+// style has the colours of kinds, from M. Okabe and K. Ito, "Color Universal Design" (2008),
 // and of the text in them.
 var style = [...][2]string{{"#777777", "#ffffff"}, {"#0072b2", "#ffffff"}, {"#e69f00", "#000000"}, {"#009e73", "#000000"}, {"#cc79a7", "#000000"}, {"#d55e00", "#000000"}}
 
@@ -49,9 +49,9 @@ const (
 	most      = 900.0 // height of all rows together
 	tall      = 26.0  // of a row
 	line      = 15.0  // of text
-	letter    = 6.9   // at most, on average over a word of the font's size 12
+	letter    = 6.9   // at most: the average width over a word in the font of size 12
 	margin    = 10.0
-	mostLabel = 36 // letters of a row's label
+	mostLabel = 36 // maximum length of a row's label
 	mostTitle = 100
 	tickEvery = 90.0
 )
@@ -72,7 +72,7 @@ func (c *Chart) Encode() []byte {
 	return d.text.Bytes()
 }
 
-// drawing is a chart while it is written.
+// drawing is a chart that is being written.
 type drawing struct {
 	*Chart
 	text      bytes.Buffer
@@ -82,7 +82,8 @@ type drawing struct {
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.text, format, args...) }
 
-// length is that of v on the axis. It divides first: the reciprocal of End may be infinite.
+// length returns the length of v on the axis. It divides first, because the reciprocal of End
+// may be infinite.
 func (d *drawing) length(v float64) float64 {
 	if d.End > 0 {
 		v /= d.End
@@ -126,7 +127,7 @@ func (d *drawing) label(x, y float64, class, text string) {
 	d.printf("<text%s x=\"%s\" y=\"%s\">%s</text>\n", class, number(x), number(y), escape(text))
 }
 
-// bars writes a row, and its label where the row is one of those that have room for theirs.
+// bars draws a row, and its label if the row has room for one.
 func (d *drawing) bars(i int) {
 	r, y := &d.Rows[i], d.top+d.row*float64(i)
 	if every := int(math.Ceil(line / d.row)); i%every == 0 {
@@ -151,7 +152,7 @@ func (d *drawing) bars(i int) {
 	}
 }
 
-// axis writes rules with numbers, as far apart as they need.
+// axis draws rules with numbers, as far apart as the numbers require.
 func (d *drawing) axis() {
 	y := d.bottom()
 	d.printf(`<path class="rule" d="M%s %sH%s"/>`+"\n", number(d.left), number(y), number(width-margin))
@@ -173,7 +174,7 @@ func (d *drawing) axis() {
 	d.label((d.left+width-margin)/2, y+2*line+6, "mid", cut(d.X, mostTitle))
 }
 
-// nice returns the least of 1, 2 and 5 times a power of ten that is x at least, 0 for 0.
+// nice returns the smallest of 1, 2 and 5 times a power of ten that is at least x, or 0 for 0.
 func nice(x float64) float64 {
 	if !(x > 0) || math.IsInf(x, 0) {
 		return 0
@@ -191,7 +192,7 @@ func letters(text string) int { return utf8.RuneCountInString(text) }
 
 func shorten(label string) string { return cut(label, mostLabel) }
 
-// cut is text of so many letters at most.
+// cut truncates text to a maximum number of letters.
 func cut(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-1]) + "…"
@@ -199,13 +200,13 @@ func cut(text string, most int) string {
 	return text
 }
 
-// number writes a measure to a hundredth.
+// number formats a measure to two decimals.
 func number(v float64) string {
 	return strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
 }
 
 func escape(text string) string {
 	var out bytes.Buffer
-	_ = xml.EscapeText(&out, []byte(text)) // a buffer takes everything
+	_ = xml.EscapeText(&out, []byte(text)) // a buffer never fails
 	return out.String()
 }

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/small.svg anew")
 
-// TestSmall holds the bytes of a small chart.
+// TestSmall compares the bytes of a small chart.
 func TestSmall(t *testing.T) {
 	c := Chart{Title: "2 switches", Desc: "Switch 0 carries <all> & ends at 3.", X: "time in ms", End: 3, Kinds: []string{"change", "circuits"},
 		Rows: []Row{{"switch 0", []Bar{{0, 1, 0, 0, "", ""}, {1, 3, 1, 0, "2", "rack 0 to 1"}}}, {"switch 1", []Bar{{0, 1.5, 1, .5, "a label that has no room at all in so short a bar, which is half as long as the axis", ""}}}}}
@@ -40,20 +40,20 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// box is a text or a bar as it is seen.
+// box is the visible area of a text or a bar.
 type box struct {
 	what                     string
 	left, top, right, bottom float64
 }
 
-// picture is what a reader of the SVG makes of it.
+// picture is the visible content of an SVG.
 type picture struct {
 	title, desc   string
 	width, height float64
 	texts, bars   []box
 }
 
-// read reads an SVG as XML, with the room that its texts take by a measure of its own.
+// read parses an SVG as XML, and estimates the areas of its texts with independent measures.
 func read(t interface{ Fatalf(string, ...any) }, data []byte) *picture {
 	const wide, upper, lower = 6.7, 10.0, 3.0 // of 12 pixels sans-serif: mean of words, above and below the baseline
 	p := &picture{}
@@ -123,8 +123,8 @@ func measure(text string) float64 {
 	return v
 }
 
-// TestNothingOverlaps draws charts of any shape: they are XML, no text meets another one,
-// bars of a row do not meet, and all is within the picture.
+// TestNothingOverlaps draws charts of any shape, and checks that they are valid XML, that texts
+// do not overlap, that bars of a row do not overlap, and that everything is within the picture.
 func TestNothingOverlaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Chart{Title: rapid.StringN(0, 300, -1).Draw(t, "title"), Desc: rapid.String().Draw(t, "desc"), X: rapid.StringN(0, 200, -1).Draw(t, "x")}
@@ -147,8 +147,8 @@ func TestNothingOverlaps(t *testing.T) {
 	})
 }
 
-// TestExtremes: the shortest and the longest axis that there are fit into the picture, with
-// their bars in proportion.
+// TestExtremes checks that the shortest and the longest possible axis fit into the picture,
+// with bars in proportion.
 func TestExtremes(t *testing.T) {
 	for _, end := range []float64{math.SmallestNonzeroFloat64 * 2, 4e-306, 1e-5, math.MaxFloat64} {
 		c := Chart{End: end, Rows: []Row{{"", []Bar{{0, end / 2, 0, 0, "half", ""}, {end / 2, end, 1, 0, "half", ""}}}}}
@@ -158,7 +158,7 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// nothingOverlaps holds what TestNothingOverlaps says on the picture of a chart.
+// nothingOverlaps makes the checks of TestNothingOverlaps on the picture of a chart.
 func nothingOverlaps(t interface{ Fatalf(string, ...any) }, c *Chart) *picture {
 	p := read(t, c.Encode())
 	for i, a := range p.texts {

@@ -1,5 +1,5 @@
-// Package vault is the store together with the writes that its disk has not accepted yet,
-// so that plans and tables do not wait for it.
+// Package vault combines the store with the writes that its disk has not accepted yet, so that
+// plans and tables do not wait for the disk.
 package vault
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// This file is for a state directory that takes nothing: its disk is full, read-only or
-// failing, or it has vanished. Plans and tables do not wait for it.
+// This file handles a state directory that cannot be written: its disk is full, read-only or
+// failing, or it has disappeared. Plans and tables do not wait for it.
 
 // The codes of the warnings of the vault.
 const (
@@ -30,11 +30,11 @@ const (
 	BaselineLost    = "baseline-lost"
 )
 
-// restoreEvery is how often it is tried to store what could not be stored.
+// restoreEvery is the interval between attempts to store pending writes.
 const restoreEvery = 2 * time.Second
 
-// Vault is the store with its pending writes. One action at a time uses it, or the loop
-// between actions; requests read old plans.
+// Vault is the store with its pending writes. At any time only one action uses it, or the loop
+// between actions. Requests read old plans.
 type Vault struct {
 	*store.Store
 	log    *zap.Logger
@@ -43,17 +43,17 @@ type Vault struct {
 	jobs   func() []*store.Job // in force
 	keep   int                 // epochs
 
-	restoreAt time.Time // when it is tried again to store what could not be
+	restoreAt time.Time // the time of the next attempt to store
 	decisions store.Decisions
 	tables    *os.File // the lock of the table file; nil if not held
 }
 
-// Open opens the state directory. Note files record the numbers given in two other places:
-// next to the API's socket, which is not on a disk, and next to the table file, which may
-// be on another one.
+// Open opens the state directory. Note files record the numbers given in two other places: next
+// to the API's socket, which is not on a disk, and next to the table file, which may be on
+// another disk.
 func Open(cfg *config.Config, log *zap.Logger, b *board.Board, jobs func() []*store.Job) (*Vault, error) {
 	var tables *os.File
-	if cfg.Mode != config.ModeWatch { // then it writes none
+	if cfg.Mode != config.ModeWatch { // otherwise it writes none
 		var err error
 		if tables, err = store.Take(cfg.OpenSM.LFTsFile+".lock", "table file "+cfg.OpenSM.LFTsFile); err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func Open(cfg *config.Config, log *zap.Logger, b *board.Board, jobs func() []*st
 	return v, nil
 }
 
-// Close lets another process have the state directory and the table file.
+// Close releases the state directory and the table file for other processes.
 func (v *Vault) Close() error { return errors.Join(v.Store.Close(), v.release()) }
 
 func (v *Vault) release() error {
@@ -79,7 +79,7 @@ func (v *Vault) release() error {
 	return f.Close()
 }
 
-// ResumeDecisions loads the stored decisions. An error means that they are damaged.
+// ResumeDecisions loads the stored decisions. An error means that the file is damaged.
 func (v *Vault) ResumeDecisions() error {
 	d, err := v.Store.Decisions()
 	if len(d) > 0 {
@@ -88,11 +88,11 @@ func (v *Vault) ResumeDecisions() error {
 	return err
 }
 
-// Decisions returns what was decided about parts of the fabric, by the name of who decides.
+// Decisions returns the decisions about parts of the fabric, by the name of the package that
+// made them.
 func (v *Vault) Decisions() store.Decisions { return v.decisions }
 
-// Decision decodes the decisions of one package into out, and leaves it unchanged if there
-// are none.
+// Decision decodes the decisions of one package into out. If it has none, out is unchanged.
 func (v *Vault) Decision(name string, out any) error {
 	text, there := v.decisions[name]
 	if !there {
@@ -104,8 +104,8 @@ func (v *Vault) Decision(name string, out any) error {
 	return nil
 }
 
-// Decide stores the decisions of one package; nil removes them. If the disk fails, they are
-// in force from memory.
+// Decide stores the decisions of one package; nil removes them. If the disk fails, they are in
+// force in memory.
 func (v *Vault) Decide(name string, what any) error {
 	all := maps.Clone(v.decisions)
 	delete(all, name)
@@ -121,7 +121,7 @@ func (v *Vault) Decide(name string, what any) error {
 	return nil
 }
 
-// TakeDecisions stores all that was decided, such as by another forsd.
+// TakeDecisions replaces and stores all decisions, such as those of another forsd.
 func (v *Vault) TakeDecisions(all store.Decisions) {
 	if maps.EqualFunc(all, v.decisions, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return
@@ -139,7 +139,7 @@ func (v *Vault) state() store.State {
 	return s
 }
 
-// KeepBaseline makes the baseline durable if it is not, and can be.
+// KeepBaseline stores the baseline if necessary and possible.
 func (v *Vault) KeepBaseline() {
 	base, dirty := v.board.ToStore()
 	if !dirty {
@@ -152,8 +152,8 @@ func (v *Vault) KeepBaseline() {
 	v.board.Stored(base)
 }
 
-// LookAtDisk notices a state directory that is not what it was. It runs while no action is
-// under way.
+// LookAtDisk detects that the state directory was replaced. It runs while no action is under
+// way.
 func (v *Vault) LookAtDisk() {
 	if _, dirty := v.board.ToStore(); dirty {
 		return // the next plan stores it
@@ -162,8 +162,7 @@ func (v *Vault) LookAtDisk() {
 	v.ShowDurability()
 }
 
-// OnDisk stores something, unless something else waits for the disk already: the next
-// restore stores all.
+// OnDisk runs save, unless other writes are pending: then the next restore stores everything.
 func (v *Vault) OnDisk(save func() error) error {
 	if err := v.Owed(); err != nil {
 		return err
@@ -171,8 +170,8 @@ func (v *Vault) OnDisk(save func() error) error {
 	return save()
 }
 
-// Reveal has an epoch outlast this process, or makes it safe to have it in force from
-// memory: perhaps under another number.
+// Reveal stores an epoch so that it outlasts this process, or otherwise makes it safe to have
+// it in force in memory, possibly with another number.
 func (v *Vault) Reveal(e *store.Epoch) (*store.Epoch, error) {
 	err := v.Put(e.Epoch, func(n uint64) error {
 		if n == e.Epoch {
@@ -186,8 +185,8 @@ func (v *Vault) Reveal(e *store.Epoch) (*store.Epoch, error) {
 	return e, err
 }
 
-// Put encodes something under the number n and saves it. If the disk fails, it is in force
-// from memory, under the next number if n cannot be made safe.
+// Put encodes an object with the number n and saves it. If the disk fails, the object is in
+// force in memory, with the next number if n cannot be made safe.
 func (v *Vault) Put(n uint64, encode func(n uint64) error, save func() error) error {
 	if err := encode(n); err != nil {
 		return err
@@ -200,8 +199,8 @@ func (v *Vault) Put(n uint64, encode func(n uint64) error, save func() error) er
 	return errors.Join(encode(n), v.Give(n))
 }
 
-// PutBase saves a plan for base LIDs under the number n and returns it. It returns the last
-// one if that is the same plan and may keep its number.
+// PutBase saves a plan for base LIDs with the number n and returns it. If last is the same plan
+// and may keep its number, PutBase returns last.
 func (v *Vault) PutBase(t phasetable.Table, last *phasetable.View, n uint64, save func(*phasetable.View) error) (plan *phasetable.View, err error) {
 	encode := func(n uint64) (err error) {
 		t.Epoch = n
@@ -217,8 +216,8 @@ func (v *Vault) PutBase(t phasetable.Table, last *phasetable.View, n uint64, sav
 	return plan, err
 }
 
-// FromMemory puts something in force under the number n whether it could be stored or not.
-// The error means that the number is not safe: the store's next one is.
+// FromMemory puts an object with the number n in force even if it could not be stored. An error
+// means that the number is not safe, but the store's next number is.
 func (v *Vault) FromMemory(n uint64, err error) error {
 	if err == nil {
 		return nil
@@ -235,7 +234,7 @@ func (v *Vault) NotStored(err error) {
 	}
 }
 
-// ShowDurability warns while not all is stored that is in force.
+// ShowDurability warns while part of the state in force is not stored.
 func (v *Vault) ShowDurability() {
 	if err := v.Owed(); err != nil {
 		v.health.Raise(StateNotDurable, rights.Explain(err).Error()+"; plans and jobs are in force from memory until then, and are lost if forsd stops before", time.Now())
@@ -244,13 +243,13 @@ func (v *Vault) ShowDurability() {
 	v.health.Clear(StateNotDurable)
 }
 
-// BaselineFound ends the time of a baseline that is not stored.
+// BaselineFound ends the state in which the baseline is not stored.
 func (v *Vault) BaselineFound() {
 	v.board.Found()
 	v.health.Clear(BaselineLost)
 }
 
-// RestoreDue is when it is tried again to store what could not be stored, zero for never.
+// RestoreDue returns the time of the next attempt to store pending writes; zero means never.
 func (v *Vault) RestoreDue() time.Time {
 	if v.Owed() == nil {
 		return time.Time{}
@@ -258,13 +257,13 @@ func (v *Vault) RestoreDue() time.Time {
 	return v.restoreAt
 }
 
-// RestoreNow stores what could not be stored, due or not.
+// RestoreNow stores the pending writes immediately.
 func (v *Vault) RestoreNow() {
 	v.restoreAt = time.Time{}
 	v.Restore(time.Now())
 }
 
-// Restore stores what could not be stored, if it is time. It runs while no action is under
+// Restore stores the pending writes, if an attempt is due. It runs while no action is under
 // way.
 func (v *Vault) Restore(now time.Time) {
 	if v.Owed() == nil || now.Before(v.restoreAt) {

@@ -38,11 +38,11 @@ func open(t *testing.T, dir string) *Vault {
 	b := board.New(zap.NewNop(), tracker, api.NewEvents(8, time.Now()))
 	v, err := Open(cfg, zap.NewNop(), b, func() []*store.Job { return nil })
 	ok(t, err)
-	t.Cleanup(func() { _ = v.Close() }) // again where the test did
+	t.Cleanup(func() { _ = v.Close() }) // the test may have closed it
 	return v
 }
 
-// table is a plan of a tree with so many leaves.
+// table returns a plan of a tree with the given number of leaves.
 func table(t *testing.T, leaves int) *phasetable.Table {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: leaves, LMC: 2})
@@ -52,13 +52,13 @@ func table(t *testing.T, leaves int) *phasetable.Table {
 	return r.Table(0)
 }
 
-// warned tells whether the vault warns that not all is stored.
+// warned reports whether the vault warns that some state is not stored.
 func warned(v *Vault) bool {
 	return slices.ContainsFunc(v.health.List(time.Now()), func(w health.Warning) bool { return w.Code == StateNotDurable })
 }
 
-// TestPutBase gives plans for base LIDs their numbers: the same plan keeps its number, another
-// one has the next, and so has the same one if a later plan may have been lost.
+// TestPutBase checks the numbers of plans for base LIDs: the same plan keeps its number. Another
+// plan gets the next number, as does the same plan if a later plan may have been lost.
 func TestPutBase(t *testing.T) {
 	v := open(t, t.TempDir())
 	small, large := *table(t, 3), *table(t, 4)
@@ -89,9 +89,9 @@ func TestPutBase(t *testing.T) {
 	}
 }
 
-// TestFromMemory has the state directory vanish, with and without files that tell of numbers:
-// plans are in force from memory, with a warning, and no later process gives their numbers.
-// When the directory is back all is stored.
+// TestFromMemory removes the state directory, with and without note files. It checks that plans
+// are in force in memory, with a warning, that no later process uses their numbers, and that
+// everything is stored when the directory is back.
 func TestFromMemory(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		dir := t.TempDir()
@@ -149,7 +149,8 @@ func TestFromMemory(t *testing.T) {
 	}
 }
 
-// TestDecisions keeps what was decided, over a restart, and takes over all of another forsd.
+// TestDecisions checks that decisions survive a restart, and that those of another forsd
+// replace them.
 func TestDecisions(t *testing.T) {
 	dir := t.TempDir()
 	v := open(t, dir)
@@ -175,7 +176,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestTaken refuses a state directory, and a table file, that another process has.
+// TestTaken checks that a state directory, or a table file, in use by another process is
+// refused.
 func TestTaken(t *testing.T) {
 	dir := t.TempDir()
 	v := open(t, dir)

@@ -181,9 +181,9 @@ func (p *routesPlan) Table(epoch uint64) *phasetable.Table {
 	return &t
 }
 
-// Is reports whether the published plan is for these routes and has no more phases. Such a plan
-// stays in force, because planning under a time limit may yield another plan of the same
-// quality when repeated, for example after a restart.
+// Is reports whether the published plan is for these routes and has at most as many phases. Such
+// a plan stays in force, because planning under a time limit may yield a different plan of the
+// same quality when repeated, for example after a restart.
 func (p *routesPlan) Is(published *phasetable.View, about *planner.Report) bool {
 	return about.Engine == EngineLiquid && about.TopologyHash == p.routes.Fabric.Hash() && published.Phases() <= len(p.result.Schedule) &&
 		p.routes.Check(published.Table()) == nil

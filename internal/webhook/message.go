@@ -23,7 +23,7 @@ const (
 	Started = "started"
 )
 
-// Message is the data of a template, and the content of the template json.
+// Message is the data for a template, and the content of the template json.
 type Message struct {
 	ID       string          `json:"id"` // the same in each attempt
 	At       time.Time       `json:"at"`
@@ -33,16 +33,16 @@ type Message struct {
 	Severity health.Severity `json:"severity"`
 	Title    string          `json:"title"`
 	Text     string          `json:"text"`
-	Since    time.Time       `json:"since,omitzero"`        // the warning is in force
-	Advice   string          `json:"advice,omitempty"`      // what to do while it is in force
+	Since    time.Time       `json:"since,omitzero"`        // start of the warning
+	Advice   string          `json:"advice,omitempty"`      // remedy while it is in force
 	Runbook  string          `json:"runbook_url,omitempty"` // the page about the code
 }
 
-// newID returns an ID that no other message has.
+// newID returns a unique ID.
 func newID() string { return "msg_" + rand.Text() }
 
-// Templates are the forms that chat systems want. Slack's is Mattermost's and
-// Rocket.Chat's, too; that of Teams is for its workflows.
+// Templates are the formats of chat systems. Slack's also works for Mattermost and Rocket.Chat,
+// and that of Teams is for its workflows.
 var Templates = map[string]string{
 	"json":    `{{json .}}`,
 	"slack":   `{"text": {{json (plain .Line)}}}`,
@@ -52,7 +52,7 @@ var Templates = map[string]string{
 "body": [{"type": "TextBlock", "wrap": true, "text": {{json (plain .Line)}}}]}}]}`,
 }
 
-// mostText is how many characters of a text chat systems take.
+// mostText is the number of characters that chat systems accept.
 const mostText = 1500
 
 // Line returns the message in one line.
@@ -74,8 +74,8 @@ func (m Message) Line() string {
 	return line
 }
 
-// functions are what templates may call. Names of nodes are in texts: plain keeps them from
-// calling people or leading them astray.
+// functions are the functions of templates. Texts contain node names: plain prevents these from
+// mentioning users or forming links.
 var functions = template.FuncMap{
 	"json": func(v any) (string, error) {
 		var out bytes.Buffer
@@ -87,7 +87,7 @@ var functions = template.FuncMap{
 	"plain": strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u200b", "](", "] (").Replace,
 }
 
-// render fills a template in. It must make JSON.
+// render executes a template. The result must be JSON.
 func (m Message) render(name string) ([]byte, error) {
 	text, known := Templates[name]
 	if !known {

@@ -29,25 +29,25 @@ import (
 // Failing is the code of the warning that messages are not accepted. It is not sent.
 const Failing = "webhook-failing"
 
-// Kinds is this warning.
+// Kinds returns this warning.
 func Kinds() []health.Warnable {
 	return []health.Warnable{{Code: Failing, Severity: health.Degraded, Title: "The webhook does not accept warnings"}}
 }
 
-// Settings say where messages go, and which.
+// Settings are the destination and the selection of messages.
 type Settings struct {
-	URL      string          // or the path of a file that holds it; "" if none
-	Secret   string          // path of a file with the key of the signatures; "" if none
-	Template string          // a name of Templates, or the path of a file
-	Severity health.Severity // the least that is sent
+	URL      string          // or the path of a file that contains it; may be empty
+	Secret   string          // path of a file with the key for signatures; may be empty
+	Template string          // a name in Templates, or the path of a file
+	Severity health.Severity // the lowest severity to send
 	Version  string          // of forsd
 }
 
-// limits are how often and how long is tried.
+// limits are the limits of delivery.
 type limits struct {
-	attempt    time.Duration // that one attempt may take
-	first, max time.Duration // between attempts; the time doubles
-	age        time.Duration // of a message that is still tried
+	attempt    time.Duration // time limit of one attempt
+	first, max time.Duration // delays between attempts; the delay doubles
+	age        time.Duration // maximum age of a message that is still tried
 }
 
 // queueLength limits the queue. If it is full, the oldest message is dropped.
@@ -66,7 +66,7 @@ type Hook struct {
 	sent, lost atomic.Uint64
 }
 
-// New returns a webhook that Run serves.
+// New returns a webhook. Call Run to send its messages.
 func New(s Settings, log *zap.Logger, h *health.Tracker) *Hook {
 	host, err := os.Hostname()
 	if err != nil {
@@ -78,7 +78,7 @@ func New(s Settings, log *zap.Logger, h *health.Tracker) *Hook {
 		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Note takes in that a warning begins or is over, and does not wait.
+// Note queues a message that a warning begins or ends, without waiting.
 func (h *Hook) Note(w health.Warning, on bool) {
 	if h.URL == "" || w.Code == Failing || !w.Severity.AtLeast(h.Severity) {
 		return
@@ -107,13 +107,13 @@ func (h *Hook) put(m Message) {
 	}
 }
 
-// Sent and Lost count the messages that were accepted, and that will not be.
+// Sent counts the accepted messages.
 func (h *Hook) Sent() uint64 { return h.sent.Load() }
 
-// Lost counts the messages that were given up.
+// Lost counts the messages that will not be delivered.
 func (h *Hook) Lost() uint64 { return h.lost.Load() }
 
-// Run sends messages until ctx ends, the first that forsd was started.
+// Run sends messages until ctx ends. The first message is that forsd was started.
 func (h *Hook) Run(ctx context.Context) error {
 	if h.URL == "" {
 		return nil
@@ -129,7 +129,7 @@ func (h *Hook) Run(ctx context.Context) error {
 	}
 }
 
-// deliver tries until a message is accepted, refused or too old.
+// deliver sends a message until it is accepted, refused or too old.
 func (h *Hook) deliver(ctx context.Context, m Message) {
 	for wait := h.first; ; wait = min(2*wait, h.max) {
 		err := h.send(ctx, m)
@@ -170,18 +170,18 @@ func (h *Hook) warn(err error) {
 	h.health.Raise(Failing, text, time.Now())
 }
 
-// refusal is an answer that is not a success.
+// refusal is a response other than success.
 type refusal struct {
 	text  string
-	final bool          // another attempt would be answered alike
-	after time.Duration // that the service wants to be left alone for
+	final bool          // a repeated attempt would get the same response
+	after time.Duration // the delay that the service requests
 }
 
 // Error describes the response.
 func (r *refusal) Error() string { return r.text }
 
-// send makes one attempt. Its errors do not have the address in them, but for the host: the
-// rest may be a secret.
+// send makes one attempt. Its errors contain only the host of the address, because the rest may
+// be a secret.
 func (h *Hook) send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, h.attempt)
 	defer cancel()
@@ -214,7 +214,7 @@ func (h *Hook) send(ctx context.Context, m Message) error {
 		return fmt.Errorf("%s cannot be asked: %w", address.Host, err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, answer.Body, 1<<16) // allow reuse of the connection
 	return judge(address.Host, answer)
 }
 
@@ -237,7 +237,7 @@ func judge(host string, answer *http.Response) error {
 	return &refusal{text: fmt.Sprintf("%s answers %s: check webhook.url, webhook.secret_file and webhook.template", host, answer.Status), final: true}
 }
 
-// address is where messages go now.
+// address returns the current destination.
 func (h *Hook) address() (*url.URL, error) {
 	text := h.URL
 	if filepath.IsAbs(text) {
@@ -254,7 +254,7 @@ func (h *Hook) address() (*url.URL, error) {
 	return u, nil
 }
 
-// sign signs a message as the specification Standard Webhooks (version 1.0.0) has it:
+// sign signs a message according to the specification Standard Webhooks (version 1.0.0):
 // HMAC-SHA256 over its ID, the time and the body.
 func (h *Hook) sign(header http.Header, id string, at time.Time, body []byte) error {
 	stamp := strconv.FormatInt(at.Unix(), 10)

@@ -26,22 +26,22 @@ import (
 
 const secretPath, key = "/hooks/T0PSECRETPATH", "T0PSECRETKEY"
 
-// service is a chat system, or what is in its place.
+// service acts as a chat system.
 type service struct {
 	*httptest.Server
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	answer func(n int, w http.ResponseWriter, r *http.Request)
 	got    []got
 }
 
-// got is a request that came.
+// got is a received request.
 type got struct {
 	header http.Header
 	path   string
 	body   []byte
 }
 
-// serve answers the nth request, from 0 on, as answer does.
+// serve answers the nth request, from 0 on, with answer.
 func serve(t *testing.T, answer func(n int, w http.ResponseWriter, r *http.Request)) *service {
 	s := &service{answer: answer}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,14 +62,14 @@ func (s *service) requests() []got {
 	return append([]got(nil), s.got...)
 }
 
-// bench is a webhook at work, with what it says.
+// bench is a running webhook with its log.
 type bench struct {
 	*Hook
 	health *health.Tracker
 	logs   *observer.ObservedLogs
 }
 
-// begin has a webhook send to an address in a file.
+// begin starts a webhook that sends to an address in a file.
 func begin(t *testing.T, address string, change func(*Hook)) *bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func begin(t *testing.T, address string, change func(*Hook)) *bench {
 	return b
 }
 
-// until waits until something holds.
+// until waits until a condition holds.
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 2000 {
@@ -107,7 +107,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	t.Fatalf("it did not come: %s", what)
 }
 
-// failing is the text of the webhook's own warning, "" for none.
+// failing returns the text of the webhook's own warning, or "".
 func (b *bench) failing() string {
 	for _, w := range b.health.List(time.Now()) {
 		if w.Code == Failing {
@@ -117,7 +117,7 @@ func (b *bench) failing() string {
 	return ""
 }
 
-// keepsSecrets holds that neither the log nor a warning has a secret.
+// keepsSecrets checks that neither the log nor a warning contains a secret.
 func (b *bench) keepsSecrets(t *testing.T) {
 	t.Helper()
 	said := b.failing()
@@ -139,7 +139,7 @@ func verify(t *testing.T, g got) {
 	}
 }
 
-// TestSends has a warning begin and end, and another one that is not severe enough.
+// TestSends begins and ends a warning, and another one that is not severe enough to send.
 func TestSends(t *testing.T) {
 	s := serve(t, func(int, http.ResponseWriter, *http.Request) {})
 	b := begin(t, s.URL, nil)
@@ -147,7 +147,7 @@ func TestSends(t *testing.T) {
 	now := time.Now()
 	b.health.Raise("cable-new", "it is new", now)
 	b.health.Raise("cable-down", "Leaf001 port 3", now)
-	b.health.Raise("cable-down", "Leaf001 port 3", now) // nothing new
+	b.health.Raise("cable-down", "Leaf001 port 3", now) // no change
 	b.health.Clear("cable-down")
 	until(t, "three messages", func() bool { return b.Sent() == 3 })
 	var states []string
@@ -167,8 +167,9 @@ func TestSends(t *testing.T) {
 	}
 }
 
-// TestFails has the service fail, answer too late, drop the connection and ask for time,
-// and then accept: the message comes with its ID, and after the others before it.
+// TestFails makes the service fail, answer too late, drop the connection and ask for a delay,
+// and then accept. It checks that the message arrives with its ID, and after the earlier
+// messages.
 func TestFails(t *testing.T) {
 	s := serve(t, func(n int, w http.ResponseWriter, r *http.Request) {
 		switch n {
@@ -183,7 +184,7 @@ func TestFails(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		case 4:
 			w.Header().Set("Content-Length", "1000000")
-			_, _ = w.Write([]byte("half")) // the status is what counts
+			_, _ = w.Write([]byte("half")) // only the status matters
 		}
 	})
 	b := begin(t, s.URL, nil)
@@ -205,8 +206,8 @@ func TestFails(t *testing.T) {
 	b.keepsSecrets(t)
 }
 
-// TestRefused has the service redirect, and refuse for good: neither is tried again, and
-// nothing is sent to where it redirects.
+// TestRefused makes the service redirect, and refuse permanently. It checks that neither is
+// tried again, and that nothing is sent to the redirected address.
 func TestRefused(t *testing.T) {
 	other := serve(t, func(int, http.ResponseWriter, *http.Request) {})
 	s := serve(t, func(n int, w http.ResponseWriter, _ *http.Request) {
@@ -231,8 +232,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded has a service that does not answer, and more warnings than are kept:
-// Note does not wait, and the newest are kept.
+// TestQueueIsBounded has a service that does not answer, and more warnings than the queue
+// holds. It checks that Note does not wait, and that the newest are kept.
 func TestQueueIsBounded(t *testing.T) {
 	open := make(chan struct{})
 	s := serve(t, func(int, http.ResponseWriter, *http.Request) { <-open })
@@ -254,7 +255,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestTooOld gives a message up that nobody takes, and a missing service is told of.
+// TestTooOld checks that an undelivered message is dropped, and that a missing service is
+// reported.
 func TestTooOld(t *testing.T) {
 	s := serve(t, func(int, http.ResponseWriter, *http.Request) {})
 	s.Close()
@@ -266,7 +268,7 @@ func TestTooOld(t *testing.T) {
 	b.keepsSecrets(t)
 }
 
-// TestFilesLack has each of the files missing or wrong, and mends it while forsd runs.
+// TestFilesLack removes or damages each of the files, and repairs it while forsd runs.
 func TestFilesLack(t *testing.T) {
 	s := serve(t, func(int, http.ResponseWriter, *http.Request) {})
 	for what, c := range map[string]struct {
@@ -301,8 +303,8 @@ func TestFilesLack(t *testing.T) {
 	}
 }
 
-// TestTemplates holds each form against what its chat system reads, with names in it that
-// would call people.
+// TestTemplates compares each format with the input of its chat system, with names in it that
+// would mention users.
 func TestTemplates(t *testing.T) {
 	m := Message{ID: "x", Host: "node", State: Raised, Code: "cable-down", Severity: health.Critical, Title: "Cables are down", Text: `<!channel> @all "Leaf" & [x](http://evil)` + "\n" + strings.Repeat("ü", 5000)}
 	for name, path := range map[string][]any{"slack": {"text"}, "discord": {"content"}, "teams": {"attachments", 0, "content", "body", 0, "text"}, "json": {"text"}} {

@@ -1,6 +1,6 @@
-// Package withheld keeps which cables are to stay out of the plan by decision, and who
-// decided it: those whose counters say that they are not well, and those that are to be
-// maintained. What led to a decision is the business of those who decide.
+// Package withheld records the cables that must stay out of the plan by decision, and the
+// origin of each decision: cables with bad counters, and cables in maintenance. The reasons for
+// a decision are up to the packages that decide.
 package withheld
 
 import (
@@ -10,34 +10,34 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Cable is a cable between switches by its lower end, on two levels a leaf's: the port that
-// it is plugged into or, where it is missing, the port that the baseline has for it. Unlike
-// the numbers of lanes it lasts when the baseline is accepted again.
+// Cable identifies a cable between switches by its lower end, the leaf's on two levels: the
+// port that it is plugged into, or the baseline's port for a missing cable. Unlike the numbers
+// of lanes, it remains valid when the baseline is accepted again.
 type Cable struct {
 	Leaf topology.GUID `json:"leaf"`
 	Port uint8         `json:"port"`
 }
 
-// Link is a cable of a tree that plans can do without. On three levels it is one of a leaf or
-// one of a mid.
+// Link is a cable of a tree that plans can omit. On three levels it belongs to a leaf or to a
+// mid.
 type Link struct {
 	Cable
-	Lane         controller.Lane // as the controller counts it
+	Lane         controller.Lane // as the controller numbers it
 	Index        int             // of the leaf's lane or, on three levels, of the plane or lane
 	Lower, Upper End
 	State        topology.CableState
-	Meant        uint8 // port at the lower end by the baseline
+	Meant        uint8 // the baseline's port at the lower end
 }
 
 // End is a switch with the port of a cable.
 type End struct {
-	Node int32 // topology.None while it is absent
+	Node int32 // topology.None if absent
 	GUID topology.GUID
 	Name string
 	Port uint8
 }
 
-// Links lists the cables of a tree that it has or, by the baseline, should have.
+// Links lists the cables of a tree that are present, or that the baseline has.
 func Links(t *topology.FatTree) (all []Link) {
 	add := func(lane controller.Lane, index int, lower, upper End, state topology.CableState, meant topology.Uplink) {
 		switch state {
@@ -64,7 +64,7 @@ func Links(t *topology.FatTree) (all []Link) {
 	return all
 }
 
-// podLinks does so on three levels. The controller's lanes are the planes of the leaves and,
+// podLinks is Links for three levels. The controller's lanes are the planes of the leaves and,
 // after these, the lanes of the mids.
 func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, lower, upper End, state topology.CableState, meant topology.Uplink)) {
 	for l := range t.Leaves {
@@ -84,19 +84,19 @@ func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, low
 	}
 }
 
-// Cause is who decided.
+// Cause is the origin of a decision.
 type Cause string
 
 // The causes.
 const (
-	Isolated Cause = "isolated" // its counters say that it is not well
-	Drained  Cause = "drained"  // an operator is to maintain it
+	Isolated Cause = "isolated" // its counters are bad
+	Drained  Cause = "drained"  // in maintenance
 )
 
-// Book is what was decided. Its zero value has nothing in it.
+// Book records decisions. Its zero value is empty.
 type Book struct{ by map[Cause]map[Cable]bool }
 
-// Set replaces what was decided for a cause.
+// Set replaces the decisions of a cause.
 func (b *Book) Set(why Cause, cables []Cable) {
 	if b.by == nil {
 		b.by = map[Cause]map[Cable]bool{}
@@ -111,8 +111,8 @@ func (b *Book) Set(why Cause, cables []Cable) {
 // Has reports whether a cable is withheld for a cause.
 func (b *Book) Has(why Cause, c Cable) bool { return b.by[why][c] }
 
-// Lanes lists the lanes of a tree whose cables are withheld for one of the causes, none
-// given for any, ascending.
+// Lanes lists the lanes of a tree whose cables are withheld for one of the causes, in ascending
+// order. Without causes it lists those for any cause.
 func (b *Book) Lanes(t *topology.FatTree, causes ...Cause) []controller.Lane {
 	if len(causes) == 0 {
 		causes = []Cause{Isolated, Drained}

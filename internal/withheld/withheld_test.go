@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// at is the cable of a lane of the controller.
+// at returns the cable of one of the controller's lanes.
 func at(t *topology.FatTree, leaf, lane int) Cable {
 	for _, x := range Links(t) {
 		if x.Lane == (controller.Lane{Leaf: leaf, Lane: lane}) {
@@ -19,8 +19,8 @@ func at(t *topology.FatTree, leaf, lane int) Cable {
 	return Cable{}
 }
 
-// TestLanes gives the lanes of withheld cables by whatever cause, also while a cable is
-// missing, and after the baseline has been numbered afresh.
+// TestLanes checks the lanes of cables withheld for any cause, also while a cable is missing,
+// and after the baseline was renumbered.
 func TestLanes(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 2, LMC: 2})
 	base, err := topology.NewBaseline(f)
@@ -63,7 +63,7 @@ func TestLanes(t *testing.T) {
 	if lanes := b.Lanes(gone); !slices.Equal(lanes, want[1:]) || gone.Leaves[1].Cables[2].State != topology.Missing {
 		t.Errorf("with the cable missing: lanes %v, want %v", lanes, want[1:])
 	}
-	// A spine that was the first lane leaves, and the baseline is accepted.
+	// The spine of the first lane leaves, and the baseline is accepted.
 	if _, err := f.Fail("Spine000"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestThreeLevels gives the lanes of cables of leaves and of mids, also while one is missing.
+// TestThreeLevels checks the lanes of cables of leaves and of mids, also while one is missing.
 func TestThreeLevels(t *testing.T) {
 	f := fabgen.GenerateTree(fabgen.KAry(4))
 	base, err := topology.NewPodBaseline(f)
