@@ -1,6 +1,5 @@
-// Package aside plans what others ask of the daemon about its fabric, what-if and new
-// jobs, in processes of their own. It is given all that a plan depends on, and changes
-// nothing.
+// Package aside plans what-if questions and new jobs for the daemon's fabric, in separate
+// processes. Its input is everything that a plan depends on, and it changes nothing.
 package aside
 
 import (
@@ -24,25 +23,24 @@ const (
 	lanesTask    = "lanes"
 )
 
-// Tasks returns what processes of a pool do for this package.
+// Tasks returns the tasks of this package for a pool's processes.
 func Tasks() map[string]worker.Task {
 	return map[string]worker.Task{forecastTask: worker.Of(forecast), jobTask: worker.Of(planJob), lanesTask: worker.Of(pin)}
 }
 
-// Question asks for the plan of a tree, and for the rest of an exchange on it.
+// Question is a request for the plan of a tree, and for the rest of an exchange on it.
 type Question struct {
 	Tree     *topology.FatTree
 	Settings Settings
-	Epoch    uint64 // of the plan's table
+	Epoch    uint64 // number of the plan's table
 
-	Running []byte          // phase table of the current exchange; nil if there is none
-	Done    int             // phases of it
+	Running []byte          // phase table of the current exchange, or nil
+	Done    int             // completed phases
 	Members []topology.GUID // of its job; empty if it is the fabric's exchange
-	Tables  []*lft.Tables   // what its rest must hold on, if it may be run at once
+	Tables  []*lft.Tables   // tables for the rest, if it may be run immediately
 }
 
-// Settings are those of the planner, to be carried to another process: its Memory stays
-// behind.
+// Settings are the planner's settings for another process, without their Memory.
 type Settings planner.Settings
 
 // GobEncode leaves the memory out.
@@ -54,14 +52,14 @@ func (s Settings) GobEncode() ([]byte, error) {
 // GobDecode decodes the output of GobEncode.
 func (s *Settings) GobDecode(data []byte) error { return json.Unmarshal(data, (*planner.Settings)(s)) }
 
-// forecasted is the answer, with the phase table as its bytes.
+// forecasted is the answer, with the phase table in encoded form.
 type forecasted struct {
 	Plan      []byte // JSON
 	Table     []byte
 	Remaining *api.Remaining
 }
 
-// Forecast answers a question. The tree's differences are left to the caller.
+// Forecast answers a question. The caller adds the differences between the trees.
 func Forecast(ctx context.Context, p *worker.Pool, q *Question) (*api.Forecast, error) {
 	a, err := worker.Call[Question, forecasted](ctx, p, forecastTask, q)
 	if err != nil {
@@ -111,7 +109,7 @@ func forecastPods(ctx context.Context, q *Question) (*forecasted, error) {
 	return &a, err
 }
 
-// remaining returns what remains of an exchange.
+// remaining plans the rest of an exchange.
 func remaining(ctx context.Context, q *Question) (*phasetable.Table, *api.Remaining, error) {
 	old, err := phasetable.Decode(q.Running)
 	if err != nil {

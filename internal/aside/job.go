@@ -13,24 +13,24 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// NewJob asks for the first plan of a job.
+// NewJob is a request for the first plan of a job.
 type NewJob struct {
 	Tree     *topology.FatTree
 	Settings Settings
 	Members  []topology.GUID
-	Tables   []*lft.Tables // what the plan must hold on
+	Tables   []*lft.Tables // tables on which the plan must hold
 	Number   uint64        // of the job, and of its plan
-	Jobs     []planner.Job // that there are
-	OwnLanes bool          // asked for
+	Jobs     []planner.Job // existing jobs
+	OwnLanes bool          // the job requests its own lanes
 }
 
-// JobPlan is the plan of a job, verified.
+// JobPlan is the verified plan of a job.
 type JobPlan struct {
 	Table    []byte
 	Report   json.RawMessage // a planner.Report
 	Warnings []planner.Warning
-	Lanes    []planner.JobLane // of its own
-	Routed   bool              // its base LIDs are to be routed by its own plan
+	Lanes    []planner.JobLane // reserved for the job
+	Routed   bool              // its own plan will route its base LIDs
 
 	Base       []byte          // its plan for base LIDs as routed now, or nil
 	BaseReport json.RawMessage // a planner.Report
@@ -47,20 +47,20 @@ func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
 	if q.OwnLanes {
 		var err error
 		if job.Lanes, err = planner.OwnLanes(ctx, q.Tree, &job, q.Jobs); err != nil && ctx.Err() != nil {
-			return nil, err // otherwise it shares lanes
+			return nil, err // after other errors the job shares lanes
 		}
 	}
 	all, out := append(slices.Clone(q.Jobs), job), &JobPlan{Lanes: job.Lanes}
 	base, err := planner.PlanJobFixed(ctx, planner.Restrict(q.Tree, q.Members), q.Tables...)
 	if err != nil {
-		base = nil // not before its tables are there
+		base = nil // wait for its tables
 	} else if out.Base, out.BaseReport, err = encoded(base, q.Number); err != nil {
 		return nil, err
 	}
 	if out.Routed, err = settings.WorthRouting(q.Tree, &job, all, base); err != nil {
 		return nil, err
 	}
-	job.Routed = out.Routed // so that its plan does not change when it is
+	job.Routed = out.Routed // so that its plan does not change when it is routed
 	all[len(all)-1] = job
 	s, err := planner.PlanJobBeside(ctx, planner.Moves(q.Tree, all), &job, all, settings, q.Tables...)
 	if err != nil {
@@ -71,7 +71,7 @@ func planJob(ctx context.Context, q *NewJob) (*JobPlan, error) {
 	return out, err
 }
 
-// encoded returns a job's plan under a number.
+// encoded returns a job's plan with a number.
 func encoded(s *planner.Schedule, number uint64) (table []byte, report json.RawMessage, err error) {
 	t := s.Table(number)
 	t.Job = number

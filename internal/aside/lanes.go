@@ -12,12 +12,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Pinning asks for the lanes of an exchange between GPUs.
+// Pinning is a request for the lanes of an exchange between GPUs.
 type Pinning struct {
 	Request  lanes.Request
 	Tree     *topology.FatTree
 	Settings Settings
-	Tables   *lft.Tables // that the switches have
+	Tables   *lft.Tables // tables in the switches
 }
 
 // Pin pins the exchange on the lanes of the tree, and checks it on the tables.

@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestPin holds that every pair of hosts is pinned by a LID that takes its lane, also where
-// base LIDs have lanes of their own: a leaf has more hosts here than living lanes.
+// TestPin checks that every pair of hosts is pinned by a LID that uses its lane, even if base
+// LIDs have other lanes: here a leaf has more hosts than lanes in use.
 func TestPin(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 5, Leaves: 5, Hosts: []int{7}, LMC: 3}, [2]int{0, 1}, [2]int{1, 2})
 	routed, err := planner.Route(t.Context(), tree, planner.Settings{})

@@ -37,7 +37,7 @@ func (b *Board) SetLoad(l phasetable.Load) {
 	b.load = l
 }
 
-// Load returns what SetLoad said last.
+// Load returns the load last set by SetLoad.
 func (b *Board) Load() phasetable.Load {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,8 +53,8 @@ func (b *Board) NoBase(warnings []planner.Warning) {
 	b.Bases.Withdraw()
 }
 
-// ResumeBase takes up the plan for base LIDs that is stored, nil if there is none. It is not
-// in force before it is verified.
+// ResumeBase loads the stored plan for base LIDs, which may be nil. It is not in force until it
+// is verified.
 func (b *Board) ResumeBase(plan *phasetable.View) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,7 @@ func (b *Board) LastBase() *phasetable.View {
 	return b.basePlan
 }
 
-// BasePlan returns the plan for base LIDs in force, with its report; nil if none.
+// BasePlan returns the plan for base LIDs in force, with its report, or nil.
 func (b *Board) BasePlan() (*phasetable.View, planner.Report) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,47 +26,47 @@ type Board struct {
 	log    *zap.Logger
 	Health *health.Tracker
 	Plans  *api.Plans
-	Bases  *api.Plans // those for base LIDs
+	Bases  *api.Plans // plans for base LIDs
 	Events *api.Events
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	state       controller.State
 	standby     bool              // another manager is the master
-	held        []controller.Lane // cables held back, because they keep bouncing or by decision
+	held        []controller.Lane // cables held back, because they are unstable or by decision
 	ready       bool
-	base        *topology.Baseline // nil until a fabric was accepted
+	base        *topology.Baseline // nil until a fabric is accepted
 	baseDirty   bool               // base is not stored yet
-	provisional bool               // base stands for one that is lost, and is not stored
+	provisional bool               // base replaces a lost baseline, and is not stored
 	inForce     *store.Epoch       // nil until the first epoch
 	baseInForce *api.Epoch         // the plan for base LIDs, or nil
-	basePlan    *phasetable.View   // the last one, in force or not
-	baseReport  planner.Report     // of the one published last
-	load        phasetable.Load    // of the tables read back last
-	rest        chan struct{}      // closed and replaced when the controller comes to rest
+	basePlan    *phasetable.View   // the latest one, in force or not
+	baseReport  planner.Report     // of the last published one
+	load        phasetable.Load    // of the last tables read back
+	rest        chan struct{}      // closed and replaced when the controller becomes idle
 	views       []*view.View       // the last ones seen, newest last
-	rested      *view.View         // the one before what the marks tell of
-	marks       Times              // of the change worked on or settled last
+	rested      *view.View         // the view before the change in marks
+	marks       Times              // of the current or last change
 }
 
-// keepViews is how many fabrics keep their tables and plans: the latest, and the one
-// before, which is often the next.
+// keepViews is the number of fabrics that keep their tables and plans: the latest, and the one
+// before, which often comes back.
 const keepViews = 2
 
-// New returns a board without anything on it.
+// New returns an empty board.
 func New(log *zap.Logger, h *health.Tracker, events *api.Events) *Board {
 	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, rest: make(chan struct{})}
 }
 
-// Times are the stations of a change, from the first sign of a new dump on.
+// Times are the stages of a change, from the first sign of a new dump on.
 type Times struct {
-	view                                                   string // the fabric that they belong to
+	view                                                   string // the fabric of the change
 	What                                                   []string
 	seen                                                   time.Time
 	Planned, Verified, Published, Written, Swept, ReadBack time.Time
-	Settled                                                bool // it came to rest before
+	Settled                                                bool // the change is complete
 }
 
-// Since is how long after the first sign something happened, 0 if it has not.
+// Since returns the time from the first sign to a stage, or 0 if it was not reached.
 func (t Times) Since(at time.Time) time.Duration {
 	if at.IsZero() || t.seen.IsZero() {
 		return 0
@@ -74,8 +74,7 @@ func (t Times) Since(at time.Time) time.Duration {
 	return at.Sub(t.seen)
 }
 
-// Mark notes a station of the change that led to view v; only its first time
-// counts.
+// Mark records a stage of the change that led to view v. Only the first time counts.
 func (b *Board) Mark(v *view.View, at time.Time, station func(*Times) *time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +83,7 @@ func (b *Board) Mark(v *view.View, at time.Time, station func(*Times) *time.Time
 	}
 }
 
-// MarkPublished notes that a plan of the fabric is in force.
+// MarkPublished records that a plan of the fabric is in force.
 func (b *Board) MarkPublished(fabric string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +92,7 @@ func (b *Board) MarkPublished(fabric string) {
 	}
 }
 
-// WhatOf says in words what led to view v.
+// WhatOf describes the cause of view v.
 func (b *Board) WhatOf(v *view.View) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,14 +152,14 @@ func (b *Board) Remember(v *view.View) {
 	}
 }
 
-// Decided notes a decision about a fabric that begins a change without another fabric.
+// Decided records a decision that begins a change on the same fabric.
 func (b *Board) Decided(v *view.View, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.marks = Times{view: v.ID, seen: time.Now(), What: []string{text}}
 }
 
-// Latest returns the view seen last, nil before the first.
+// Latest returns the last view seen, or nil before the first.
 func (b *Board) Latest() *view.View {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,14 +169,14 @@ func (b *Board) Latest() *view.View {
 	return nil
 }
 
-// Baseline returns the one in force, nil until a fabric was accepted.
+// Baseline returns the baseline in force, or nil until a fabric is accepted.
 func (b *Board) Baseline() *topology.Baseline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.base
 }
 
-// Adopt makes a grown baseline the daemon's.
+// Adopt replaces the baseline by a grown one.
 func (b *Board) Adopt(base *topology.Baseline) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,14 +185,14 @@ func (b *Board) Adopt(base *topology.Baseline) {
 	}
 }
 
-// Current returns the epoch in force, nil before the first.
+// Current returns the epoch in force, or nil before the first.
 func (b *Board) Current() *store.Epoch {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.inForce
 }
 
-// EpochNumber returns the number of the epoch in force, 0 before the first.
+// EpochNumber returns the number of the epoch in force, or 0 before the first.
 func (b *Board) EpochNumber() uint64 {
 	if e := b.Current(); e != nil {
 		return e.Epoch
@@ -216,18 +215,18 @@ func (b *Board) SetCurrent(e *store.Epoch) error {
 	return nil
 }
 
-// SummaryOf returns an epoch as the API lists it.
+// SummaryOf returns an epoch in the API's form for lists.
 func SummaryOf(e *store.EpochInfo) api.Epoch {
 	return api.Epoch{Epoch: e.Epoch, PublishedAt: e.PublishedAt, Length: e.Report.Length,
 		TopologyHash: e.Report.TopologyHash, What: e.What, RollbackOf: e.RollbackOf, PairsChanged: e.PairsChanged}
 }
 
-// PlanWarnings raises the warnings that the plan in force carries.
+// PlanWarnings raises the warnings of the plan in force.
 func (b *Board) PlanWarnings(warnings []planner.Warning) {
 	b.Health.Set("plan", warnings, time.Now())
 }
 
-// Say tells the subscribers of an event.
+// Say publishes an event to the subscribers.
 func (b *Board) Say(kind string, data any) {
 	if err := b.Events.Publish(kind, data); err != nil {
 		b.log.Error("event lost", zap.String("kind", kind), zap.Error(err))
@@ -241,15 +240,15 @@ func (b *Board) StandsBy() bool {
 	return b.standby
 }
 
-// NextRest is closed when the controller comes to rest next.
+// NextRest returns a channel that is closed when the controller next becomes idle.
 func (b *Board) NextRest() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.rest
 }
 
-// Settled notes that the controller has come to rest, and tells the stations of the
-// change that it has settled, and whether a plan is in force.
+// Settled records that the controller is idle. It returns the stages of the completed change,
+// and whether a plan is in force.
 func (b *Board) Settled() (change Times, planned bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -285,7 +284,7 @@ func (b *Board) Show(s controller.State, held []controller.Lane, standby bool) {
 	b.Events.Hold(s >= controller.Before && s <= controller.Sweeping)
 }
 
-// HeldBack lists the cables held back, because they keep bouncing or by decision.
+// HeldBack lists the cables held back, because they are unstable or by decision.
 func (b *Board) HeldBack() []controller.Lane {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -293,14 +292,14 @@ func (b *Board) HeldBack() []controller.Lane {
 }
 
 // Resume sets the stored baseline, which may be nil. dirty means that it must be stored;
-// provisional, that it will be replaced because another one is lost.
+// provisional means that it replaces a lost one for now.
 func (b *Board) Resume(base *topology.Baseline, dirty, provisional bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.base, b.baseDirty, b.provisional = base, dirty, provisional
 }
 
-// ToStore returns the baseline where it may be stored, and whether it has to be.
+// ToStore returns the baseline, if it may be stored, and whether it must be stored.
 func (b *Board) ToStore() (base *topology.Baseline, dirty bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,21 +309,21 @@ func (b *Board) ToStore() (base *topology.Baseline, dirty bool) {
 	return b.base, b.baseDirty
 }
 
-// Stored notes that a baseline is stored.
+// Stored records that a baseline is stored.
 func (b *Board) Stored(base *topology.Baseline) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.baseDirty = b.base != base
 }
 
-// Found ends the time of a baseline that may not be stored.
+// Found ends the state in which the baseline may not be stored.
 func (b *Board) Found() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.provisional = false
 }
 
-// Status returns what the board has of the status.
+// Status returns the board's part of the status.
 func (b *Board) Status() api.Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -352,14 +351,14 @@ func (b *Board) Status() api.Status {
 	return s
 }
 
-// Change returns the stations of the change worked on or settled last.
+// Change returns the stages of the current or last change.
 func (b *Board) Change() Times {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.marks
 }
 
-// OwnRoutes reports whether OpenSM routes the fabric seen last by itself.
+// OwnRoutes reports whether OpenSM routes the last fabric seen by itself.
 func (b *Board) OwnRoutes() bool {
 	v := b.Latest()
 	return v != nil && v.Kind == controller.OwnRoutes

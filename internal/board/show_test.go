@@ -14,8 +14,9 @@ import (
 	"github.com/forsd/forsd/controller"
 )
 
-// TestShow has many subscribers in every state of the controller: from when a plan is being
-// made until OpenSM has been given its tables, most hear of nothing. When that is over all do.
+// TestShow has many subscribers in every state of the controller. It checks that most are not
+// notified from the start of planning until OpenSM has its tables, and that all are notified
+// after that.
 func TestShow(t *testing.T) {
 	for state := controller.Idle; state <= controller.Backoff; state++ {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package congestion detects from counters where transfers have met that a plan keeps
-// apart: while an exchange runs, data hardly waits at the cables that the plan uses. It is
-// pure: a plan and the counters of cable ends go in, anomalies come out.
+// Package congestion detects from counters where transfers have met that a plan keeps apart:
+// while an exchange runs, data hardly waits at the cables that the plan uses. The package is
+// pure: its input is a plan and the counters of cable ends, and its output is anomalies.
 package congestion
 
 import (
@@ -17,13 +17,13 @@ type Link struct {
 	Up         bool
 }
 
-// Uses says in which phases a plan uses which links.
+// Uses maps links to the phases in which a plan uses them.
 type Uses struct {
 	Phases int
 	of     map[Link][]int32 // ascending
 }
 
-// UsesOf goes through a plan.
+// UsesOf derives the uses from a plan.
 func UsesOf(plan *phasetable.View) *Uses {
 	u := &Uses{Phases: plan.Phases(), of: map[Link][]int32{}}
 	leaf := make([]int, plan.Servers())
@@ -44,46 +44,47 @@ func UsesOf(plan *phasetable.View) *Uses {
 	return u
 }
 
-// Sample is what the end that sends over a link has counted for a while.
+// Sample has the counts of the sending end of a link over a period.
 type Sample struct {
 	Link
 	Data uint64 // in words of 4 bytes
-	Wait uint64 // ticks in which data waited to be sent
+	Wait uint64 // ticks in which data waited
 }
 
-// What stands out: an end at which data has waited for maxWait of the time in which there was
-// some to send (ticks, as a share of ticks and words). How long a tick is differs from switch
-// to switch, so it must also have waited times as much as the planned ends in the middle do.
+// The thresholds: at a conspicuous end, data has waited for maxWait of the time in which there
+// was data to send (ticks, as a share of ticks and words). The length of a tick differs from
+// switch to switch, so the end must also have waited times as much as the median of the planned
+// ends.
 const (
 	maxWait = 0.1
 	times   = 4
 )
 
-// least is the words that the links in the middle carry while an exchange runs.
+// least is the number of words on the median link while an exchange runs.
 const least = 1 << 20
 
-// The shares of a link's part of an exchange by which it counts as running, and as carrying
-// something else as well.
+// The shares of a link's part of an exchange above which the link counts as in use, and as
+// carrying additional traffic.
 const (
 	running = 0.5
 	foreign = 1.25
 )
 
-// Meeting is a link at which transfers have met.
+// Meeting is a link on which transfers have met.
 type Meeting struct {
 	Link
 	Waited   float64 // share of the time in which it had data to send
-	Others   float64 // the same of the planned links in the middle
+	Others   float64 // the same for the median planned link
 	Share    float64 // bytes sent, as a share of the exchange's
-	Foreign  uint64  // bytes beyond that, 0 if none
+	Foreign  uint64  // additional bytes, or 0
 	Used     int     // phases that use it
-	Together []int32 // phases that use all such links, where that tells them from others
+	Together []int32 // phases that use all such links, if that distinguishes them from others
 }
 
-// Judge lists the links at which transfers have met, by leaf, lane and direction. everywhere
-// is the share of the time that the links in the middle have waited, where this is too much:
-// what runs does not follow the plan then. Both are empty while no exchange runs over all
-// of the planned links.
+// Judge lists the links on which transfers have met, ordered by leaf, lane and direction.
+// everywhere is the share of the time that the median link has waited, if it is too large: then
+// the traffic does not follow the plan. Both are empty unless an exchange runs over all of the
+// planned links.
 func Judge(u *Uses, samples []Sample) (met []Meeting, everywhere float64) {
 	var planned []Sample
 	var units, waits []float64
@@ -126,8 +127,8 @@ func Judge(u *Uses, samples []Sample) (met []Meeting, everywhere float64) {
 	return met, 0
 }
 
-// pattern notes the phases that all links use whose traffic is the exchange's own, where
-// these are few of those that each of them is used in.
+// pattern records the phases that use all links with only the exchange's own traffic, if these
+// are few compared with the phases of each link.
 func (u *Uses) pattern(met []Meeting) {
 	var own []*Meeting
 	for i := range met {
@@ -152,7 +153,8 @@ func (u *Uses) pattern(met []Meeting) {
 	}
 }
 
-// waited returns the share of the time in which an end had data to send that it waited.
+// waited returns the waiting time of an end as a share of the time in which it had data to
+// send.
 func waited(s *Sample) float64 {
 	if s.Wait == 0 {
 		return 0
@@ -179,10 +181,10 @@ func compare(a, b Link) int {
 	return 1
 }
 
-// mostNamed is how many phases are named.
+// mostNamed is the maximum number of phases that are named.
 const mostNamed = 8
 
-// Text says in words what is known of a meeting; the link is named by its two ends.
+// Text describes a meeting in words. The caller names the link by its two ends.
 func (m *Meeting) Text(from, to string) string {
 	text := fmt.Sprintf("%s to %s: data waited for %.0f %% of the time, and for %.1f %% at the planned cables in the middle", from, to, 100*m.Waited, 100*m.Others)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// planned is the plan of FT(2;6,6), with cables failed.
+// planned returns the plan of FT(2;6,6), with cables failed.
 func planned(t *testing.T, fail ...string) *phasetable.View {
 	t.Helper()
 	tree := fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}), fabgen.Fails(t, fail...))
@@ -26,10 +26,10 @@ func planned(t *testing.T, fail ...string) *phasetable.View {
 	return v
 }
 
-// words are sent in a transfer.
+// words is the number of words of a transfer.
 const words = 1 << 20
 
-// exchanged is what links count while ranks follow a plan; some wait a little everywhere.
+// exchanged returns the counts of links while ranks follow a plan, with a short wait on each.
 func exchanged(u *Uses) map[Link]*Sample {
 	out := map[Link]*Sample{}
 	for l, phases := range u.of {
@@ -46,8 +46,8 @@ func all(m map[Link]*Sample) []Sample {
 	return out
 }
 
-// TestUses counts what a plan of a healthy tree uses: every link in all phases but those in
-// which a server sends to its own leaf.
+// TestUses checks the uses by the plan of a healthy tree: every link is in use in all phases
+// except those in which a server sends to its own leaf.
 func TestUses(t *testing.T) {
 	u := UsesOf(planned(t))
 	transfers := 0
@@ -62,7 +62,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// TestJudge tells where transfers meet, and why as far as that can be told.
+// TestJudge checks where transfers meet, and the reasons as far as they can be determined.
 func TestJudge(t *testing.T) {
 	up, down := Link{2, 3, true}, Link{4, 3, false}
 	plan, broken := planned(t), planned(t, "Leaf000/7", "Leaf000/8", "Leaf000/9", "Leaf000/10")
@@ -70,7 +70,7 @@ func TestJudge(t *testing.T) {
 		plan    *phasetable.View
 		counted func(u *Uses, at map[Link]*Sample)
 		links   []Link
-		text    string // of the first
+		text    string // of the first meeting
 		some    bool   // everywhere
 	}{
 		"as planned": {plan: plan, counted: func(*Uses, map[Link]*Sample) {}},
@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// apart are the two links, by leaf, that are used together in the fewest phases, but in some.
+// apart returns the two links, by leaf, that share the fewest phases, but at least one.
 func apart(u *Uses) []Link {
 	var links []Link
 	for l := range u.of {

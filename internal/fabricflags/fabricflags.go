@@ -1,5 +1,5 @@
-// Package fabricflags gives commands the flags by which they are told a fabric, and reads
-// the dumps that these name: the fabric, its baseline, its forwarding tables.
+// Package fabricflags has the flags that describe a fabric to commands, and reads the dumps
+// that these name: the fabric, its baseline, and its forwarding tables.
 package fabricflags
 
 import (
@@ -15,13 +15,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Fabric is a fabric as flags describe it.
+// Fabric is a fabric described by flags.
 type Fabric struct {
 	LMC
 	Topology string   // a file
 	Baseline string   // a file
 	Exclude  string   // a regular expression
-	Fail     []string // as topology.Fabric.Fail reads them
+	Fail     []string // in the format of topology.Fabric.Fail
 	roles    []string
 	names    string
 }
@@ -38,7 +38,7 @@ func (f *Fabric) Register(cmd *cobra.Command) {
 	f.LMC.Register(cmd)
 }
 
-// TakesFile has a command take the topology's file as its argument too.
+// TakesFile makes a command accept the topology's file as its argument too.
 func (f *Fabric) TakesFile(cmd *cobra.Command) {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		switch {
@@ -53,13 +53,13 @@ func (f *Fabric) TakesFile(cmd *cobra.Command) {
 	}
 }
 
-// LMC is the host ports' LMC as flags describe it.
+// LMC is the host ports' LMC described by flags.
 type LMC struct {
 	flags    *pflag.FlagSet
 	Value    int
 	guid2lid string
-	Renumber bool // Read may number LIDs again for the LMC of --lmc
-	Numbered bool // Read has numbered them
+	Renumber bool // Read may renumber LIDs for the LMC of --lmc
+	Numbered bool // Read has renumbered them
 }
 
 // Register adds --lmc and --guid2lid to a command.
@@ -78,7 +78,7 @@ func (f *LMC) IgnoreUnlessGiven() error {
 	return f.flags.Set("lmc", "0")
 }
 
-// apply gives the fabric, read from path, the LMC of the flags.
+// apply sets the LMC of the fabric, read from path, according to the flags.
 func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source) error {
 	given := f.flags.Changed("lmc")
 	switch {
@@ -113,7 +113,7 @@ func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source
 	return nil
 }
 
-// Excluded returns the expression of --exclude, nil if it is not given.
+// Excluded returns the expression of --exclude, or nil without the flag.
 func (f *Fabric) Excluded() (*regexp.Regexp, error) {
 	if f.Exclude == "" {
 		return nil, nil
@@ -125,7 +125,7 @@ func (f *Fabric) Excluded() (*regexp.Regexp, error) {
 	return exclude, nil
 }
 
-// Read reads the topology as it is in the file, with its LMC.
+// Read reads the topology from the file, with its LMC.
 func (f *Fabric) Read() (*topology.Fabric, error) {
 	data, err := command.ReadFlag("topology", f.Topology, "a file with the output of ibnetdiscover, an opensm-subnet.lst, or a file of ibdiagnet")
 	if err != nil {
@@ -150,7 +150,7 @@ func (f *Fabric) Read() (*topology.Fabric, error) {
 	return fabric, f.setRoles(fabric)
 }
 
-// setRoles gives the nodes the roles of --role.
+// setRoles assigns the roles of --role to the nodes.
 func (f *Fabric) setRoles(fabric *topology.Fabric) error {
 	var roles topology.Roles
 	for _, flag := range f.roles {
@@ -176,7 +176,7 @@ func (f *Fabric) setRoles(fabric *topology.Fabric) error {
 	return nil
 }
 
-// Damage takes out what --fail names.
+// Damage removes the parts that --fail names.
 func (f *Fabric) Damage(fabric *topology.Fabric) error {
 	for _, spec := range f.Fail {
 		if _, err := fabric.Fail(spec); err != nil {
@@ -186,7 +186,7 @@ func (f *Fabric) Damage(fabric *topology.Fabric) error {
 	return nil
 }
 
-// Base reads the baseline, or takes the fabric for it.
+// Base reads the baseline, or derives it from the fabric.
 func (f *Fabric) Base(fabric *topology.Fabric) (*topology.Baseline, error) {
 	if f.Baseline == "" {
 		base, err := topology.Recognise(fabric)
@@ -206,8 +206,8 @@ func (f *Fabric) Base(fabric *topology.Fabric) (*topology.Baseline, error) {
 	return base, nil
 }
 
-// EitherTree loads a fat tree of two levels or of three: one of the two is nil. It is the
-// fabric after --fail, fitted to the baseline that it had before.
+// EitherTree loads a fat tree of two levels or of three; the other result is nil. The tree is
+// the fabric after --fail, fitted to its baseline before --fail.
 func (f *Fabric) EitherTree() (tree *topology.FatTree, pods *topology.PodTree, err error) {
 	fabric, err := f.Read()
 	if err != nil {
@@ -223,8 +223,8 @@ func (f *Fabric) EitherTree() (tree *topology.FatTree, pods *topology.PodTree, e
 	return f.Fit(fabric, base)
 }
 
-// Fit is the fat tree of two levels or of three that a fabric is through a baseline: one of the
-// two is nil.
+// Fit returns a fabric, seen through a baseline, as a fat tree of two levels or of three; the
+// other result is nil.
 func (f *Fabric) Fit(fabric *topology.Fabric, base *topology.Baseline) (tree *topology.FatTree, pods *topology.PodTree, err error) {
 	exclude, err := f.Excluded()
 	if err != nil {
@@ -241,7 +241,7 @@ func (f *Fabric) Fit(fabric *topology.Fabric, base *topology.Baseline) (tree *to
 	return tree, pods, nil
 }
 
-// Without leaves out the hosts that --exclude names.
+// Without removes the hosts that --exclude names.
 func (f *Fabric) Without(fabric *topology.Fabric, hosts []topology.EndPort) ([]topology.EndPort, error) {
 	exclude, err := f.Excluded()
 	if err != nil || exclude == nil {

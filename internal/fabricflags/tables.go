@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// ReadTablesOf reads the forwarding tables of a fabric that was read from from. It rejects
-// those that cannot be of that fabric, and prints doubts to standard error.
+// ReadTablesOf reads the forwarding tables of a fabric that was read from the path from. It
+// rejects tables that cannot belong to that fabric, and prints doubts to standard error.
 func ReadTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*lft.Tables, error) {
 	tables, err := ReadTables(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func ReadTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*l
 	return tables, nil
 }
 
-// ReadTables reads forwarding tables in any form that package lft knows.
+// ReadTables reads forwarding tables in any format that package lft supports.
 func ReadTables(path string) (*lft.Tables, error) {
 	data, err := command.ReadFlag("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/forsd/forsd/internal/command"
 )
 
-// ReadInput reads a matrix from a file, or from standard input where path is -, for which it
-// waits no longer than until the program is interrupted.
+// ReadInput reads a matrix from a file, or from standard input if path is -. It stops waiting
+// for standard input when the program is interrupted.
 func ReadInput(cmd *cobra.Command, path string, o Options) (*Dense, error) {
 	defer command.Working(cmd, "reading "+path)()
 	return command.UnlessStopped(cmd.Context(), func() (*Dense, error) {

@@ -13,8 +13,7 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// TestReadInputStops waits for standard input no longer than until the program is
-// interrupted.
+// TestReadInputStops checks that an interrupt ends the wait for standard input.
 func TestReadInputStops(t *testing.T) {
 	silent, end := io.Pipe()
 	defer end.Close()
@@ -28,7 +27,7 @@ func TestReadInputStops(t *testing.T) {
 	}
 }
 
-// TestReadInputTells tells on a terminal that it reads for longer than a second.
+// TestReadInputTells checks the message on a terminal after a second of reading.
 func TestReadInputTells(t *testing.T) {
 	master, terminal := programs.Terminal(t)
 	cmd := &cobra.Command{}

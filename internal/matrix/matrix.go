@@ -12,20 +12,20 @@ import (
 	"os"
 )
 
-// Dense is a matrix of finite numbers that are not negative.
+// Dense is a matrix of finite, non-negative numbers.
 type Dense struct {
 	Rows, Cols int
 	Data       []float64 // [row*Cols+column]
-	Slices     int       // of an array of three dimensions, one below the other in Rows; else 0
+	Slices     int       // of an array of three dimensions, stacked in Rows; otherwise 0
 }
 
-// Options say what a matrix must be beyond finite, not negative, and with at
-// least one row and column.
+// Options are requirements in addition to finite, non-negative numbers and at least one row and
+// column.
 type Options struct {
 	Square  bool
 	Integer bool // whole numbers up to 2^53, which float64 holds exactly
 	MaxSide int  // most rows and most columns; 0 means DefaultMaxSide
-	MaxRows int  // most rows, where there may be more of them than columns
+	MaxRows int  // most rows, if there may be more rows than columns
 	None    bool // −1 stands for nothing
 	Slices  bool // NPY may have three dimensions
 	Column  bool // NPY of one dimension is a column, not a row
@@ -77,13 +77,13 @@ func Read(r io.Reader, name string, o Options) (*Dense, error) {
 	return m, nil
 }
 
-// recognise chooses the format's parser by the first bytes that are not white space.
+// recognise selects the format's parser by the first bytes other than white space.
 func recognise(b *bufio.Reader) (func(*bufio.Reader, Options) (*Dense, error), error) {
 	if head, _ := b.Peek(len(npyMagic)); string(head) == npyMagic {
 		return parseNPY, nil
 	}
 	if head, _ := b.Peek(len(byteOrderMark)); string(head) == byteOrderMark {
-		_, _ = b.Discard(len(byteOrderMark)) // they were there just now
+		_, _ = b.Discard(len(byteOrderMark)) // it is still in the buffer
 	}
 	for i := 1; ; i++ {
 		head, err := b.Peek(i)
@@ -102,10 +102,10 @@ func recognise(b *bufio.Reader) (func(*bufio.Reader, Options) (*Dense, error), e
 	}
 }
 
-// byteOrderMark stands before the text of some spreadsheets.
+// byteOrderMark precedes the text of some spreadsheets.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// FromRows makes a matrix of rows, such as those of a request. It copies them.
+// FromRows makes a matrix from rows, such as those of a request. It copies them.
 func FromRows(rows [][]float64, o Options) (*Dense, error) {
 	m := &Dense{}
 	for _, row := range rows {
@@ -137,7 +137,7 @@ func tooLarge(what string, most int) error {
 	return fmt.Errorf("it has more than %d %s: that is the most that is taken", most, what)
 }
 
-// check judges the shape and every entry.
+// check checks the shape and every entry.
 func (m *Dense) check(o Options) error {
 	switch {
 	case m.Rows == 0 || m.Cols == 0:
@@ -157,7 +157,7 @@ func (m *Dense) check(o Options) error {
 	return nil
 }
 
-// objection describes the fault of an entry, "" if it is valid.
+// objection describes the fault of an entry, or returns "".
 func objection(v float64, o Options) string {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/internal/matrix"
 )
 
-// npy is an array as NumPy saves it, of version 1 of the format.
+// npy returns an array in NumPy's format, version 1.
 func npy(descr, order, shape string, entries ...any) string {
 	var out bytes.Buffer
 	head := fmt.Sprintf("{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n", descr, order, shape)
@@ -93,11 +93,11 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// Every half is what the hardware's rule for reals says.
+// Every half must match the hardware's rule for floating-point numbers.
 func TestHalves(t *testing.T) {
 	for bits := range uint16(0x7c00) {
 		got, err := matrix.Read(strings.NewReader(npy("<f2", "False", "1,", []uint16{bits})), "half", matrix.Options{})
-		want := float64(math.Float32frombits(uint32(bits)<<13)) * math.Ldexp(1, 112) // the exponent's bias is 127 in place of 15
+		want := float64(math.Float32frombits(uint32(bits)<<13)) * math.Ldexp(1, 112) // the exponent's bias is 127 instead of 15
 		if err != nil || got.Data[0] != want {
 			t.Fatalf("%#x is %v, want %v: %v", bits, got, want, err)
 		}

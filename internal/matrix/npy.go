@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// The format is NumPy's, versions 1 to 3: the magic bytes, the version, the
-// length of the header, the header, the entries. The header is a Python
-// dictionary, {'descr': '<f8', 'fortran_order': False, 'shape': (2, 3), }.
+// The format is NumPy's, versions 1 to 3: the magic bytes, the version, the length of the
+// header, the header, and the entries. The header is a Python dictionary, {'descr': '<f8',
+// 'fortran_order': False, 'shape': (2, 3), }.
 const (
 	npyMagic  = "\x93NUMPY"
-	npyHeader = 1 << 16 // most bytes of a header; a matrix needs a hundred
+	npyHeader = 1 << 16 // maximum size of a header; a matrix needs about a hundred bytes
 )
 
 var (
@@ -26,17 +26,17 @@ var (
 	npyShape   = regexp.MustCompile(`'shape'\s*:\s*\(([0-9, ]*)\)`)
 )
 
-// npyArray is what a header says.
+// npyArray is the content of a header.
 type npyArray struct {
 	order      binary.ByteOrder
 	kind       byte // b, i, u, f, V: boolean, integer, unsigned, real, bfloat16
 	size       int  // bytes of an entry
-	fortran    bool // the first index runs fastest
-	slices     int  // of three dimensions; else 0
-	rows, cols int  // of all slices
+	fortran    bool // the first index varies fastest
+	slices     int  // of three dimensions; otherwise 0
+	rows, cols int  // total over all slices
 }
 
-// parseNPY reads an array of one or two dimensions, or three where that is asked for.
+// parseNPY reads an array of one or two dimensions, or of three if the options allow that.
 func parseNPY(b *bufio.Reader, o Options) (*Dense, error) {
 	head, err := readNPYHeader(b)
 	if err != nil {
@@ -126,7 +126,7 @@ func parseNPYHeader(head string, o Options) (*npyArray, error) {
 	return a, a.shape(shape[1], o)
 }
 
-// shape reads the lengths of the sides.
+// shape parses the lengths of the sides.
 func (a *npyArray) shape(text string, o Options) error {
 	var sides []int
 	for side := range strings.SplitSeq(text, ",") {
@@ -159,8 +159,8 @@ func (a *npyArray) shape(text string, o Options) error {
 	return nil
 }
 
-// whole returns the first whole number beyond which entries of 16 bits do not hold each; of
-// other kinds there is none here.
+// whole returns the first whole number beyond which 16-bit entries cannot represent every whole
+// number. Other kinds have no such limit here.
 func (a *npyArray) whole() float64 {
 	switch {
 	case a.kind == 'V':
@@ -185,7 +185,7 @@ func (a *npyArray) value(entry []byte) (float64, bool) {
 		bits = a.order.Uint64(entry)
 	}
 	switch a.kind {
-	case 'V': // the upper half of a real of 32 bits
+	case 'V': // the upper half of a 32-bit real
 		return float64(math.Float32frombits(uint32(bits) << 16)), true
 	case 'f':
 		switch a.size {
@@ -203,7 +203,7 @@ func (a *npyArray) value(entry []byte) (float64, bool) {
 	return float64(bits), bits <= maxInteger
 }
 
-// half returns a real of 16 bits: a sign, 5 bits of exponent, 10 of fraction.
+// half converts a 16-bit real: a sign, 5 bits of exponent, and 10 of fraction.
 func half(bits uint64) float64 {
 	v, exponent, fraction := 0.0, int(bits>>10&31), float64(bits&1023)
 	switch exponent {

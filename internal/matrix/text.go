@@ -13,27 +13,27 @@ import (
 	"strings"
 )
 
-// parseCSV reads a row a line.
+// parseCSV reads one row per line.
 func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 	comma := separator(b)
 	r := csv.NewReader(&lines{r: b, most: maxNumber * (o.maxSide() + 1000)})
 	r.Comma, r.Comment, r.FieldsPerRecord, r.ReuseRecord = comma, '#', -1, true
-	r.TrimLeadingSpace = comma == ' ' // of tabs, one at the beginning stands behind an empty field
+	r.TrimLeadingSpace = comma == ' ' // a tab at the beginning follows an empty field
 	m, row := &Dense{}, []float64(nil)
-	first, header, named := true, 0, false // header is how many fields it has
+	first, header, named := true, 0, false // header is the number of its fields
 	for {
 		fields, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			return m, nil
 		}
 		if err != nil {
-			return nil, err // it names the line
+			return nil, err // the error names the line
 		}
 		if n := len(fields) - 1; n > 0 && (comma == ' ' || comma == '\t') && fields[n] == "" {
 			fields = fields[:n] // blanks at the end
 		}
 		if first {
-			// An empty first field stands above the names, or numbers, of the rows.
+			// An empty first field is above the names, or numbers, of the rows.
 			first, named = false, len(fields) > 1 && strings.TrimSpace(fields[0]) == ""
 			if named || !slices.ContainsFunc(fields, isNumber) {
 				header = len(fields)
@@ -88,15 +88,15 @@ func separator(b *bufio.Reader) rune {
 	return ','
 }
 
-// maxNumber is how many bytes of a line of CSV there may be for each column, and for
-// a thousand more: enough for comments.
+// maxNumber is the maximum number of bytes in a CSV line for each column, and for a thousand
+// more: enough for comments.
 const maxNumber = 64
 
-// lines fails where a line is longer than most, so that what has no lines, such as
-// the image of a disk, is not read into memory.
+// lines fails if a line is longer than most, so that a file without lines, such as a disk
+// image, is not read into memory.
 type lines struct {
 	r          io.Reader
-	most, line int // bytes; of the line at hand
+	most, line int // bytes; of the current line
 }
 
 // Read reads.
@@ -116,7 +116,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parseJSON reads an array of rows, or an object with one as "matrix".
+// parseJSON reads an array of rows, or an object whose "matrix" is one.
 func parseJSON(b *bufio.Reader, o Options) (*Dense, error) {
 	d := json.NewDecoder(b)
 	m, err := parseValue(d, o)
@@ -167,7 +167,7 @@ func parseValue(d *json.Decoder, o Options) (*Dense, error) {
 	return m, nil
 }
 
-// parseRows reads rows up to the end of their array, whose beginning was read.
+// parseRows reads rows up to the end of their array. The beginning of the array has been read.
 func parseRows(d *json.Decoder, o Options) (*Dense, error) {
 	m, row := &Dense{}, []float64(nil)
 	for d.More() {
@@ -176,7 +176,7 @@ func parseRows(d *json.Decoder, o Options) (*Dense, error) {
 			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
 		}
 		row = row[:0]
-		// null would pass for a row without entries, or for an entry as it was.
+		// A null would be accepted as an empty row, or leave an entry unchanged.
 		if bytes.Contains(raw, []byte("null")) {
 			return nil, fmt.Errorf("row %d has null in it: want numbers", m.Rows+1)
 		}

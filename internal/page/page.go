@@ -1,5 +1,5 @@
-// Package page is forsd's page for browsers: files that the API serves, which ask it for
-// all that they show. Nothing builds them, and they have nothing from anywhere else.
+// Package page is forsd's web page: files that the API serves, and that get all their data from
+// the API. They need no build step, and load nothing from other servers.
 package page
 
 import (
@@ -16,17 +16,17 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// file is what is sent of one.
+// file is a file in the form that is sent.
 type file struct {
 	body      []byte
 	kind, tag string
 }
 
-// kinds are media types by the endings of names.
+// kinds maps file extensions to media types.
 var kinds = map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".json": "application/json", ".svg": "image/svg+xml"}
 
-// files are all of them by name.
+// files has all files by name.
 var files = func() map[string]file {
 	out := map[string]file{}
 	entries, err := fs.ReadDir(embedded, "files")
@@ -64,6 +64,6 @@ func Handler() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(f.body)))
-		_, _ = w.Write(f.body) // the client is gone if this fails
+		_, _ = w.Write(f.body) // fails only if the client has disconnected
 	})
 }

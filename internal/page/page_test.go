@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestFiles asks for each file, holds that they load each other and nothing else, that no
-// script or style is within the HTML, and that all of it is small.
+// TestFiles requests each file, and checks that the files load each other and nothing else,
+// that the HTML contains no script or style, and that all of it is small.
 func TestFiles(t *testing.T) {
 	h := Handler()
 	all := 0

@@ -1,4 +1,4 @@
-// Package parallel shares numbered steps among goroutines.
+// Package parallel distributes numbered steps to goroutines.
 package parallel
 
 import (
@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Each runs the steps below n on the given number of goroutines, at least one, until ctx
-// ends. Each goroutine runs its steps by the function that worker returns for its number.
-// The error is that of the lowest step that failed or was not run.
+// Each runs the steps below n on the given number of goroutines, at least one, until ctx ends.
+// Each goroutine runs its steps with the function that worker returns for its number. The error
+// is that of the lowest step that failed or was not run.
 func Each(ctx context.Context, n, goroutines int, worker func(number int) func(step int) error) (step int, err error) {
 	errs := make([]error, n)
 	var next atomic.Int32
@@ -33,7 +33,7 @@ func Each(ctx context.Context, n, goroutines int, worker func(number int) func(s
 	return n, nil
 }
 
-// All is Each for steps that take no context.
+// All is Each for steps without a context.
 func All(n, goroutines int, worker func(number int) func(step int) error) error {
 	_, err := Each(context.Background(), n, goroutines, worker)
 	return err

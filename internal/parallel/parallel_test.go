@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestEach counts how often each step is taken, by workers that take one at a time, and
-// holds which error is returned, and that nothing is begun when the context has ended.
+// TestEach counts how often each step runs, and checks which error is returned, and that no
+// step starts after the context has ended.
 func TestEach(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, c := range []struct{ n, goroutines int }{{0, 3}, {1, 0}, {1, 3}, {100, 1}, {100, 3}, {3, 100}} {

@@ -1,4 +1,4 @@
-// Package scrub takes secrets out of texts that are shown to others.
+// Package scrub removes secrets from texts that are shown to others.
 package scrub
 
 import (
@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// Removed stands in the place of a secret.
+// Removed replaces a secret.
 const Removed = "[removed]"
 
-// shortest is the length of a text that is taken for a secret: shorter ones are in other
-// words, too.
+// shortest is the minimum length of a text to remove as a secret: shorter ones also occur in
+// other words.
 const shortest = 6
 
 // Cleaner removes known secrets, and text that looks like a secret.
 type Cleaner struct{ known *strings.Replacer }
 
-// New returns a cleaner that knows secrets: texts of one line or more, or addresses, whose
-// host may be told. Each line is a secret by itself, since logs break texts.
+// New returns a cleaner for known secrets: texts of one or more lines, or addresses, whose host
+// may be shown. Each line is a secret by itself, since logs break texts.
 func New(secrets ...string) *Cleaner {
 	var pairs []string
 	add := func(secret, instead string) {
@@ -28,7 +28,7 @@ func New(secrets ...string) *Cleaner {
 			return
 		}
 		pairs = append(pairs, secret, instead)
-		if text, err := json.Marshal(secret); err == nil { // as it is in JSON
+		if text, err := json.Marshal(secret); err == nil { // its form in JSON
 			pairs = append(pairs, strings.Trim(string(text), `"`), instead)
 		}
 	}
@@ -36,11 +36,11 @@ func New(secrets ...string) *Cleaner {
 		for line := range strings.Lines(strings.TrimSpace(s)) {
 			line = strings.TrimSpace(line)
 			if strings.HasPrefix(line, "-----") {
-				continue // the frame of a key
+				continue // a line around a key
 			}
 			if u, err := url.Parse(line); err == nil && u.Host != "" {
 				add(line, u.Scheme+"://"+u.Hostname()+"/"+Removed)
-				add(strings.TrimPrefix(u.RequestURI(), "/"), Removed) // logs may have the path alone
+				add(strings.TrimPrefix(u.RequestURI(), "/"), Removed) // logs may contain only the path
 				if u.User != nil {
 					add(u.User.String(), Removed)
 				}
@@ -53,7 +53,7 @@ func New(secrets ...string) *Cleaner {
 	return &Cleaner{strings.NewReplacer(pairs...)}
 }
 
-// The forms of secrets, and their replacements.
+// The formats of secrets, and their replacements.
 var forms = []struct {
 	form    *regexp.Regexp
 	instead string
@@ -66,12 +66,12 @@ var forms = []struct {
 	{regexp.MustCompile(`(?i)https://(hooks\.slack\.com|(?:ptb\.|canary\.)?discord(?:app)?\.com/api/webhooks|[a-z0-9.-]*webhook\.office\.com|[a-z0-9.-]*logic\.azure\.com|[a-z0-9.-]*powerplatform\.com)[^\s"'<>]*`), "https://$1/" + Removed},
 	{regexp.MustCompile(`(?i)(\burl["']?\s*:\s*["']?https?://[^/\s"',}]+)/[^\s"',}]*`), "$1/" + Removed},
 	{regexp.MustCompile(`(?i)([?&](?:token|key|sig|signature|secret|password|access_token)=)[^&\s"']+`), "${1}" + Removed},
-	// Keys of OpenSM, and settings of that kind in any file. A path is not a secret.
+	// OpenSM's keys, and similar settings in any file. A path is not a secret.
 	{regexp.MustCompile(`(?im)^(\s*#?\s*"?[\w.-]*(?:m_key|sm_key|sa_key|vs_key|cc_key|n2n_key|password|passwd|passphrase|secret|token|community)"?\s*[:= ]\s*)[^\s/][^\r\n]*$`), "${1}" + Removed},
 	{regexp.MustCompile(`(?i)\b((?:m_?key|sm_?key|sa_?key|password|passwd|passphrase|secret)["']?\s*[:=]\s*["']?)[^\s"',;/][^\s"',;]*`), "${1}" + Removed},
 }
 
-// token is one of forsd's. Names of metrics begin alike, and have no capital letters.
+// token matches forsd's tokens. Names of metrics have the same prefix, but no capital letters.
 var token = regexp.MustCompile(`forsd_[A-Za-z0-9_-]{40,}`)
 
 // Text returns a text without its secrets.

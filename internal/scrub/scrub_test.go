@@ -11,8 +11,8 @@ AoGCCqGSM49AwEHoUQDQgAEplantedPLANTEDplantedPLANTEDplant2
 -----END EC PRIVATE KEY-----
 `
 
-// TestText plants secrets in texts of every kind, and holds that none of them is left, and
-// that the rest is.
+// TestText plants secrets in texts of every kind, and checks that all of them are removed, and
+// nothing else.
 func TestText(t *testing.T) {
 	c := New(key, "https://chat.example.org/hooks/PLANTED1?sig=PLANTED2&sv=1\n", "whsec_UExBTlRFRFBMQU5URUQ=\n", "", "x\n", "http://user:PLANTED3@h/PLANTED4")
 	for text, want := range map[string]string{

@@ -1,5 +1,5 @@
-// Package watching is for a forsd that only watches its subnet manager: it plans for the
-// fabric that it sees, and compares the plan with an exchange on the manager's own tables.
+// Package watching implements a forsd that only watches its subnet manager: it plans for the
+// current fabric, and compares the plan with an exchange on the manager's own tables.
 package watching
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/sim"
 )
 
-// Look plans for a fabric, and counts what a linear shift meets on the tables that its
-// switches hold, which read gives. What cannot be done is said in the answer.
+// Look plans for a fabric, and counts the transfers of a linear shift that meet on the tables in
+// its switches, which read returns. The answer contains any errors.
 func Look(ctx context.Context, v *view.View, settings planner.Settings, read func(context.Context) (*lft.Tables, error)) *api.Watched {
 	w, tree := &api.Watched{At: time.Now()}, v.Tree
 	r, err := outlook(ctx, v, settings)
@@ -44,7 +44,7 @@ func Look(ctx context.Context, v *view.View, settings planner.Settings, read fun
 	return w
 }
 
-// outlook returns what a plan for the fabric would be.
+// outlook returns the figures of a plan for the fabric.
 func outlook(ctx context.Context, v *view.View, settings planner.Settings) (r planner.Report, err error) {
 	if v.Pods != nil {
 		routes, err := v.Route(ctx, nil, settings)
