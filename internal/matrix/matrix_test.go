@@ -74,7 +74,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Arrays of three dimensions are slices one below the other, in either order of the entries.
+// TestSlices checks that the slices of an array of three dimensions are stacked, for either order
+// of the entries.
 func TestSlices(t *testing.T) {
 	want := &matrix.Dense{Rows: 4, Cols: 3, Slices: 2}
 	byFirst := make([]int32, 12)
@@ -93,7 +94,7 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// Every half must match the hardware's rule for floating-point numbers.
+// TestHalves compares every half with the hardware's rule for floating-point numbers.
 func TestHalves(t *testing.T) {
 	for bits := range uint16(0x7c00) {
 		got, err := matrix.Read(strings.NewReader(npy("<f2", "False", "1,", []uint16{bits})), "half", matrix.Options{})
