@@ -184,8 +184,8 @@ func (s *service) admit(key string) (end func(), err error) {
 	return end, nil
 }
 
-// turnedAway returns the answer to a client that may not do a thing. One that tries too
-// often is told to wait, and not told of.
+// turnedAway returns the answer to a client that may not do a thing. A client that tries too
+// often is told to wait, and is not reported.
 func (s *service) turnedAway(r *http.Request, key string, err error) error {
 	if s.Access == nil || s.Access.Limiter == nil || s.Access.Limiter.Refused(key, time.Now()) {
 		return err

@@ -105,8 +105,8 @@ type OpenSM struct {
 	TablesMatch   bool      `json:"tables_match"`          // they were the tables planned
 }
 
-// What tells forsd of the fabric: OpenSM's plugin; its dumps, with traps by a
-// subscription or alone; or a discovery of forsd's own.
+// The sources of forsd's view of the fabric: OpenSM's plugin; its dumps, with or without
+// traps by a subscription; or a discovery of forsd's own.
 const (
 	SourcePlugin       = "plugin"
 	SourceSubscription = "subscription"

@@ -109,7 +109,7 @@ func leaseOf(seconds int64) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// check tells what is wrong with a request by itself.
+// check checks a request by itself.
 func (q *JobRequest) check() error {
 	switch {
 	case len(q.Hosts) == 0:

@@ -41,7 +41,7 @@ func whyNot(err error) error {
 	return err
 }
 
-// CanListen tells why an address cannot be listened on now.
+// CanListen returns the reason why an address cannot be listened on now, or nil.
 func CanListen(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

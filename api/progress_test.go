@@ -36,8 +36,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressOfWholeShares holds that a share in whole per cent is not short of a
-// phase for the rounding of fractions: 29 % of 100 phases are 29.
+// TestProgressOfWholeShares checks that rounding of fractions does not make a share in whole
+// per cent short of a phase: 29 % of 100 phases are 29.
 func TestProgressOfWholeShares(t *testing.T) {
 	for percent := range 101 {
 		p, err := ParseProgress(strconv.Itoa(percent) + "%")
@@ -52,7 +52,7 @@ func TestProgressOfWholeShares(t *testing.T) {
 	}
 }
 
-// FuzzProgress holds that what is read is written as it reads again.
+// FuzzProgress checks that a value that was read and written reads the same again.
 func FuzzProgress(f *testing.F) {
 	for _, seed := range []string{"0", "120", `"120"`, `"33%"`, `"33.5%"`, `"NaN%"`, "-1", "null", "[]"} {
 		f.Add([]byte(seed))

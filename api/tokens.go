@@ -17,7 +17,7 @@ type TokenRequest struct {
 	ExpiresSeconds int64       `json:"expires_seconds,omitempty"` // 0 for DefaultTokenLife
 }
 
-// NewToken is a token that was made. The secret is told this once.
+// NewToken is a token that was made. The secret is shown only this once.
 type NewToken struct {
 	access.Token
 	Secret string `json:"secret"`

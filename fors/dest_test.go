@@ -216,7 +216,7 @@ func TestOneLIDHeavyDamage(t *testing.T) {
 	}
 }
 
-// TestOneLIDTheorem holds that one LID a server suffices for P−1 phases on an
+// TestOneLIDTheorem checks that one LID a server suffices for P−1 phases on an
 // undamaged tree, for any set of servers.
 func TestOneLIDTheorem(t *testing.T) {
 	for n := 1; n < 5; n++ {
@@ -305,7 +305,7 @@ func TestOneLIDProperty(t *testing.T) {
 	})
 }
 
-// TestOneLIDStays holds that a plan on its own lanes moves none of them, and that
+// TestOneLIDStays checks that a plan on its own lanes moves none of them, and that
 // plans of one wish differ little from failure to failure.
 func TestOneLIDStays(t *testing.T) {
 	tree := fullTree(20, 18)
@@ -367,8 +367,8 @@ func BenchmarkOneLID(b *testing.B) {
 	}
 }
 
-// TestLeastOneLID holds that no choice of lanes, one for all that a leaf sends to a
-// server, has less on each link than the bound by LIDs: it tries them.
+// TestLeastOneLID checks that no choice of lanes, one for all transfers from a leaf to a
+// server, loads each link less than the bound by LIDs: it tries them.
 func TestLeastOneLID(t *testing.T) {
 	proved, draws := 0, share(100000, 1000)
 	rng := rand.New(rand.NewPCG(1, 1))

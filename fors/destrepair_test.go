@@ -29,9 +29,9 @@ func loads(t *Tree, via []Lane) (most int) {
 	return most
 }
 
-// TestRepair has cables of trees fail whose lanes are known. Repair gives lanes to all that can
-// have one, none with more transfers than it is told; what has to stay does, and where keeping
-// all lanes that are up is possible, it keeps them.
+// TestRepair fails cables of trees with known lanes. Repair gives lanes to all units that can
+// have one, none with more transfers than allowed; units that have to stay do, and if all lanes
+// that are up can be kept, it keeps them.
 func TestRepair(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		tree := &Tree{Lanes: rapid.IntRange(2, 8).Draw(rt, "lanes")}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExactScenarios holds the optimum of each kind of damage.
+// TestExactScenarios checks the optimum of each kind of damage.
 func TestExactScenarios(t *testing.T) {
 	for _, c := range exactScenarios() {
 		t.Run(c.name, func(t *testing.T) {

@@ -120,8 +120,8 @@ func TestGroupsProperty(t *testing.T) {
 	})
 }
 
-// TestGroupsOfOne holds that one LID a server is as good as one a lane where it
-// is enough for every sender to have its own.
+// TestGroupsOfOne checks that one LID a server is as good as one a lane if it is enough for
+// every sender to have its own.
 func TestGroupsOfOne(t *testing.T) {
 	tree := randomFailures(fullTree(8, 6), 11, 5)
 	p, err := PlanGroups(bg, tree, 8)
@@ -137,7 +137,7 @@ func TestGroupsOfOne(t *testing.T) {
 	}
 }
 
-// TestGroupsWishes holds that lanes follow the indices of the servers: all of
+// TestGroupsWishes checks that lanes follow the indices of the servers: all of
 // them on an undamaged tree, and most after a failure.
 func TestGroupsWishes(t *testing.T) {
 	for _, c := range []struct{ dead, least int }{{0, 100}, {1, 75}, {2, 60}} {
@@ -189,9 +189,8 @@ func BenchmarkGroups(b *testing.B) {
 	}
 }
 
-// TestGroupSizes holds that more LIDs never cost phases: groups that do not
-// divide a leaf evenly are passed over, and groups of one need what one LID a
-// lane does.
+// TestGroupSizes checks that more LIDs never cost phases: groups that do not divide a leaf
+// evenly are passed over, and groups of one need as many phases as one LID a lane.
 func TestGroupSizes(t *testing.T) {
 	for _, c := range []struct {
 		spines, leaves, dead, lids, phases, used int

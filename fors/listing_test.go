@@ -107,7 +107,7 @@ func smallTrees(size int, visit func(M0, M1, f int)) {
 	}
 }
 
-// TestReadings holds why the formulas of section 4 are implemented and not the
+// TestReadings shows why the formulas of section 4 are implemented and not the
 // listing of Algorithm 1.
 func TestReadings(t *testing.T) {
 	for _, r := range []reading{
@@ -207,7 +207,7 @@ func (x exchange) sharedLinks(M0, f int, restart bool) int {
 	return shared
 }
 
-// TestAlgorithm2 holds why the index of the spine restarts at each source leaf.
+// TestAlgorithm2 shows why the index of the spine restarts at each source leaf.
 func TestAlgorithm2(t *testing.T) {
 	formulas := reading{}
 	if n := formulas.dest(20, 18, 1).sharedLinks(20, 1, false); n != 59 {

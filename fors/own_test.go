@@ -280,8 +280,8 @@ func TestOwnLanes(t *testing.T) {
 	}
 }
 
-// TestOwnLanesOdd holds that jobs whose leaves are of any sizes get lanes where lanes
-// are free, and that one whose leaves do not meet gets none.
+// TestOwnLanesOdd checks that jobs with leaves of any sizes get lanes if lanes are free, and
+// that a job whose leaves do not meet gets none.
 func TestOwnLanesOdd(t *testing.T) {
 	for _, slots := range [][]int{{10, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {20, 1}, {19, 20, 1, 2}, {1, 1, 1}, {7}} {
 		c := newCluster(fullTree(20, 18))

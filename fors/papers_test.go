@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// These tests hold the statements of docs/papers.md that no test of the planners
-// themselves holds.
+// These tests check the statements of docs/papers.md that the tests of the planners themselves
+// do not check.
 
 // TestListingByHand is Algorithm 1's ⌈N_T/cycleLength⌉ on the smallest tree:
 // server 0 meets server 2 twice and server 3 never.
@@ -95,7 +95,7 @@ func (x exchange) senders(p int) int {
 	return n
 }
 
-// TestPartialPhases tells when Algorithm 2 as listed fails: only in phases in
+// TestPartialPhases shows when Algorithm 2 as listed fails: only in phases in
 // which leaves send less than M0−f transfers, and not in all of these. No phase
 // but the last is one. Of 486 cases 173 have such a phase, and 46 fail.
 func TestPartialPhases(t *testing.T) {
@@ -241,9 +241,9 @@ func TestIdleSlots(t *testing.T) {
 	}
 }
 
-// TestPhasesAboveServers holds section 4's P_f > P for f > ⌊M0/M1⌋, and that the
-// idle senders of its phases are then no fewer than the same-leaf pairs; and that
-// P_f ≤ P−1 for f ≤ M0(M0−1)/(P−1), and P in between.
+// TestPhasesAboveServers checks section 4's P_f > P for f > ⌊M0/M1⌋, and that its phases then
+// have at least as many idle senders as there are same-leaf pairs. It also checks P_f ≤ P−1 for
+// f ≤ M0(M0−1)/(P−1), and P in between.
 func TestPhasesAboveServers(t *testing.T) {
 	smallTrees(32, func(M0, M1, f int) {
 		P := M0 * M1

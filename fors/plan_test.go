@@ -113,7 +113,7 @@ func TestFigure7(t *testing.T) {
 	}
 }
 
-// TestBaseLane holds the property that base LIDs rest on: with every lane up
+// TestBaseLane checks the property that base LIDs rest on: with every lane up
 // the lane is α of the destination.
 func TestBaseLane(t *testing.T) {
 	tree := &Tree{Lanes: 5}

@@ -73,7 +73,7 @@ var damages = []damage{
 	{"20 cables", func(t *Tree) { randomFailures(t, 20, 1) }, 1},
 }
 
-// TestRemainingFT holds that a failure in the midst of an exchange on FT(2;20,18)
+// TestRemainingFT checks that a failure in the middle of an exchange on FT(2;20,18)
 // costs no phase more than the bound, whichever engine planned it.
 func TestRemainingFT(t *testing.T) {
 	hurt := fullTree(20, 18)
@@ -142,7 +142,7 @@ func TestRemainingEach(t *testing.T) {
 	}
 }
 
-// TestRemainingKeeps holds that one lost cable or spine moves transfers of an
+// TestRemainingKeeps checks that one lost cable or spine moves transfers of an
 // exact plan to other lanes and none to another phase.
 func TestRemainingKeeps(t *testing.T) {
 	old := must(PlanExact(bg, fullTree(20, 18)))

@@ -26,7 +26,7 @@ func drawServed(rt *rapid.T, stream uint64) (*Tree, *rand.Rand) {
 	return tree, rng
 }
 
-// TestCap holds that in every phase as many transfers enter a leaf as leave it,
+// TestCap checks that in every phase as many transfers enter a leaf as leave it,
 // and at most c_A = ⌈e_A/Φ⌉, e_A being the leaf's inter-leaf transfers.
 func TestCap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

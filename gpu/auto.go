@@ -27,16 +27,16 @@ const (
 	moveRanks = 512
 )
 
-// Outlook tells what planning longer may gain.
+// Outlook is the possible gain of planning longer.
 type Outlook struct {
 	Complete bool    `json:"complete"`      // every way was tried
 	Least    float64 `json:"least_seconds"` // no plan takes less: Eq. 26, and a latency for each stage that there must be
 }
 
 // Choose chooses the options with which mode Bytes is estimated to take the least time,
-// and tells how long that is. It tries other ways no longer than the budget, if there is
-// one. What it returns may be given to Plan and, by every rank, to Own; with a budget,
-// ranks that choose for themselves may come to different ends.
+// and returns that time. It tries other ways no longer than the budget, if there is one. The
+// options may be given to Plan and, by every rank, to Own. With a budget, ranks that choose for
+// themselves may come to different results.
 func (p *Planner) Choose(ctx context.Context, t *Traffic, o Options) (Options, float64, Outlook, error) {
 	if err := t.check(); err != nil {
 		return o, 0, Outlook{}, err
@@ -50,7 +50,7 @@ func (p *Planner) Choose(ctx context.Context, t *Traffic, o Options) (Options, f
 	return chosen, time, c.outlook(s, o.Model.orDefault()), err
 }
 
-// clock tells when a budget is used up.
+// clock knows when a budget is used up.
 type clock struct {
 	end   time.Time // zero for none
 	ended bool      // something was left out

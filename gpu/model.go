@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Model tells how long a plan takes on a cluster.
+// Model predicts how long a plan takes on a cluster.
 type Model struct {
 	B1      float64       // bytes a second that a GPU sends and receives inside its server
 	B2      float64       // bytes a second that a NIC sends and receives
@@ -69,8 +69,8 @@ func (m Model) Predict(p *Plan) Times {
 // during it, in seconds. The first and the last step have no stage.
 type Step struct{ Begin, Stage, Moves float64 }
 
-// Steps tells when each step of a plan is predicted to be: before the stages, each stage,
-// and after them.
+// Steps returns the predicted steps of a plan: before the stages, each stage, and after
+// them.
 func (m Model) Steps(p *Plan) []Step {
 	m = m.orDefault().at(p.Site)
 	steps := make([]Step, len(p.Busiest))

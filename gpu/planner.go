@@ -44,7 +44,7 @@ type Options struct {
 	// ends first. 0 means until all have been tried. With a budget, the plan depends on
 	// how fast the machine is.
 	Budget time.Duration `json:"-"`
-	// Model tells what a plan takes. The zero value means DefaultModel.
+	// Model predicts the times of plans. The zero value means DefaultModel.
 	Model Model `json:"-"`
 }
 

@@ -13,8 +13,8 @@ type Own struct {
 }
 
 // Own plans as Plan does with the same options, mode Bytes, and makes the program of one
-// rank. Only the stages of servers are planned as a whole; of the rest, what the rank's
-// own server sends and receives. Choose tells the options that suit a traffic.
+// rank. It plans the stages of servers completely, but of the rest only the bytes that the
+// rank's own server sends and receives. Choose finds options that suit a traffic.
 func (p *Planner) Own(ctx context.Context, t *Traffic, rank Rank, o Options) (*Own, error) {
 	if err := t.check(); err != nil {
 		return nil, err

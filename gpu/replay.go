@@ -18,8 +18,8 @@ func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program
 
 func itself(r Rank) Rank { return r }
 
-// carryOut is Replay, and tells what the busiest GPU sends or receives inside its server,
-// [step]. Ranks with one home are of one GPU.
+// carryOut does the same as Replay, and returns how many bytes the busiest GPU sends or receives
+// inside its server, [step]. Ranks with one home are of one GPU.
 func carryOut(ctx context.Context, t *Traffic, lengths []int64, programs []Program, home func(Rank) Rank) ([]int64, error) {
 	if err := t.check(); err != nil {
 		return nil, err

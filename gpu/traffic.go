@@ -80,7 +80,7 @@ func FromEntries(c Cluster, entries []float64) (*Traffic, error) {
 	return t, t.check()
 }
 
-// check tells what is wrong with a traffic.
+// check returns the first fault of a traffic.
 func (t *Traffic) check() error {
 	if err := t.Cluster.check(); err != nil {
 		return err

@@ -6,12 +6,11 @@ import (
 	"slices"
 )
 
-// Verify carries a plan's programs out and tells what is wrong: a byte of the
-// traffic that does not arrive, or twice, or at another place; a NIC that sends or
-// receives more than one transfer in a stage, or more than the stage's length; a byte
-// that is sent before it has come, or written over before it is sent on; a length, or
-// an amount of moves, that is not what the plan says. It knows nothing of how plans are
-// made. It fails soon after ctx ends, too.
+// Verify carries a plan's programs out and returns the first fault: a byte of the traffic that
+// does not arrive, or arrives twice, or at another place; a NIC that sends or receives more than
+// one transfer in a stage, or more than the stage's length; a byte that is sent before it has
+// come, or overwritten before it is sent on; a length, or an amount of moves, that differs from
+// the plan's. It does not depend on how plans are made. It fails soon after ctx ends, too.
 func Verify(ctx context.Context, t *Traffic, p *Plan) error {
 	lengths := make([]int64, len(p.Stages))
 	for i := range p.Stages {

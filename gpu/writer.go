@@ -47,8 +47,8 @@ func emptyProgram(r Rank) Program {
 // of is the place of a rank, and whether its program is written.
 func (w *writer) of(r Rank) (int, bool) { return int(r - w.first), r >= w.first && r < w.last }
 
-// places tells where each message begins in the input of its source and in the output
-// of its destination, and sets these buffers' sizes.
+// places computes where each message begins in the input of its source and in the output of its
+// destination, and sets these buffers' sizes.
 func (w *writer) places() {
 	ranks := w.p.Ranks()
 	add := func(source, destination Rank, bytes int64) {

@@ -114,8 +114,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// TestLoop holds that what goes round in a loop is lost, on the way of as many cables as there
-// are nodes.
+// TestLoop checks that traffic in a loop is lost, after as many cables as there are nodes.
 func TestLoop(t *testing.T) {
 	ft := tree(t, fabgen.Generate(fabgen.Spec{Spines: 1, Leaves: 2, Hosts: []int{1}}), nil)
 	tables, far := build(t, ft), ft.Hosts[1]

@@ -107,8 +107,8 @@ func worn(t *testing.T, seed uint64) *topology.FatTree {
 	return tree
 }
 
-// TestShifted holds that tables do not depend on the numbers that LIDs have: with all LIDs
-// higher, each has the entries that it had.
+// TestShifted checks that tables do not depend on the numbers of LIDs: with all LIDs higher,
+// each keeps its entries.
 func TestShifted(t *testing.T) {
 	const by = 77
 	for seed := range uint64(60) {

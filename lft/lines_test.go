@@ -131,9 +131,9 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestPodPins holds that pinned entries are in the tables of three levels, that those which
-// lead nowhere are refused, and that nothing is made of a fabric that does not hold together,
-// nor for a caller that has gone.
+// TestPodPins checks that pinned entries are in the tables of three levels, that pins that lead
+// nowhere are refused, and that BuildPods fails for an inconsistent fabric and for a caller that
+// has gone.
 func TestPodPins(t *testing.T) {
 	f := fabgen.GenerateTree(fabgen.KAry(4))
 	base, err := topology.NewPodBaseline(f)

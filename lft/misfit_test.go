@@ -8,8 +8,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestMisfit holds tables against the fabric that they were made for and against
-// such as they were not.
+// TestMisfit compares tables with the fabric that they were made for and with other fabrics.
 func TestMisfit(t *testing.T) {
 	spec := fabgen.Spec{Spines: 3, Leaves: 3, LMC: 1}
 	own := tree(t, fabgen.Generate(spec), nil)

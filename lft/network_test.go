@@ -106,8 +106,8 @@ func checkLinks(r *rapid.T, n *network, l, u int) int {
 	return len(laned) + len(others)
 }
 
-// TestSteps holds that the steps of substitutes are those below K−1 that are coprime to it,
-// and 1.
+// TestSteps checks that the steps of substitutes are the numbers below K−1 that are coprime to
+// it, and 1.
 func TestSteps(t *testing.T) {
 	for k, want := range [][]int{1: {1}, 2: {1}, 3: {1}, 4: {1, 2}, 5: {1, 3}, 6: {1, 2, 3, 4}, 7: {1, 5}, 13: {1, 5, 7, 11}} {
 		if want == nil {
@@ -168,7 +168,7 @@ func preferred(links []link, lanes, own, h int) link {
 	return links[(len(links)-h%len(links))%len(links)] // none has a lane
 }
 
-// TestNewTables holds how long tables are: up to the largest LID of any port.
+// TestNewTables checks the length of tables: up to the largest LID of any port.
 func TestNewTables(t *testing.T) {
 	for _, c := range []struct {
 		lid   topology.LID
@@ -196,8 +196,8 @@ func TestNewTables(t *testing.T) {
 	}
 }
 
-// TestWithoutLanes holds that leaves of a baseline without spines reach each other over new
-// spines, over all of them.
+// TestWithoutLanes checks that leaves of a baseline without spines reach each other over all new
+// spines.
 func TestWithoutLanes(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, LMC: 2})
 	base, err := topology.NewBaseline(f)

@@ -31,10 +31,9 @@ func drawPins(r *rapid.T, ft *topology.FatTree) *Pins {
 	return p
 }
 
-// TestPins holds that a pinned LID takes its lane from the leaf that pins it,
-// up and down, that every other entry by the rules of the tree is as it is without
-// pins, that one which is there only to complete the tables leads to the LID, and
-// that the packets never wait in a ring.
+// TestPins checks that a pinned LID takes its lane from the leaf that pins it, up and down, that
+// every other entry by the rules of the tree is the same as without pins, that an entry that only
+// completes the tables leads to the LID, and that the packets never wait in a ring.
 func TestPins(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ft := drawTree(r)

@@ -33,8 +33,8 @@ func hurtPods(t *testing.T, s fabgen.TreeSpec) *topology.PodTree {
 	return tree
 }
 
-// TestPodsOnAllCores holds that tables are the same however many cores make them, and that
-// all cores stay in use.
+// TestPodsOnAllCores checks that tables do not depend on the number of cores that make them, and
+// that all cores stay in use.
 func TestPodsOnAllCores(t *testing.T) {
 	tree := hurtPods(t, fabgen.KAry(8))
 	leaf := &tree.Leaves[0]
@@ -75,7 +75,7 @@ func (c *ending) Err() error {
 	return nil
 }
 
-// TestPodsGiveUp holds that BuildPods fails if its context ends, at whatever step.
+// TestPodsGiveUp checks that BuildPods fails if its context ends, at any step.
 func TestPodsGiveUp(t *testing.T) {
 	tree := hurtPods(t, fabgen.KAry(4))
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -97,8 +97,8 @@ func TestPodsGiveUp(t *testing.T) {
 	}
 }
 
-// TestPodHosts holds that all leaves reach a host on a top, and a host with the first LID of
-// all, and that no switch has an entry for a host without an LID.
+// TestPodHosts checks that all leaves reach a host on a top, and a host with the first LID of
+// all, and that no switch has an entry for a host without a LID.
 func TestPodHosts(t *testing.T) {
 	f := fabgen.GenerateTree(fabgen.KAry(4))
 	base, err := topology.NewPodBaseline(f)

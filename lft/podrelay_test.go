@@ -8,8 +8,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestRelaying holds which mids relay: those of the index whose mids most leaves have lost,
-// the first of equals, where tops have cables to mids of one index alone.
+// TestRelaying checks which mids relay: those of the index whose mids most leaves have lost, the
+// first of equals, if tops have cables to mids of one index alone.
 func TestRelaying(t *testing.T) {
 	kary := fabgen.KAry(4) // two leaves, with their cables on the ports 3 and 4, and two mids in each of four pods
 	double := fabgen.TreeSpec{Pods: 3, Leaves: 3, Mids: 2, Tops: 3, Hosts: 4, LeafCables: 2}
@@ -56,8 +56,8 @@ func TestRelaying(t *testing.T) {
 	}
 }
 
-// TestNoRelay holds that no mid relays to a leaf that never had a cable to it, though mids of
-// its index relay to others: there was nothing to lose.
+// TestNoRelay checks that no mid relays to a leaf that never had a cable to it, even if mids of
+// its index relay to others.
 func TestNoRelay(t *testing.T) {
 	f := fabgen.GenerateTree(fabgen.KAry(4))
 	fabgen.Fails(t, "Leaf000/3")(f)

@@ -47,9 +47,9 @@ func TestBuildPods(t *testing.T) {
 	}
 }
 
-// TestPodRelay holds that where one leaf has lost one cable, all mids and tops go on
-// delivering what is on it, and only the mid that has lost the leaf changes entries for it;
-// and that relays of many leaves and planes do not wait for each other in a ring.
+// TestPodRelay checks that after a leaf has lost one cable, all mids and tops still deliver to
+// it, and only the mid that has lost the leaf changes entries for it; and that relays of many
+// leaves and planes do not wait for each other in a ring.
 func TestPodRelay(t *testing.T) {
 	for _, s := range []fabgen.TreeSpec{fabgen.KAry(4), fabgen.KAry(8), {Pods: 3, Leaves: 3, Mids: 2, Tops: 3, Hosts: 4, LeafCables: 2, LMC: 2}} {
 		f := fabgen.GenerateTree(s)

@@ -27,7 +27,7 @@ func write(t fataler, tables *Tables, owners []Owner) []byte {
 	return b.Bytes()
 }
 
-// TestGolden holds the written form of a small fabric with one cable gone.
+// TestGolden checks the written form of a small fabric with one cable gone.
 func TestGolden(t *testing.T) {
 	ft := tree(t, fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 2, Hosts: []int{2}, LMC: 2}),
 		func(f *topology.Fabric) { f.Disconnect(cables(f)[1]) })

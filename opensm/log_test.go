@@ -115,7 +115,7 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// TestFollow adds to a log, rotates and truncates it; every line is told once.
+// TestFollow adds to a log, rotates and truncates it; every line is reported once.
 func TestFollow(t *testing.T) {
 	const up, master, standby = "a b c 0x02 -> SUBNET UP", "a 0x80 -> Entering MASTER state", "a 0x80 -> Entering STANDBY state"
 	path := filepath.Join(t.TempDir(), "log")

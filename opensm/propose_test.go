@@ -96,7 +96,7 @@ func TestApplyKeepsOthers(t *testing.T) {
 	}
 }
 
-// TestSuitableLMC holds the LMC against the LIDs that there are.
+// TestSuitableLMC checks that the LMC fits into the available LIDs.
 func TestSuitableLMC(t *testing.T) {
 	for _, c := range []struct {
 		lanes, ports, switches, lmc int

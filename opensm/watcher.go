@@ -46,7 +46,7 @@ type Snapshot struct {
 type Watcher struct {
 	Dir      string // dump_files_dir
 	GUID2LID string // path of guid2lid, "" if none
-	// LMC is asked where no guid2lid tells; nil means 0.
+	// LMC is asked if there is no guid2lid; nil means 0.
 	LMC func() uint8
 	// Deliver receives every snapshot, one at a time; it must not block for long.
 	Deliver func(Snapshot)

@@ -43,8 +43,8 @@ func placesTable(leaves, servers int, lmc uint8) *Table {
 	return t
 }
 
-// TestRules holds that tables of a rule give what tables of rows with the same transfers
-// do, by every way of reading, and that other readers are told the version.
+// TestRules checks that tables of a rule give the same results as tables of rows with the same
+// transfers, by every way of reading, and that other readers see the version.
 func TestRules(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		leaves, servers := rapid.IntRange(1, 5).Draw(rt, "leaves"), rapid.IntRange(1, 4).Draw(rt, "servers")

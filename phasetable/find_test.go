@@ -54,7 +54,7 @@ func TestFindServer(t *testing.T) {
 	}
 }
 
-// TestFindPair tells what two servers have for each other, in the first phase of each.
+// TestFindPair finds the transfers between two servers, in the first phase of each.
 func TestFindPair(t *testing.T) {
 	table := newTable(3, 3, 2)
 	for s := range table.Servers {

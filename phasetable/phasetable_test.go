@@ -311,7 +311,7 @@ func TestWithoutLanes(t *testing.T) {
 	}
 }
 
-// TestForwardCompatible holds the promise of docs/phase-table.md: flags of the
+// TestForwardCompatible checks the promise of docs/phase-table.md: flags of the
 // lower half, reserved bytes and a longer header do not stop a reader.
 func TestForwardCompatible(t *testing.T) {
 	in := shiftTable(2, 2, 1)

@@ -39,8 +39,8 @@ func spine(leaves, lane int) (cables [][2]int) {
 	return cables
 }
 
-// sends tells how the exchange runs on the result's tables: the sum of the phases'
-// largest loads, phases of one undisturbed transfer.
+// phaseTimes returns how long the exchange takes on the result's tables: the sum of the phases'
+// largest loads, in phases of one undisturbed transfer.
 func phaseTimes(t testing.TB, r *Result, rows []sim.Row) int {
 	t.Helper()
 	run, err := sim.Run(r.Tree.Fabric, r.Tables, rows)
@@ -135,9 +135,9 @@ func TestBaseParallel(t *testing.T) {
 	}
 }
 
-// TestBaseTables holds that the base plan's tables differ from those without it in
-// entries for base LIDs alone whose own lane is dead, so that no plan by lanes
-// notices, and that a second failure changes no entry of a living lane.
+// TestBaseTables checks that the base plan's tables differ from those without it only in entries
+// for base LIDs whose own lane is dead, so that no plan by lanes is affected, and that a second
+// failure changes no entry of a living lane.
 func TestBaseTables(t *testing.T) {
 	spec := fabgen.Spec{Spines: 16, Leaves: 16, LMC: 4}
 	ft := fabgen.Damaged(t, spec, [2]int{7, 10}, [2]int{3, 2})
@@ -173,8 +173,8 @@ func TestBaseTables(t *testing.T) {
 	}
 }
 
-// TestBaseNeverWorse holds that the base plan takes no more phase times than the
-// linear shift on the same tables, whatever fails, nor than its bound by much.
+// TestBaseNeverWorse checks that the base plan takes no more phase times than the linear shift on
+// the same tables, whatever fails, nor many more than its bound.
 func TestBaseNeverWorse(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
 	for i := range share(1000, 6) {
@@ -190,9 +190,9 @@ func TestBaseNeverWorse(t *testing.T) {
 	}
 }
 
-// TestBaseBalance holds that base LIDs stay spread over the cables, whatever the LMC
-// and the number of LIDs in use, and that a linear shift on them by a program that
-// knows of no plan takes no longer than on min-hop tables: 359, 698 and 823 phase
+// TestBaseBalance checks that base LIDs stay spread over the cables, whatever the LMC
+// and the number of LIDs in use, and that a linear shift on them by a program without a
+// plan takes no longer than on min-hop tables: 359, 698 and 823 phase
 // times there, healthy, without the cable and without the demo's nine, on tables read
 // back from OpenSM (TestBaseLIDs of testbed/e2e).
 func TestBaseBalance(t *testing.T) {
@@ -222,9 +222,9 @@ func TestBaseBalance(t *testing.T) {
 	}
 }
 
-// TestCrowded holds that base LIDs which crowd on few cables are warned about: where one
-// leaf has many hosts and the others few, which own the same lanes, as in a baseline of
-// old, if the settings have base LIDs stand for lanes.
+// TestCrowded checks the warning about base LIDs that crowd on few cables: if one leaf has many
+// hosts and the others few, which own the same lanes, as in an old baseline, and the settings
+// make base LIDs stand for lanes.
 func TestCrowded(t *testing.T) {
 	spec := fabgen.Spec{Spines: 8, Leaves: 6, LMC: 3, Hosts: []int{8, 2, 2, 2, 2, 2}}
 	ft := fabgen.Damaged(t, spec)
@@ -253,7 +253,7 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// TestTwentyLIDs holds that with a LID for each server of a leaf there are 359 phases
+// TestTwentyLIDs checks that with a LID for each server of a leaf there are 359 phases
 // on FT(2;20,18), and that no pair's LID ever changes.
 func TestTwentyLIDs(t *testing.T) {
 	lids := map[[2]int32]topology.LID{}

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// TestMayLeaveOut holds the limit at its edge: a share as large as the limit passes, and one
+// TestMayLeaveOut checks the limit at its edge: a share as large as the limit passes, and one
 // pair more does not.
 func TestMayLeaveOut(t *testing.T) {
 	for _, c := range []struct {

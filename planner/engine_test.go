@@ -55,8 +55,8 @@ func TestCertify(t *testing.T) {
 	}
 }
 
-// TestShorter holds that the integer programme replaces an exact plan whose search
-// has ended far from the bound, if it does better, and no other.
+// TestShorter checks that the integer programme replaces an exact plan whose search ended far
+// from the bound, if it does better, and no other plan.
 func TestShorter(t *testing.T) {
 	tree := jointly()
 	for leaf := range tree.Up {

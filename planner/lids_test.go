@@ -123,8 +123,8 @@ func TestLIDsProperty(t *testing.T) {
 	})
 }
 
-// TestLIDsFallback holds that a plan which does not stand on its own tables is
-// replaced by one on tables that carry any, and that it is not verified on others.
+// TestLIDsFallback checks that a plan that fails on its own tables is replaced by one on tables
+// that carry any plan, and that it is not verified on others.
 func TestLIDsFallback(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 2}, 7)
 	s, err := Plan(bg, ft, Settings{})

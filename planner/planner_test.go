@@ -68,7 +68,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// TestAlgorithmInsists holds that the paper's path is not replaced silently.
+// TestAlgorithmInsists checks that the paper's path is not replaced silently.
 func TestAlgorithmInsists(t *testing.T) {
 	ft := fabgen.Damaged(t, fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3}, [2]int{0, 0}, [2]int{1, 1})
 	if _, err := Make(bg, ft, Settings{Engine: "algorithm"}); err == nil || !strings.Contains(err.Error(), "m = 2 lanes, and the bandwidth reduction is f = 1") {
@@ -90,8 +90,8 @@ func TestFewLIDs(t *testing.T) {
 	}
 }
 
-// TestBystanderBeyondLanes holds that a bystander which pushes α beyond the
-// lanes does not lengthen the exchange.
+// TestBystanderBeyondLanes checks that a bystander that pushes α beyond the lanes does not
+// lengthen the exchange.
 func TestBystanderBeyondLanes(t *testing.T) {
 	ft := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 3, Hosts: []int{5, 4, 4}, LMC: 2})
 	for n, i := range ft.Servers {
@@ -109,8 +109,8 @@ func TestBystanderBeyondLanes(t *testing.T) {
 	}
 }
 
-// TestVerified holds that a plan which does not stand on the tables is replaced
-// by one of the next engine that does, down to the last, or refused.
+// TestVerified checks that a plan that fails on the tables is replaced by one of the next engine
+// that holds, down to the last engine, or refused.
 func TestVerified(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2})
 	made, err := Route(bg, ft, Settings{})
@@ -194,8 +194,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestWriteDir holds that the files are whole and the same at every run, but for
-// the time that planning took.
+// TestWriteDir checks that the files are whole and the same at every run, except for the time
+// that planning took.
 func TestWriteDir(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 5, Leaves: 4, LMC: 3}, 7)
 	files := map[string][2][]byte{}

@@ -180,8 +180,8 @@ func TestDiffAmbiguous(t *testing.T) {
 	}
 }
 
-// TestDiffDropped: a node that is no longer listed at all is told as one that
-// has lost its cables.
+// TestDiffDropped: a node that is no longer listed at all is reported as one that has lost its
+// cables.
 func TestDiffDropped(t *testing.T) {
 	was, is := roomy(t), roomy(t)
 	must(t, is, "Hca0000", "Spine002")

@@ -12,7 +12,7 @@ import (
 	"sort"
 )
 
-// Kind tells what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 // The kinds of nodes.

@@ -68,8 +68,7 @@ func inIbdiagnetLst(f *topology.Fabric) *topology.Fabric {
 	return g
 }
 
-// TestTopoAgrees: a topology file of ibdm tells the same cables between nodes of the same
-// names.
+// TestTopoAgrees: a topology file of ibdm has the same cables between nodes of the same names.
 func TestTopoAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fabgen.Generate(fabgen.Spec{Spines: rapid.IntRange(3, 5).Draw(t, "spines"), Leaves: rapid.IntRange(3, 5).Draw(t, "leaves"),
@@ -173,7 +172,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestCutDBCSV: a file that is cut off is told from a whole one, and from a bad one.
+// TestCutDBCSV: a file that is cut off is distinguished from a whole one, and from a bad one.
 func TestCutDBCSV(t *testing.T) {
 	data := fabgen.DBCSV(fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2}))
 	links := strings.Index(string(data), "END_LINKS")

@@ -202,7 +202,7 @@ func TestOtherHosts(t *testing.T) {
 	}
 }
 
-// TestRoles tells what nodes are.
+// TestRoles checks the roles of nodes.
 func TestRoles(t *testing.T) {
 	by := topology.Roles{Management: regexp.MustCompile("^mgmt"), Storage: regexp.MustCompile("^(st|mgmt)"), Gateway: regexp.MustCompile("^gw"),
 		Aggregation: regexp.MustCompile("^Reducer")}

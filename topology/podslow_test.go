@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestPodSlow holds that no schedule uses a cable of three levels that is slower than the
+// TestPodSlow checks that no schedule uses a cable of three levels that is slower than the
 // others, by either of its ends.
 func TestPodSlow(t *testing.T) {
 	for _, at := range []topology.GUID{fabgen.LeafGUID, fabgen.MidGUID} {

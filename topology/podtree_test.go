@@ -95,7 +95,7 @@ func TestPodShapes(t *testing.T) {
 	}
 }
 
-// TestPodDamage holds that numbers stay, and that what is down is what failed.
+// TestPodDamage checks that numbers stay, and that exactly the failed parts are down.
 func TestPodDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := fabgen.KAry(6)

@@ -25,8 +25,8 @@ type badInput struct {
 	want       string // how the message begins
 }
 
-// checkBad holds a reader against one bad file per reason, and the list of
-// reasons against testdata/bad.
+// checkBad checks a reader with one bad file per reason, and the list of reasons with
+// testdata/bad.
 func checkBad(t *testing.T, pattern string, read func([]byte) error, cases []badInput) {
 	t.Helper()
 	tested := map[string]bool{}

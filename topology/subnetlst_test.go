@@ -122,8 +122,8 @@ func TestSubnetLstSpeeds(t *testing.T) {
 	}
 }
 
-// TestSubnetLstTwoManagers: a mark on two nodes, as after a hand-over, tells
-// nothing, and one on a port without a LID neither.
+// TestSubnetLstTwoManagers: a mark on two nodes, as after a handover, is ignored, and so is one
+// on a port without a LID.
 func TestSubnetLstTwoManagers(t *testing.T) {
 	data := string(readFile(t, "small.lst"))
 	for what, text := range map[string]string{

@@ -18,7 +18,7 @@ func firsts(b *topology.Baseline) (out []int) {
 	return out
 }
 
-// TestTurn holds at which lane the base LIDs of a leaf begin.
+// TestTurn checks at which lane the base LIDs of a leaf begin.
 func TestTurn(t *testing.T) {
 	for _, c := range []struct {
 		spec fabgen.Spec
@@ -37,8 +37,8 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// TestTurnNew holds that a leaf that comes later begins where the leaf before it ends,
-// and that no other leaf notices.
+// TestTurnNew checks that a leaf that comes later begins where the leaf before it ends, and that
+// no other leaf changes.
 func TestTurnNew(t *testing.T) {
 	spec := fabgen.Spec{Spines: 4, Leaves: 5, Hosts: []int{2, 1}}
 	f := fabgen.Generate(spec)
@@ -56,8 +56,8 @@ func TestTurnNew(t *testing.T) {
 	}
 }
 
-// TestTurnProperty holds, for any number of hosts on each leaf, that where leaves are
-// turned each lane has as many hosts as any other, or one more.
+// TestTurnProperty checks, for any number of hosts on each leaf, that on turned leaves each lane
+// has as many hosts as any other, or one more.
 func TestTurnProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		spec := fabgen.Spec{Spines: rapid.IntRange(1, 8).Draw(rt, "spines"), Leaves: rapid.IntRange(2, 9).Draw(rt, "leaves"), Cables: rapid.IntRange(1, 2).Draw(rt, "cables")}

@@ -31,8 +31,8 @@ func TestRemainingAccepts(t *testing.T) {
 	}
 }
 
-// TestRemainingMaps holds that the past is read by port GUID: in another order,
-// with a server that is gone, and one that is new.
+// TestRemainingMaps checks that the past is read by port GUID: in another order, without a server
+// that has gone, and with a new one.
 func TestRemainingMaps(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	tables, all := naiveTables(ft), linearShift(ft)

@@ -96,9 +96,9 @@ func (w *Walk) Again() {
 // and the pairs of a source are counted together.
 const chunk = 96
 
-// Phases checks so many phases on several goroutines. Each calls rows for a function of its
-// own that tells the transfers of a phase; an error of that ends all. Otherwise the error is
-// that of Phase, phase after phase.
+// Phases checks so many phases on several goroutines. Each goroutine calls rows for its own
+// function, which returns the transfers of a phase; an error of that function ends all.
+// Otherwise the error is that of Phase, phase after phase.
 func (w *Walk) Phases(phases, workers int, rows func() func(phase int) ([]Transfer, error)) error {
 	parts := make([]*Walk, max(1, workers))
 	err := parallel.All(phases/chunk+1, len(parts), func(number int) func(int) error {

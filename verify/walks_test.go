@@ -130,7 +130,7 @@ func (w *walked) slow() error {
 	return nil
 }
 
-// joined tells by the lists of cables whether a lane or a plane joins two servers.
+// joined reports, by the lists of cables, whether a lane or a plane joins two servers.
 func (w *walked) joined(s, d int32) bool {
 	t := w.tree
 	a, b := t.Hosts[t.Servers[s]].Leaf, t.Hosts[t.Servers[d]].Leaf
@@ -315,8 +315,8 @@ func TestWalkWords(t *testing.T) {
 	}
 }
 
-// TestTrails holds that the ways of a phase are known after it, but for few that others have
-// driven out, and are right.
+// TestTrails checks that the ways of a phase are known after it, except for a few that others
+// have driven out, and that they are right.
 func TestTrails(t *testing.T) {
 	w := shiftOn(t, 8)
 	x, err := NewWalk(w.tree.Fabric, w.tables, w.servers)

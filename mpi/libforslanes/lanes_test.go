@@ -1,6 +1,5 @@
-// Package libforslanes tests the library that puts lanes into address vectors: on a
-// libibverbs of one port, which tells what it is given, and on the software adapter under
-// Open MPI.
+// Package libforslanes tests the library that puts lanes into address vectors: on a libibverbs
+// of one port, which prints its arguments, and on the software adapter under Open MPI.
 package libforslanes
 
 import (
@@ -312,8 +311,8 @@ func TestInert(t *testing.T) {
 	}
 }
 
-// TestNewEpoch replaces the table of a process with connections: they stay, and it tells
-// how many of them the new plan has elsewhere.
+// TestNewEpoch replaces the table of a process with connections: they stay, and the library
+// reports how many of them have another lane in the new plan.
 func TestNewEpoch(t *testing.T) {
 	needs(t)
 	spec := fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}

@@ -156,8 +156,8 @@ func moved(t *testing.T, v *phasetable.View) (a, b int) {
 	return 0, 0
 }
 
-// onLanes holds that the packets between servers have the LIDs of the lanes that a table
-// has for the pairs, and that none was lost.
+// onLanes checks that the packets between servers have the LIDs of the lanes that a table has for
+// the pairs, and that none was lost.
 func onLanes(t testing.TB, a *adapter.Fabric, v *phasetable.View) (pairs, moved int) {
 	t.Helper()
 	flows, err := a.Flows(t.Context())

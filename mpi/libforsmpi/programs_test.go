@@ -90,8 +90,8 @@ func runPrograms(t *testing.T, mpi string) {
 	}
 }
 
-// TestExports holds that the shim puts itself before MPI's all-to-alls and before
-// nothing else, for it lies in every process of a job.
+// TestExports checks that the shim puts itself before MPI's all-to-alls and before nothing else,
+// because it is in every process of a job.
 func TestExports(t *testing.T) {
 	ours := regexp.MustCompile(`^(MPI_Alltoall[vw]?|mpi_alltoall[vw]?(_|__|_f08_)?|MPI_ALLTOALL[VW]?)$`)
 	found := map[string]bool{}

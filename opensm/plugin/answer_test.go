@@ -166,8 +166,8 @@ func TestSuperseded(t *testing.T) {
 	}
 }
 
-// TestConcluded holds that the work for a request ends when OpenSM goes on without
-// its tables, even where that is known before the deadline.
+// TestConcluded checks that the work for a request ends when OpenSM goes on without its tables,
+// even if that is known before the deadline.
 func TestConcluded(t *testing.T) {
 	causes := make(chan error, 1)
 	f := startEnd(t, func(ctx context.Context, _ Request) (*lft.Tables, error) {

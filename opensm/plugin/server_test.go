@@ -140,7 +140,7 @@ func requestBody(number, generation, held uint64, left time.Duration) []byte {
 	return append(b, 0xFF, 0xBF, 0, 0)
 }
 
-// TestTurnsAway holds that who cannot greet is not heard.
+// TestTurnsAway checks that a client without a correct greeting is ignored.
 func TestTurnsAway(t *testing.T) {
 	f := startEnd(t, nil)
 	for _, c := range []struct {

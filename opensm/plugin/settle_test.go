@@ -10,8 +10,7 @@ import (
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// TestSettle holds that a sweep begins when both ends of a cable have sent their
-// traps.
+// TestSettle checks that a sweep begins when both ends of a cable have sent their traps.
 func TestSettle(t *testing.T) {
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	s.serve()

@@ -44,8 +44,8 @@ func TestThreads(t *testing.T) {
 // TestQueue has a forsd that takes nothing.
 func TestQueue(t *testing.T) { passes(t, "testdata/queue.c") }
 
-// TestSettles holds that a sweep's start waits for traps as long as it should, and
-// has an end where they go on and on.
+// TestSettles checks that a sweep's start waits for traps as long as it should, and that the wait
+// ends even if traps go on and on.
 func TestSettles(t *testing.T) { passes(t, "testdata/settle.c") }
 
 // passes runs a program that judges for itself.

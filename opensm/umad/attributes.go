@@ -51,9 +51,8 @@ type PortInfo struct {
 	SMLID topology.LID // of the master subnet manager, where the port has a LID
 	SMSL  uint8        // the service level towards it
 	State topology.PortState
-	// Rate is the width and speed in use. FDR10 reads as QDR: it is told by an
-	// attribute of one vendor only. An unknown code gives an unknown width or
-	// speed.
+	// Rate is the width and speed in use. FDR10 reads as QDR, because only a vendor's attribute
+	// shows it. An unknown code gives an unknown width or speed.
 	Rate topology.Rate
 }
 

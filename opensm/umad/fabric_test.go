@@ -278,9 +278,9 @@ func TestRouteWithoutTables(t *testing.T) {
 	}
 }
 
-// TestReports subscribes before there is a manager. It is told of a cable that
-// is pulled, and of a host that goes and comes, under the first manager and under
-// the next. OpenSM may miss that a host comes in mid-sweep, and is asked to sweep.
+// TestReports subscribes before there is a manager. It receives reports of a pulled cable, and of
+// a host that goes and comes, under the first manager and under the next. OpenSM may miss that a
+// host comes in mid-sweep, and is asked to sweep.
 func TestReports(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
 	s := simulate(t, f)

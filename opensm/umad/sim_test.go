@@ -19,9 +19,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// childVariable makes this test program a client that does what it is told, and
-// names the file with the fabric. The simulation reaches libibumad by a library
-// that is loaded before it, so a client is a process that was started so.
+// childVariable makes this test program a client that takes orders, and names the file with the
+// fabric. The simulation reaches libibumad by a library that is loaded before it, so a client is
+// a process that was started with that library.
 const childVariable = "FORSD_UMAD_CHILD"
 
 func TestMain(m *testing.M) {
@@ -35,8 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// order is what a client is told, a line of JSON each, and report what it
-// answers.
+// order is a command to a client, a line of JSON each, and report is its answer.
 type (
 	order struct {
 		Tables   bool          // read all tables

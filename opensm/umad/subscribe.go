@@ -206,7 +206,7 @@ func (x *subscriber) giveUp(now time.Time, err error) {
 	x.fail(err)
 }
 
-// fail tells an error that was not told before.
+// fail reports an error that was not reported before.
 func (x *subscriber) fail(err error) {
 	x.fresh = true
 	if text := err.Error(); text != x.trouble {
@@ -236,7 +236,7 @@ func (x *subscriber) receiveOne() {
 	}
 }
 
-// report answers a Report and tells what is in it.
+// report answers a Report and passes on its notice.
 func (x *subscriber) report() {
 	n, err := parseNotice(x.buf[saData:])
 	x.buf[3] = methodReportResp

@@ -82,8 +82,8 @@ func (r *Reader) Port() LocalPort { return r.port }
 // Close ends what is under way and closes the port.
 func (r *Reader) Close() error { return r.loop.close() }
 
-// Self asks the local port: its node's GUID, its number, and its PortInfo, which
-// tells the master subnet manager's LID.
+// Self asks the local port for its node's GUID, its number, and its PortInfo, which has the
+// master subnet manager's LID.
 func (r *Reader) Self(ctx context.Context) (node topology.GUID, number int, p PortInfo, err error) {
 	b := &burst{ctx: ctx, urgent: true, peers: []peer{{ways: []way{{}}}}}
 	b.known = func(int) error {

@@ -159,8 +159,8 @@ func (x *test) worsen(healthy *Sight, leaf, lane int) {
 	x.check()
 }
 
-// storm has six cables of a leaf count errors: so many are isolated, and of the others it is told
-// why they are not.
+// storm makes six cables of a leaf count errors until so many are isolated. The reason for not
+// isolating the others must be reported.
 func (x *test) storm(healthy *Sight, leaf, most int, because string) {
 	x.Helper()
 	at := healthy.Tree.Leaves[leaf]
@@ -190,7 +190,7 @@ func (x *test) storm(healthy *Sight, leaf, most int, because string) {
 	x.Logf("%d of 6 are isolated: %d phases; %v", most, st.Phases, st.Warnings)
 }
 
-// TestCableReport changes nothing but what is told, by default.
+// TestCableReport only reports, which is the default.
 func TestCableReport(t *testing.T) {
 	t.Parallel()
 	o := small()

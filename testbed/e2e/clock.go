@@ -13,8 +13,8 @@ import (
 	"github.com/forsd/forsd/testbed/built"
 )
 
-// clockFile, in a site's directory, tells a forsd of BuildSteppable of its clock; clockVariable
-// names it.
+// clockFile, in a site's directory, sets the clock of a forsd of BuildSteppable; clockVariable
+// has its path.
 const (
 	clockFile     = "clock"
 	clockVariable = "FORSD_CLOCK"

@@ -152,7 +152,7 @@ func (x *test) fromMemory(st *api.Status) {
 	x.inSwitches()
 }
 
-// inSwitches holds the plan in force and the tables of the switches against the fabric.
+// inSwitches checks the plan in force and the tables of the switches against the fabric.
 func (x *test) inSwitches() {
 	x.Helper()
 	x.ok(x.judge(x.ctx))

@@ -152,7 +152,7 @@ func (x *test) until(what string, good func(*api.Status) bool) *api.Status {
 	return st
 }
 
-// check holds the site against forsd's promises; see Site.Check.
+// check checks the site against forsd's promises; see Site.Check.
 func (x *test) check() *Sight {
 	x.Helper()
 	s, err := x.Check(x.ctx)

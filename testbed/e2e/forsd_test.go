@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOverrun tells a fault that no Go program can tell of from others.
+// TestOverrun distinguishes a fault that no Go program can report from others.
 func TestOverrun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

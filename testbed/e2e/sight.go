@@ -104,8 +104,8 @@ func (s *Site) Fabric(ctx context.Context) (f *topology.Fabric, err error) {
 	return f, err
 }
 
-// dumped waits until OpenSM's dump is that of the fabric which forsd sees: by the
-// plugin it is told of a sweep's end before OpenSM writes the dump.
+// dumped waits until OpenSM's dump is that of the fabric that forsd sees: with the plugin, forsd
+// learns of a sweep's end before OpenSM writes the dump.
 func (s *Site) dumped(ctx context.Context) error {
 	return s.Until(ctx, func() error {
 		f, err := s.Fabric(ctx)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestApart holds that the judge is made of the standard library and itself.
+// TestApart checks that the judge uses only the standard library and itself.
 func TestApart(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -129,7 +129,7 @@ func ibdmchk(t *testing.T, f *topology.Fabric, tables *lft.Tables) checked {
 	return c
 }
 
-// TestRoutes holds a survey of any tables to ibdmchk: the pairs whose packets are lost,
+// TestRoutes compares a survey of random tables with ibdmchk's: the pairs whose packets are lost,
 // whether there is a credit loop, and the destinations of each port between switches.
 func TestRoutes(t *testing.T) {
 	if _, err := exec.LookPath("ibdmchk"); err != nil {

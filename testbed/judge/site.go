@@ -211,7 +211,7 @@ func (v *visit) plan(servers []uint64, document, phases string, base bool) (p *P
 	return p, used, v.number(document, p.Epoch, csv)
 }
 
-// number holds that a number stands for one plan for ever.
+// number checks that a number stands for one plan for ever.
 func (s *Site) number(kind string, epoch uint64, csv []byte) error {
 	if s.seen == nil {
 		s.seen = map[string][sha256.Size]byte{}

@@ -124,7 +124,7 @@ func (s *site) part(d api.Drain) string {
 	return d.Name
 }
 
-// avoids holds that a plan leads over nothing that is kept out of it.
+// avoids checks that a plan uses nothing that is kept out of it.
 func (s *site) avoids(plan *phasetable.View) error {
 	for n := range plan.Servers() {
 		from := plan.Server(n).Leaf

@@ -91,8 +91,8 @@ func (s *site) job(ctx context.Context, name string, lasts time.Duration) error 
 	return nil
 }
 
-// judgeJobs holds that jobs are there as long as their leases say, and no longer, and that
-// their plans hold.
+// judgeJobs checks that jobs exist exactly as long as their leases say, and that their plans
+// hold.
 func (s *site) judgeJobs(ctx context.Context, sight *e2e.Sight) error {
 	for _, name := range slices.Sorted(maps.Keys(s.leases)) {
 		l := s.leases[name]

@@ -165,7 +165,7 @@ func (w *world) seen(t *testing.T) *topology.FatTree {
 	return tree
 }
 
-// TestDisturbances holds that 1000 events of a seed disturb as often as the release process
+// TestDisturbances checks that 1000 events of a seed disturb as often as the release process
 // asks for.
 func TestDisturbances(t *testing.T) {
 	for seed := range uint64(10) {
@@ -272,7 +272,7 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// TestArity tells fabrics of two levels and of three apart.
+// TestArity distinguishes fabrics of two levels and of three.
 func TestArity(t *testing.T) {
 	for fabric, want := range map[string]int{"4-ary": 4, "12-ary": 12, "6x6": 0, "20x18": 0, "6": 0, "x-ary": 0} {
 		if got := (options{Fabric: fabric}).arity(); got != want {

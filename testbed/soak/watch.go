@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// watch follows the plans of a forsd as a rank does, through restarts, and holds that a
-// number stands for one plan for ever and that no reader sees the numbers go down.
+// watch follows the plans of a forsd as a rank does, through restarts, and checks that a number
+// stands for one plan for ever and that no reader sees the numbers go down.
 type watch struct {
 	mu     sync.Mutex
 	seen   map[uint64][sha256.Size]byte // [epoch] of its table, by any forsd

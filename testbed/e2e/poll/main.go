@@ -1,6 +1,6 @@
-// Command poll reads the forwarding tables of all switches again and again, as
-// fast as they answer, until its standard input ends. Then it tells what has
-// changed when. Its argument is the file with the fabric; see e2e.Poll.
+// Command poll reads the forwarding tables of all switches again and again, as fast as they
+// answer, until its standard input ends. Then it prints the changes and their times. Its argument
+// is the file with the fabric; see e2e.Poll.
 package main
 
 import (
