@@ -193,8 +193,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case l.room <- struct{}{}:
-			gone := make(chan struct{})
-			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room }), gone: gone, left: sync.OnceFunc(func() { close(gone) })}, nil
+			gone, left := context.WithCancel(context.Background())
+			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room }), gone: gone.Done(), left: left}, nil
 		default:
 			_, _ = c.Write([]byte(full)) // a new socket takes that without waiting
 			_ = c.Close()

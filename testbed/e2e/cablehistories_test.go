@@ -64,9 +64,9 @@ const (
 func newCableHistory(t *testing.T, seed uint64) *cableHistory {
 	t.Helper()
 	h := &cableHistory{rng: rand.New(rand.NewPCG(seed, 19))}
-	h.limits = pdr.Limits{Short: 3 * time.Second, ShortRate: 3e-11, Long: 7 * time.Second, LongRate: 2e-11, Drops: 1e-12, Test: 3 * time.Second, Returns: 2, Week: 7 * 24 * time.Hour,
-		PerLeaf: 1 + h.rng.IntN(2), InAll: 2 + h.rng.IntN(3)}
+	h.limits = pdr.Published(1+h.rng.IntN(2), 2+h.rng.IntN(3))
 	l := &h.limits
+	l.Short, l.ShortRate, l.Long, l.LongRate, l.Test = 3*time.Second, 3e-11, 7*time.Second, 2e-11, 3*time.Second
 	o := Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, Hosts: []int{2}}), LMC: 2}
 	o.Config = steady + fmt.Sprintf("log: {level: debug}\ncables: {mode: isolate, every: 300ms, max_cost: 1000, per_leaf: %d, in_all: %d, short: %v, short_ber: %g, long: %v, long_ber: %g, "+
 		"test: %v, probation: 100ms, flaps: 1000}\n",
