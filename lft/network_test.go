@@ -100,7 +100,7 @@ func checkLinks(r *rapid.T, n *network, l, u int) int {
 			}
 		}
 	}
-	if want := append(laned, others...); !slices.Equal(n.between(l, u), want) {
+	if want := slices.Concat(laned, others); !slices.Equal(n.between(l, u), want) {
 		r.Fatalf("leaf %d and switch %d above have cables %+v, want %+v", l, u, n.between(l, u), want)
 	}
 	return len(laned) + len(others)

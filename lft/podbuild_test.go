@@ -38,7 +38,7 @@ func hurtPods(t *testing.T, s fabgen.TreeSpec) *topology.PodTree {
 func TestPodsOnAllCores(t *testing.T) {
 	tree := hurtPods(t, fabgen.KAry(8))
 	leaf := &tree.Leaves[0]
-	pins := slices.Repeat([]iter.Seq[Entry]{func(yield func(Entry) bool) {}}, 8)
+	pins := slices.Repeat([]iter.Seq[Entry]{func(func(Entry) bool) {}}, 8)
 	pins[7] = func(yield func(Entry) bool) {
 		yield(Entry{leaf.Node, tree.Hosts[len(tree.Hosts)-1].LID, leaf.Cables[0].Port})
 	}

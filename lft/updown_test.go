@@ -23,10 +23,10 @@ func TestChained(t *testing.T) {
 		used   bool
 	}{
 		"both are up":              {nil, nil, true},
-		"not up at the far end":    {nil, func(f *topology.Fabric, x, y topology.PortRef) { f.At(y).State = topology.Armed }, false},
-		"not up at the near end":   {nil, func(f *topology.Fabric, x, y topology.PortRef) { f.At(x).State = topology.Init }, false},
-		"port 255 at the far end":  {func(f *topology.Fabric, x, y int32) { wide(f, y) }, nil, false},
-		"port 255 at the near end": {func(f *topology.Fabric, x, y int32) { wide(f, x) }, nil, false},
+		"not up at the far end":    {nil, func(f *topology.Fabric, _, y topology.PortRef) { f.At(y).State = topology.Armed }, false},
+		"not up at the near end":   {nil, func(f *topology.Fabric, x, _ topology.PortRef) { f.At(x).State = topology.Init }, false},
+		"port 255 at the far end":  {func(f *topology.Fabric, _, y int32) { wide(f, y) }, nil, false},
+		"port 255 at the near end": {func(f *topology.Fabric, x, _ int32) { wide(f, x) }, nil, false},
 	} {
 		var a, b topology.PortRef // the ends of the second cable
 		ft := tree(t, fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2}), func(f *topology.Fabric) {
