@@ -36,6 +36,7 @@ type Limits struct {
 	Time    time.Duration // for a request, including the wait for its turn
 	Memory  uint64        // bytes per process
 	Nice    int           // the nice value of a process, 0 to 19
+	Rests   bool          // a process does not follow another before as long as that took, up to longestRest
 }
 
 // Defaults returns limits that leave a core to the program itself.
@@ -90,7 +91,9 @@ func NewPools() Pools {
 	l.Number = 1
 	questions := l
 	questions.Nice = niceQuestions
-	return Pools{NewPool(l), NewPool(questions), NewPool(questions)}
+	others := questions
+	others.Rests = true
+	return Pools{NewPool(l), NewPool(questions), NewPool(others)}
 }
 
 // Questions returns the pool for a question by the caller.
@@ -152,9 +155,21 @@ func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error,
 			return err
 		}
 	}
-	defer func() { <-p.turns }()
+	defer p.rest(p.turns, time.Now())
 	return p.process(ctx, task, send, receive)
 }
+
+// rest gives a turn to the next request, after a rest if the pool has one.
+func (p *Pool) rest(turns <-chan struct{}, began time.Time) {
+	if !p.limits.Rests {
+		<-turns
+		return
+	}
+	time.AfterFunc(min(time.Since(began), longestRest), func() { <-turns })
+}
+
+// longestRest is the longest rest of a turn.
+const longestRest = time.Second
 
 // errAgain means that a request now has a turn, and must run from the beginning.
 var errAgain = errors.New("it takes longer than others should wait")
@@ -187,7 +202,7 @@ func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error
 
 // try runs a task for a short time.
 func (p *Pool) try(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
-	defer func() { <-p.brief }()
+	defer p.rest(p.brief, time.Now())
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	timer := time.AfterFunc(p.limits.Brief, func() { end(errAgain) })

@@ -213,6 +213,26 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// TestRests checks that a turn rests for as long as a process took.
+func TestRests(t *testing.T) {
+	l := small()
+	l.Number, l.Rests = 1, true
+	p := NewPool(l)
+	const takes = 100 * time.Millisecond
+	ctx, end := context.WithTimeout(t.Context(), takes)
+	defer end()
+	if _, err := run(ctx, p, "sleep", ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	ended := time.Now()
+	if _, err := run(t.Context(), p, "echo", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if rested := time.Since(ended); rested < takes/2 {
+		t.Errorf("the next process ends %v after one of %v", rested, takes)
+	}
+}
+
 // TestBrief checks that short requests do not wait for long ones, and that a long request that
 // was tried briefly runs when its turn comes.
 func TestBrief(t *testing.T) {
