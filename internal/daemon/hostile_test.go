@@ -57,7 +57,7 @@ func asForsd() {
 // the socket returns the median and the longest time of the calls since the last
 // connection.
 func probed(path, socket string) int {
-	press.PaceGarbage()
+	press.SetUp()
 	cfg, _, err := loadConfig(path)
 	if err != nil {
 		panic(err)

@@ -81,7 +81,7 @@ func Main(args []string, version string) int {
 		}
 		return exitOK
 	}
-	press.PaceGarbage()
+	press.SetUp()
 	level := zap.NewAtomicLevelAt(levels[cfg.Log.Level])
 	log := newLogger(cfg.Log, level)
 	defer func() { _ = log.Sync() }()

@@ -60,9 +60,17 @@ func Release() {
 // to a multiple of the live data.
 const roomForGarbage = 24 << 20
 
-// PaceGarbage applies roomForGarbage from now on: after each collection it sets the GC
+// SetUp sets up the process for planning. While a plan and a collection keep all processors
+// busy, goroutines that are due otherwise wait for Go's time slices of 10 ms: with one thread
+// more, the kernel's shorter ones apply.
+func SetUp() {
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	paceGarbage()
+}
+
+// paceGarbage applies roomForGarbage from now on: after each collection it sets the GC
 // percentage for the next one.
-func PaceGarbage() {
+func paceGarbage() {
 	percent := 100
 	var next func(**int)
 	next = func(marker **int) {

@@ -10,7 +10,7 @@ import (
 // TestGarbageIsPaced checks how far the heap may grow: by a fixed amount if little memory is in
 // use, and otherwise by half of the live heap.
 func TestGarbageIsPaced(t *testing.T) {
-	PaceGarbage()
+	paceGarbage()
 	for _, inUse := range []uint64{1 << 20, 100 << 20} {
 		kept := make([]byte, inUse)
 		due, want := time.Now().Add(time.Minute), max(inUse/2, roomForGarbage)
