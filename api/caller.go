@@ -9,7 +9,9 @@ import (
 	"os/user"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/forsd/forsd/internal/access"
@@ -105,27 +107,58 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 	if !is {
 		return ctx
 	}
-	raw, err := unix.SyscallConn()
+	cred, groups, err := peerOf(unix)
 	if err != nil {
 		return ctx
 	}
-	var cred *syscall.Ucred
-	var groups []uint32
-	if cerr := raw.Control(func(fd uintptr) {
-		if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			groups, err = peerGroups(fd)
-		}
-	}); cerr != nil || err != nil {
-		return ctx
-	}
 	who := &Caller{Way: WaySocket, UID: &cred.Uid, PID: cred.Pid, groups: append(groups, cred.Gid)}
-	if u, err := user.LookupId(strconv.FormatUint(uint64(cred.Uid), 10)); err == nil {
-		who.User = u.Username
-	}
+	who.User = users.name(cred.Uid, time.Now())
 	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cred.Pid)); err == nil {
 		who.Process = strings.TrimSpace(string(comm))
 	}
 	return context.WithValue(ctx, callerKey{}, who)
+}
+
+// peerOf returns the process at the other end of a socket, and its groups but for its first.
+func peerOf(c *net.UnixConn) (cred *syscall.Ucred, groups []uint32, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, nil, err
+	}
+	cerr := raw.Control(func(fd uintptr) {
+		if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			groups, err = peerGroups(fd)
+		}
+	})
+	return cred, groups, errors.Join(err, cerr)
+}
+
+// users holds names of users.
+var users userNames
+
+// userNames are the names of users for a minute: to read them for each connection takes longer
+// than most answers.
+type userNames struct {
+	mu    sync.Mutex // guards the fields below
+	names map[uint32]string
+	until time.Time
+}
+
+// name returns a user's name, "" if there is none.
+func (n *userNames) name(uid uint32, now time.Time) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.After(n.until) {
+		n.names, n.until = map[uint32]string{}, now.Add(time.Minute)
+	}
+	name, known := n.names[uid]
+	if !known {
+		if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+			name = u.Username
+		}
+		n.names[uid] = name
+	}
+	return name
 }
 
 // peerGroups lists the groups of the process at the other end of a socket, except its

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestCaller asks over the socket and over TCP who it is that asks.
@@ -40,5 +42,29 @@ func TestCaller(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUserNames checks that a user's name is looked up once a minute.
+func TestUserNames(t *testing.T) {
+	own, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := uint32(os.Getuid())
+	now := time.Unix(1000, 0)
+	var n userNames
+	if have := n.name(uid, now); have != own.Username {
+		t.Fatalf("the name of user %d is %q, want %q", uid, have, own.Username)
+	}
+	n.names[uid] = "before"
+	if have := n.name(uid, now.Add(time.Minute)); have != "before" {
+		t.Errorf("the name is looked up again within a minute: %q", have)
+	}
+	if have := n.name(uid, now.Add(time.Minute+1)); have != own.Username {
+		t.Errorf("after a minute the name is %q", have)
+	}
+	if have := n.name(1<<32-2, now); have != "" {
+		t.Errorf("a user who is not there has the name %q", have)
 	}
 }

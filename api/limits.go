@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/forsd/forsd/internal/access"
 )
 
 // What all requests together may hold in memory. Both are of the process, as its
@@ -173,10 +176,12 @@ func descriptors() uint64 {
 	return limit.Cur
 }
 
-// boundedListener refuses connections beyond its room with an answer.
+// boundedListener refuses connections beyond its room with an answer. The limiter, which may be
+// nil, gives the connections of each host their turns.
 type boundedListener struct {
 	net.Listener
-	room chan struct{}
+	room    chan struct{}
+	limiter *access.Limiter
 }
 
 // full is the answer on a connection too many.
@@ -194,7 +199,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		select {
 		case l.room <- struct{}{}:
 			gone, left := context.WithCancel(context.Background())
-			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room }), gone: gone.Done(), left: left}, nil
+			return &boundedConn{Conn: c, wait: l.turn(c), leave: sync.OnceFunc(func() { <-l.room }), gone: gone.Done(), left: left}, nil
 		default:
 			_, _ = c.Write([]byte(full)) // a new socket takes that without waiting
 			_ = c.Close()
@@ -202,17 +207,40 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
+// turn returns how long a new connection waits for its turn. Those of root and of the daemon's own
+// user do not wait.
+func (l *boundedListener) turn(c net.Conn) time.Duration {
+	if l.limiter == nil {
+		return 0
+	}
+	switch c := c.(type) {
+	case *net.TCPConn:
+		return l.limiter.Connect(keyOf(c.RemoteAddr().String()), time.Now())
+	case *net.UnixConn:
+		if who, _, err := peerOf(c); err == nil && who.Uid != 0 && int(who.Uid) != os.Geteuid() {
+			return l.limiter.Connect(fmt.Sprint("uid ", who.Uid), time.Now())
+		}
+	}
+	return 0
+}
+
 // boundedConn gives its place back when it is closed. Nothing waits to be written to a client
 // that has left.
 type boundedConn struct {
 	net.Conn
+	wait  time.Duration // before anything is read
 	leave func()
 	gone  <-chan struct{}
 	left  func() // closes gone
 }
 
-// Read reads, and notices that the client has left.
+// Read reads when the connection has its turn, and notices that the client has left.
 func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.wait > 0 {
+		time.Sleep(c.wait)
+		c.wait = 0
+		_ = c.SetReadDeadline(time.Now().Add(headersWithin))
+	}
 	n, err := c.Conn.Read(p)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		c.left()

@@ -144,7 +144,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &boundedListener{bound, make(chan struct{}, 2)}
+	l := &boundedListener{bound, make(chan struct{}, 2), nil}
 	defer l.Close()
 	accepted := make(chan net.Conn, 8)
 	go func() {
@@ -222,7 +222,7 @@ func TestLongAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer bound.Close()
-		l := &boundedListener{bound, make(chan struct{}, 4)}
+		l := &boundedListener{bound, make(chan struct{}, 4), nil}
 		pair := func() (client, server net.Conn) {
 			client, err := net.Dial(network, bound.Addr().String())
 			if err != nil {
@@ -262,6 +262,41 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
+// TestTurns checks that a request is read when its connection has its turn, which that of the
+// daemon's own user has at once.
+func TestTurns(t *testing.T) {
+	var limiter access.Limiter
+	const waits = 100 * time.Millisecond
+	for limiter.Connect("127.0.0.1", time.Now()) < waits {
+	}
+	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
+		bound, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var read time.Duration
+		server := &http.Server{ReadHeaderTimeout: waits / 2, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { read = time.Since(began) })}
+		l := &boundedListener{bound, make(chan struct{}, 4), &limiter}
+		go func() { _ = server.Serve(l) }()
+		client, err := net.Dial(network, bound.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		if line, err := bufio.NewReader(client).ReadString('\n'); !strings.Contains(line, "200") {
+			t.Errorf("%s: the answer is %q, %v", network, line, err)
+		}
+		if network == "tcp" && read < waits/2 {
+			t.Errorf("a connection that waits for %v is read after %v", waits, read)
+		}
+		if network == "unix" && l.turn(client) != 0 {
+			t.Error("a connection of the own user waits")
+		}
+		_, _ = client.Close(), server.Close()
+	}
+}
+
 // TestLeavesTheQueue has a long answer wait for its turn: it is given up when its client leaves.
 func TestLeavesTheQueue(t *testing.T) {
 	for range cap(writing.taken) {
@@ -280,7 +315,7 @@ func TestLeavesTheQueue(t *testing.T) {
 			t.Error("a client that has left takes the answer")
 		}
 	})}
-	go func() { _ = server.Serve(&boundedListener{bound, make(chan struct{}, 4)}) }()
+	go func() { _ = server.Serve(&boundedListener{bound, make(chan struct{}, 4), nil}) }()
 	defer server.Close()
 	client, err := net.Dial("tcp", bound.Addr().String())
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/socket"
 )
 
@@ -35,10 +36,14 @@ type Server struct {
 	remote *http.Server
 	secure *http.Server
 	stop   context.CancelFunc
+
+	limiter *access.Limiter // nil without limits
 }
 
-// shutdownWithin is how long answers under way may go on after the end.
-const shutdownWithin = 500 * time.Millisecond
+const (
+	headersWithin  = 5 * time.Second        // a request's headers come within this
+	shutdownWithin = 500 * time.Millisecond // how long answers under way may go on after the end
+)
 
 // Listen binds the listeners: the socket at once, addresses as soon as that can be done.
 func Listen(c Config, l Listeners) (*Server, error) {
@@ -51,6 +56,9 @@ func Listen(c Config, l Listeners) (*Server, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{socket: socket, stop: stop, unix: httpServer(ctx, Handler(c, false), l.Log)}
+	if c.Access != nil {
+		s.limiter = c.Access.Limiter
+	}
 	if l.TCP != "" {
 		s.tcp = listenTCP(l.TCP, func(err error) { l.Note("api.listen", err) })
 		s.remote = httpServer(ctx, Handler(c, true), l.Log)
@@ -71,7 +79,7 @@ func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server
 	return &http.Server{
 		Handler:           h,
 		Protocols:         protocols,
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: headersWithin,
 		ReadTimeout:       writeWithin,
 		WriteTimeout:      writeWithin,
 		IdleTimeout:       time.Minute,
@@ -104,12 +112,12 @@ func (s *Server) SecureAddr() net.Addr {
 func (s *Server) Serve(ctx context.Context) error {
 	tcp, unix := connections(descriptors())
 	remote := make(chan struct{}, tcp) // with TLS and without
-	servers := map[*http.Server]net.Listener{s.unix: &boundedListener{s.socket, make(chan struct{}, unix)}}
+	servers := map[*http.Server]net.Listener{s.unix: &boundedListener{s.socket, make(chan struct{}, unix), s.limiter}}
 	if s.tcp != nil {
-		servers[s.remote] = &boundedListener{s.tcp, remote}
+		servers[s.remote] = &boundedListener{s.tcp, remote, s.limiter}
 	}
 	if s.tls != nil {
-		servers[s.secure] = &boundedListener{s.tls, remote}
+		servers[s.secure] = &boundedListener{s.tls, remote, s.limiter}
 	}
 	ended := make(chan error, len(servers))
 	for server, l := range servers {

@@ -51,6 +51,30 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// TestConnect checks when new connections have their turns: those of one host wait, up to a
+// limit, and those of another do not.
+func TestConnect(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var l Limiter
+	for i := range connectionsAtOnce {
+		if wait := l.Connect("a", now); wait != 0 {
+			t.Fatalf("connection %d waits for %v", i, wait)
+		}
+	}
+	const each = time.Second / connectionsASecond
+	for i := range 3 * int(longestTurn/each) {
+		if wait, want := l.Connect("a", now), min(time.Duration(i+1)*each, longestTurn); (wait - want).Abs() > time.Microsecond {
+			t.Fatalf("connection %d waits for %v, want %v", connectionsAtOnce+i, wait, want)
+		}
+	}
+	if wait := l.Connect("b", now); wait != 0 {
+		t.Errorf("the first connection of another host waits for %v", wait)
+	}
+	if wait := l.Connect("a", now.Add(longestTurn+time.Second)); wait != 0 {
+		t.Errorf("a connection waits for %v after all have had their turns", wait)
+	}
+}
+
 // TestLimiter checks the limits on requests and refusals, for one client and for all, and the
 // state that many clients leave.
 func TestLimiter(t *testing.T) {
