@@ -26,7 +26,7 @@ import (
 )
 
 // load is the work of an endpoint's clients. They run in a process with lower priority
-// than forsd, like clients on other machines.
+// than forsd, like clients on other machines, and as another user.
 type load struct {
 	Network, Address, Request string
 	Kind                      string // idle, slow or rude
@@ -45,6 +45,9 @@ func asLoad() {
 		panic(err)
 	}
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, 0, 19)
+	if os.Getuid() == 0 {
+		_ = syscall.Setuid(stranger)
+	}
 	begun := make(chan struct{}, l.Clients)
 	for range l.Clients {
 		go l.client(begun)
@@ -56,6 +59,8 @@ func asLoad() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
 }
+
+const stranger = 65534 // a user
 
 // client sends one request and then idles, sends one and does not read the answer, or
 // sends requests again and again and closes every other connection during the answer.
@@ -134,7 +139,7 @@ func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	t.Helper()
 	whole := fabgen.Generate(spec)
 	dir := t.TempDir()
-	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(openSMScript), 0o755), os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(whole), 0o644),
+	ok(t, os.Chmod(filepath.Dir(dir), 0o755), os.WriteFile(filepath.Join(dir, "opensm"), []byte(openSMScript), 0o755), os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(whole), 0o644),
 		os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(whole), 0o644))
 	manager := exec.CommandContext(t.Context(), "./opensm")
 	manager.Dir, manager.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
@@ -145,7 +150,7 @@ func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	_, err = io.ReadFull(says, make([]byte, len("trapped\n")))
 	ok(t, err, os.WriteFile(filepath.Join(dir, "pid"), []byte(strconv.Itoa(manager.Process.Pid)), 0o644))
 	l := &loaded{t: t, dir: dir, whole: whole, spec: spec,
-		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), "", "FORSD_TEST_FILES=16384", "FORSD_TEST_PROBE="+filepath.Join(dir, "probe"))}
+		besieged: besiegeIn(t, dir, fmt.Sprintf(", umad: off, dump_command: [cat, %s/lfts.dump]", dir), ", socket_mode: 0666", "FORSD_TEST_FILES=16384", "FORSD_TEST_PROBE="+filepath.Join(dir, "probe"))}
 	l.client, err = api.Dial(l.socket)
 	ok(t, err)
 	t.Cleanup(l.client.Close)
@@ -274,14 +279,14 @@ func (l *loaded) request(pattern string, role access.Role) load {
 // TestEndpointsUnderLoad attaches many clients to an endpoint: idle, slow and rude ones.
 // The loop answers, a pulled cable gets its plan, and the memory stays bounded. With
 // FORS_LONG, it covers all endpoints with 1000 clients and fails if a figure is more than
-// twice the quiet one. The longest answer must also exceed timeSlice to fail.
+// twice the quiet one in two measurements.
 // docs/reliability.md summarises the table.
 func TestEndpointsUnderLoad(t *testing.T) {
 	clients, probes, pulls, spec := 60, 20, 1, fabgen.Spec{Spines: 4, Leaves: 4}
 	few := []string{"GET /v1/plan/phases", "GET /v1/events", "POST /v1/whatif", "POST /v1/reroute", "GET /v1/replica"}
 	long := os.Getenv("FORS_LONG") != ""
 	if long {
-		clients, probes, pulls, spec = 1000, 200, 9, fabgen.Spec{Spines: 20, Leaves: 18}
+		clients, probes, pulls, spec = 1000, 200, 15, fabgen.Spec{Spines: 20, Leaves: 18}
 	}
 	endpoints := api.Endpoints(newDaemon(t).interfaces())
 	patterns := few
@@ -307,15 +312,16 @@ func TestEndpointsUnderLoad(t *testing.T) {
 				q.Kind, q.Clients = kind, clients
 				end := q.begin(t)
 				f := l.measure(probes, pulls)
+				more := f.beyond(quiet)
+				if long && len(more) > 0 { // something else may have taken the processors for a moment
+					f = l.measure(probes, pulls)
+					more = f.beyond(quiet)
+				}
 				end()
 				fmt.Fprintf(&table, " %v |", f)
-				for what, x := range map[string][2]float64{"the loop's median": {f.median.Seconds(), quiet.median.Seconds()}, "its worst": {f.worst.Seconds(), quiet.worst.Seconds()},
-					"the plan": {f.plan.Seconds(), quiet.plan.Seconds()}, "the memory": {float64(f.mb), float64(quiet.mb)}} {
-					if what == "its worst" {
-						x[1] = max(x[1], timeSlice.Seconds()/2)
-					}
-					if long && x[0] > 2*x[1] {
-						t.Errorf("%s: %s is %.1f times the quiet one", kind, what, x[0]/cmp.Or(x[1], 1))
+				for _, what := range more {
+					if long {
+						t.Errorf("%s: %s the quiet one, twice", kind, what)
 					}
 				}
 				if f.mb > mostMB {
@@ -330,9 +336,31 @@ func TestEndpointsUnderLoad(t *testing.T) {
 	}
 }
 
-// timeSlice is the time slice of Go's scheduler. Whether the longest answer takes less is
-// chance.
-const timeSlice = 10 * time.Millisecond
+// Figures below these are chance: timeSlice is that of Go's scheduler, and switching is what it
+// takes to have another goroutine do something: quiet medians vary from 6 to 17 µs.
+const (
+	timeSlice = 10 * time.Millisecond
+	switching = 15 * time.Microsecond
+)
+
+// beyond lists the figures that are more than twice the quiet ones.
+func (f figures) beyond(quiet figures) (more []string) {
+	for _, x := range []struct {
+		what      string
+		is, quiet float64
+	}{
+		{"the loop's median", f.median.Seconds(), max(quiet.median, switching).Seconds()},
+		{"the loop's longest answer", f.worst.Seconds(), max(quiet.worst, timeSlice).Seconds()},
+		{"an order", f.request.Seconds(), max(quiet.request, time.Millisecond).Seconds()},
+		{"the plan", f.plan.Seconds(), quiet.plan.Seconds()},
+		{"the memory", float64(f.mb), float64(quiet.mb)},
+	} {
+		if x.is > 2*x.quiet {
+			more = append(more, fmt.Sprintf("%s is %.1f times", x.what, x.is/cmp.Or(x.quiet, 1)))
+		}
+	}
+	return more
+}
 
 // String formats a cell of the table: the loop's median in µs and its longest answer in
 // ms, an operator's request and the plan for a pulled cable in ms, and the memory in MB.
