@@ -267,7 +267,8 @@ func TestLongAnswer(t *testing.T) {
 func TestTurns(t *testing.T) {
 	var limiter access.Limiter
 	const waits = 100 * time.Millisecond
-	for limiter.Connect("127.0.0.1", time.Now()) < waits {
+	for wait := time.Duration(0); wait < waits; {
+		wait = limiter.Connect("127.0.0.1", time.Now())
 	}
 	for network, address := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(t.TempDir(), "s")} {
 		bound, err := net.Listen(network, address)
