@@ -100,37 +100,43 @@ func withEpoch(ctx context.Context, plans *Plans) context.Context {
 
 // withCaller notes who has made a connection.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
-	if b, bounded := c.(*boundedConn); bounded {
-		c = b.Conn
-	}
-	unix, is := c.(*net.UnixConn)
-	if !is {
+	b, bounded := c.(*boundedConn)
+	if !bounded || b.peer == nil {
 		return ctx
 	}
-	cred, groups, err := peerOf(unix)
-	if err != nil {
-		return ctx
-	}
-	who := &Caller{Way: WaySocket, UID: &cred.Uid, PID: cred.Pid, groups: append(groups, cred.Gid)}
-	who.User = users.name(cred.Uid, time.Now())
-	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cred.Pid)); err == nil {
+	p := b.peer
+	who := &Caller{Way: WaySocket, User: users.name(p.Uid, time.Now()), UID: &p.Uid, PID: p.Pid, groups: append(p.groups, p.Gid)}
+	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid)); err == nil {
 		who.Process = strings.TrimSpace(string(comm))
 	}
 	return context.WithValue(ctx, callerKey{}, who)
 }
 
-// peerOf returns the process at the other end of a socket, and its groups but for its first.
-func peerOf(c *net.UnixConn) (cred *syscall.Ucred, groups []uint32, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, nil, err
+// peer is the process at the other end of a socket, and its groups but for its first.
+type peer struct {
+	*syscall.Ucred
+	groups []uint32
+}
+
+// peerOf returns the process at the other end of a Unix socket, nil for other connections.
+func peerOf(c net.Conn) *peer {
+	unix, is := c.(*net.UnixConn)
+	if !is {
+		return nil
 	}
-	cerr := raw.Control(func(fd uintptr) {
-		if cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			groups, err = peerGroups(fd)
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var p peer
+	if cerr := raw.Control(func(fd uintptr) {
+		if p.Ucred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
+			p.groups, err = peerGroups(fd)
 		}
-	})
-	return cred, groups, errors.Join(err, cerr)
+	}); cerr != nil || err != nil {
+		return nil
+	}
+	return &p
 }
 
 // users holds names of users.

@@ -199,7 +199,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		select {
 		case l.room <- struct{}{}:
 			gone, left := context.WithCancel(context.Background())
-			return &boundedConn{Conn: c, wait: l.turn(c), leave: sync.OnceFunc(func() { <-l.room }), gone: gone.Done(), left: left}, nil
+			who := peerOf(c)
+			return &boundedConn{Conn: c, peer: who, wait: l.turn(c, who), leave: sync.OnceFunc(func() { <-l.room }), gone: gone.Done(), left: left}, nil
 		default:
 			_, _ = c.Write([]byte(full)) // a new socket takes that without waiting
 			_ = c.Close()
@@ -209,25 +210,21 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 
 // turn returns how long a new connection waits for its turn. Those of root and of the daemon's own
 // user do not wait.
-func (l *boundedListener) turn(c net.Conn) time.Duration {
-	if l.limiter == nil {
+func (l *boundedListener) turn(c net.Conn, who *peer) time.Duration {
+	switch {
+	case l.limiter == nil || who != nil && (who.Uid == 0 || int(who.Uid) == os.Geteuid()):
 		return 0
+	case who != nil:
+		return l.limiter.Connect(fmt.Sprint("uid ", who.Uid), time.Now())
 	}
-	switch c := c.(type) {
-	case *net.TCPConn:
-		return l.limiter.Connect(keyOf(c.RemoteAddr().String()), time.Now())
-	case *net.UnixConn:
-		if who, _, err := peerOf(c); err == nil && who.Uid != 0 && int(who.Uid) != os.Geteuid() {
-			return l.limiter.Connect(fmt.Sprint("uid ", who.Uid), time.Now())
-		}
-	}
-	return 0
+	return l.limiter.Connect(keyOf(c.RemoteAddr().String()), time.Now())
 }
 
 // boundedConn gives its place back when it is closed. Nothing waits to be written to a client
 // that has left.
 type boundedConn struct {
 	net.Conn
+	peer  *peer         // on the Unix socket
 	wait  time.Duration // before anything is read
 	leave func()
 	gone  <-chan struct{}

@@ -291,7 +291,7 @@ func TestTurns(t *testing.T) {
 		if network == "tcp" && read < waits/2 {
 			t.Errorf("a connection that waits for %v is read after %v", waits, read)
 		}
-		if network == "unix" && l.turn(client) != 0 {
+		if network == "unix" && l.turn(client, peerOf(client)) != 0 {
 			t.Error("a connection of the own user waits")
 		}
 		_, _ = client.Close(), server.Close()
