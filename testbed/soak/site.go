@@ -21,7 +21,7 @@ const settings = `damping: {hold_down: 1s, max_hold_down: 2s, flaps: 3, window: 
 retry: {first: 100ms, max: 1s}
 drains: {grace: 300ms}
 jobs: {base_lids: never}
-cables: {mode: isolate, every: 500ms, max_cost: 1000, short: 4s, short_ber: 1.3e-11, long: 8s, long_ber: 1.3e-11, test: 10h, probation: 1s, flaps: 1000000}
+cables: {mode: isolate, every: 1s, max_cost: 1000, short: 4s, short_ber: 1.3e-11, long: 8s, long_ber: 1.3e-11, test: 10h, probation: 1s, flaps: 1000000}
 `
 
 // start brings up the site.
