@@ -400,14 +400,20 @@ func TestSmallBlocks(t *testing.T) {
 
 // TestMemory runs exchanges under valgrind. The shim makes no access out of bounds or to
 // uninitialised memory, and leaks none of its own memory. Memory that MPI allocates for its
-// calls and leaks is MPI's.
+// calls and leaks is MPI's. A rank that died in Open MPI (one did in ompi_comm_free) has the
+// exchanges run once more: the reports of both runs are read.
 func TestMemory(t *testing.T) {
 	shim := needs(t, "valgrind")
 	dir := t.TempDir()
 	program := compile(t, "mpicc", "testdata/exchanges.c")
 	j := job{ranks: 4, mca: linear, command: []string{program, "9", "24", "gaps"}, wrap: []string{"valgrind", "-q", "--leak-check=full",
 		"--show-leak-kinds=definite", "--suppressions=/usr/share/openmpi/openmpi-valgrind.supp", "--log-file=" + filepath.Join(dir, "%p")}}
-	out, _ := j.with(shim, small(t), "FORS_LOG="+dir).run(t)
+	j = j.with(shim, small(t), "FORS_LOG="+dir)
+	out := j.attempt(t)
+	if strings.Contains(out, "Segmentation fault") {
+		t.Logf("%s; valgrind says:\n%s", out, reports(t, dir, j.ranks))
+		out, _ = j.run(t)
+	}
 	if !strings.HasSuffix(out, "differences: 0\n") {
 		t.Errorf("it prints %q", out)
 	}
@@ -421,20 +427,27 @@ func TestMemory(t *testing.T) {
 	}
 	ours := regexp.MustCompile(`\((` + strings.Join(names, "|") + `):\d+\)`)
 	theirs := regexp.MustCompile(`definitely lost in .*\n.*: (m|c|re)alloc \(in .*\n.*libmpi\.so`)
-	reports, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
-	if err != nil || len(reports) < j.ranks {
-		t.Fatalf("reports of valgrind: %v, %v", reports, err)
-	}
 	blank := regexp.MustCompile(`(?m)^==\d+== *\n`)
-	for _, path := range reports {
+	for _, block := range blank.Split(reports(t, dir, j.ranks), -1) {
+		if ours.MatchString(block) && !theirs.MatchString(block) {
+			t.Errorf("valgrind says:\n%s", block)
+		}
+	}
+}
+
+// reports are what valgrind wrote of at least so many ranks.
+func reports(t *testing.T, dir string, ranks int) string {
+	paths, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
+	if err != nil || len(paths) < ranks {
+		t.Fatalf("reports of valgrind: %v, %v", paths, err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, block := range blank.Split(string(text), -1) {
-			if ours.MatchString(block) && !theirs.MatchString(block) {
-				t.Errorf("valgrind says:\n%s", block)
-			}
-		}
+		all.Write(text)
 	}
+	return all.String()
 }

@@ -152,8 +152,8 @@ func (s *site) order(ctx context.Context, e event) error {
 				return err
 			}
 			if c := s.counted[p]; c != nil {
-				c.ended = true                                    // it may have been isolated since countErrors looked
-				time.Sleep(time.Until(c.at.Add(3 * time.Second))) // what it counted last has been read by then
+				c.ended = true                                            // it may have been isolated since countErrors looked
+				time.Sleep(time.Until(c.at.Add(2*s.every + time.Second))) // what it counted last has been read by then
 			}
 			_, err = c.ReleaseCable(ctx, e.Where[0])
 			return err
