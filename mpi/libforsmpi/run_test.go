@@ -3,6 +3,7 @@ package libforsmpi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +209,21 @@ func (j job) run(t testing.TB) (out, err string) {
 		t.Fatal(failed)
 	}
 	return r.wait(t)
+}
+
+// attempt runs a job that may fail, and returns its output.
+func (j job) attempt(t testing.TB) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := j.start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = r.cmd.Wait(); err != nil {
+		return fmt.Sprintf("%v: %s%s", err, r.out.String(), r.err.String())
+	}
+	return r.out.String()
 }
 
 // write puts a file into a directory of the test's own.

@@ -5,7 +5,6 @@ package libforsmpi
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -119,20 +118,6 @@ func firstError(out string) string {
 		}
 	}
 	return strings.TrimSpace(out)
-}
-
-// attempt runs a job that may fail, and returns its output.
-func (j job) attempt(t *testing.T) string {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	r, err := j.start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = r.cmd.Wait(); err != nil {
-		return fmt.Sprintf("%v: %s%s", err, r.out.String(), r.err.String())
-	}
-	return r.out.String()
 }
 
 // epochs keeps replacing a table by one of the next epoch, of a plan for base LIDs.
