@@ -36,8 +36,8 @@ type Backend interface {
 
 // Status is the answer of /v1/status.
 type Status struct {
-	Version      string    `json:"version"`
-	Started      time.Time `json:"started"`
+	Version      string    `json:"release"`
+	Started      time.Time `json:"started_at"`
 	State        string    `json:"state"` // what the controller waits for
 	Ready        bool      `json:"ready"` // a verified epoch is in force
 	Epoch        uint64    `json:"epoch"` // 0 before the first
@@ -67,7 +67,7 @@ type Preview struct {
 
 // Watched is what a forsd that only watches has planned and counted.
 type Watched struct {
-	At    time.Time `json:"at"`
+	At    time.Time `json:"seen_at"`
 	Plan  *Outlook  `json:"plan,omitempty"`  // that it would publish
 	Shift *Exchange `json:"shift,omitempty"` // a linear shift on the tables that the switches hold
 	Error string    `json:"error,omitempty"` // why one of them is missing
@@ -116,22 +116,22 @@ const (
 
 // Plugin is the plugin in OpenSM that is connected.
 type Plugin struct {
-	Since      time.Time `json:"since"`
-	Version    string    `json:"version"`     // of OpenSM
-	State      string    `json:"state"`       // of OpenSM: not active, discovering, standby, master
-	DeadlineMS float64   `json:"deadline_ms"` // what a sweep waits for tables
+	Since           time.Time `json:"connected_at"`
+	Version         string    `json:"version"`          // of OpenSM
+	State           string    `json:"state"`            // of OpenSM: not active, discovering, standby, master
+	DeadlineSeconds float64   `json:"deadline_seconds"` // what a sweep waits for tables
 }
 
 // LastEvent is how long the last change took. The times are milliseconds after SeenAt, 0 if
 // not reached yet.
 type LastEvent struct {
-	What         []string  `json:"what"`
-	SeenAt       time.Time `json:"seen_at"`
-	PlannedMS    float64   `json:"planned_ms"`
-	VerifiedMS   float64   `json:"verified_ms"`
-	PublishedMS  float64   `json:"published_ms"`
-	ProgrammedMS float64   `json:"programmed_ms"`
-	ReadBackMS   float64   `json:"read_back_ms"`
+	What              []string  `json:"what"`
+	SeenAt            time.Time `json:"seen_at"`
+	PlannedSeconds    float64   `json:"planned_seconds"`
+	VerifiedSeconds   float64   `json:"verified_seconds"`
+	PublishedSeconds  float64   `json:"published_seconds"`
+	ProgrammedSeconds float64   `json:"programmed_seconds"`
+	ReadBackSeconds   float64   `json:"read_back_seconds"`
 }
 
 // EpochList is the answer to GET /v1/epochs: those that are kept, ascending.

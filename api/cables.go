@@ -12,12 +12,12 @@ import (
 // Cables is the answer of /v1/cables: the cables between leaves and spines, by leaf and
 // lane, and how well they are.
 type Cables struct {
-	Mode   string    `json:"mode"`             // off, report or isolate
-	ReadAt time.Time `json:"read_at,omitzero"` // the last round over the counters ended
-	BusyMS float64   `json:"busy_ms"`          // what it spent on reading
-	Unread string    `json:"unread,omitempty"` // why it has read no counters
-	Failed []string  `json:"failed"`           // switches that it could not read, and why
-	Cables []Cable   `json:"cables"`           // of the baseline
+	Mode        string    `json:"mode"`             // off, report or isolate
+	ReadAt      time.Time `json:"read_at,omitzero"` // the last round over the counters ended
+	BusySeconds float64   `json:"busy_seconds"`     // what it spent on reading
+	Unread      string    `json:"unread,omitempty"` // why it has read no counters
+	Failed      []string  `json:"failed"`           // switches that it could not read, and why
+	Cables      []Cable   `json:"cables"`           // of the baseline
 }
 
 // Cable is a cable and how well it is.
@@ -28,10 +28,10 @@ type Cable struct {
 	Link    string       `json:"link"`  // full, degraded or missing
 	Held    bool         `json:"held"`  // kept out of the plan, by whomever
 	State   string       `json:"state"` // good, suspect, isolated or probation
-	Since   time.Time    `json:"since,omitzero"`
+	Since   time.Time    `json:"changed_at,omitzero"`
 	Why     []string     `json:"why"`               // what is beyond a threshold now, or was when it was isolated
 	Refused string       `json:"refused,omitempty"` // why it is not isolated
-	Returns []time.Time  `json:"returns"`           // when it came back, within a week
+	Returns []time.Time  `json:"returned_at"`       // when it came back, within a week
 	History []CableEvent `json:"history"`           // the last decisions, oldest first
 }
 
@@ -51,7 +51,7 @@ type CableCounts struct {
 
 // CableEvent is a decision about a cable; the data of an event of the kind KindCable.
 type CableEvent struct {
-	At     time.Time     `json:"at"`
+	At     time.Time     `json:"decided_at"`
 	What   string        `json:"what"` // suspect, isolated, not-isolated, probation or good
 	Leaf   topology.GUID `json:"leaf"`
 	Port   uint8         `json:"port"`   // of the leaf

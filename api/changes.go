@@ -10,7 +10,7 @@ import (
 // PlanChanges is the answer of /v1/plan/changes: the ordered pairs of servers that both
 // plans have, and that the later one gives another destination LID.
 type PlanChanges struct {
-	Since uint64                  `json:"since"` // the epoch that is compared with
+	Since uint64                  `json:"since_epoch"` // the epoch that is compared with
 	Epoch uint64                  `json:"epoch"`
 	Pairs []phasetable.PairChange `json:"pairs"`
 }

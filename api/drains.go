@@ -13,8 +13,8 @@ type DrainRequest struct {
 	// Parts are spines and leaves by description or GUID, and cables between them as
 	// SWITCH/PORT.
 	Parts  []string  `json:"parts"`
-	At     time.Time `json:"at,omitzero"`    // when it begins; left out: at once
-	Until  time.Time `json:"until,omitzero"` // when it ends by itself; left out: never
+	At     time.Time `json:"begins_at,omitzero"` // when it begins; left out: at once
+	Until  time.Time `json:"ends_at,omitzero"`   // when it ends by itself; left out: never
 	Reason string    `json:"reason,omitempty"`
 	DryRun bool      `json:"dry_run,omitempty"` // say what it costs, and do nothing
 }
@@ -32,9 +32,9 @@ type Drain struct {
 	GUID   topology.GUID `json:"guid"`           // of the switch; of a cable, its lower end
 	Port   uint8         `json:"port,omitempty"` // of a cable, at its lower end
 	State  string        `json:"state"`          // scheduled, draining, or safe: it may be pulled
-	Since  time.Time     `json:"since"`          // of the state
-	At     time.Time     `json:"at,omitzero"`
-	Until  time.Time     `json:"until,omitzero"`
+	Since  time.Time     `json:"changed_at"`     // of the state
+	At     time.Time     `json:"begins_at,omitzero"`
+	Until  time.Time     `json:"ends_at,omitzero"`
 	Reason string        `json:"reason,omitempty"`
 	By     string        `json:"by,omitempty"` // who ordered it
 	Uses   []string      `json:"uses"`         // what still leads over it, while it is draining

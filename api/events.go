@@ -44,7 +44,7 @@ type Order struct {
 
 // Start is the data of an event of the kind KindStart.
 type Start struct {
-	Version string `json:"version"`
+	Version string `json:"release"`
 }
 
 // Takeover is the data of an event of the kind KindLead.

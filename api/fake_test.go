@@ -32,9 +32,9 @@ func (f *fake) Status() Status {
 		TopologyHash: "feed", Summary: phasetable.Summarize("algorithm", 361, 359),
 		Size: phasetable.Size{Servers: 360, Leaves: 18, Spines: 20, Lanes: 20, LMC: 5},
 		OpenSM: OpenSM{Running: true, PID: 77, RoutingEngine: "fors,file,updn", TablesFile: "/var/lib/forsd/opensm/lfts.dump", TablesMatch: true,
-			Source: SourcePlugin, Plugin: &Plugin{Since: started, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}},
+			Source: SourcePlugin, Plugin: &Plugin{Since: started, Version: "OpenSM 3.3.23", State: "master", DeadlineSeconds: 0.05}},
 		LastEvent: &LastEvent{What: []string{"Leaf007 port 31 – Spine010 port 8 went down"}, SeenAt: started,
-			PlannedMS: 6.5, VerifiedMS: 9, PublishedMS: 12, ProgrammedMS: 640, ReadBackMS: 910},
+			PlannedSeconds: 0.0065, VerifiedSeconds: 0.009, PublishedSeconds: 0.012, ProgrammedSeconds: 0.64, ReadBackSeconds: 0.91},
 		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "A cable is down", Text: "Leaf007 port 31 – Spine010 port 8", Since: started, Advice: health.Advice("cable-down"), Runbook: health.Runbook("cable-down")}},
 		Baseline: []string{"Leaf007 port 31 – Spine010 port 8 is missing"}}
 }

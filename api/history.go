@@ -37,8 +37,8 @@ type HistoryPage struct {
 // HistoryEntry is an event that is kept.
 type HistoryEntry struct {
 	Event
-	At    time.Time `json:"at"`
-	Ended time.Time `json:"ended,omitzero"` // of a warning that has ended, or has another text since
+	At    time.Time `json:"happened_at"`
+	Ended time.Time `json:"ended_at,omitzero"` // of a warning that has ended, or has another text since
 }
 
 // MostHistory is how many entries a page may have.

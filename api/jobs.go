@@ -53,8 +53,8 @@ type Job struct {
 	Name         string    `json:"name,omitempty"`
 	Epoch        uint64    `json:"epoch"` // of its plan in force
 	PublishedAt  time.Time `json:"published_at"`
-	Created      time.Time `json:"created"`
-	Expires      time.Time `json:"expires"` // when its lease ends
+	Created      time.Time `json:"created_at"`
+	Expires      time.Time `json:"expires_at"` // when its lease ends
 	RanksPerHost int       `json:"ranks_per_host"`
 	Servers      int       `json:"servers"` // that the plan has
 	phasetable.Summary

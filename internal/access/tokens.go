@@ -25,14 +25,23 @@ import (
 type Token struct {
 	Name    string    `json:"name"`
 	Role    Role      `json:"role"`
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires"`
+	Created time.Time `json:"created_at"`
+	Expires time.Time `json:"expires_at"`
 	By      string    `json:"by"` // who created it
 }
 
-// stored is a token in the file's format.
+// kept is a Token in the form of the file.
+type kept struct {
+	Name    string    `json:"name"`
+	Role    Role      `json:"role"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	By      string    `json:"by"`
+}
+
+// stored is a token in the file.
 type stored struct {
-	Token
+	kept
 	Hash string `json:"hash"` // SHA-256, hexadecimal: tokens are random, so a slow hash adds nothing
 }
 
@@ -109,7 +118,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 	_, _ = rand.Read(random) // it never fails
 	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
 	made = Token{Name: name, Role: role, Created: now.UTC().Truncate(time.Second), Expires: now.Add(life).UTC().Truncate(time.Second), By: by}
-	next := append(slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return s.Name == name }), stored{made, hash(secret)})
+	next := append(slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return s.Name == name }), stored{kept(made), hash(secret)})
 	if err := t.write(next); err != nil {
 		return "", made, err
 	}
@@ -125,7 +134,7 @@ func (t *Tokens) Revoke(name string, now time.Time) (Token, error) {
 	if i < 0 {
 		return Token{}, ErrUnknown
 	}
-	was := t.list[i].Token
+	was := Token(t.list[i].kept)
 	return was, t.write(slices.Delete(slices.Clone(t.list), i, i+1))
 }
 
@@ -137,7 +146,7 @@ func (t *Tokens) List(now time.Time) []Token {
 	out := []Token{}
 	for _, s := range t.list {
 		if now.Before(s.Expires) {
-			out = append(out, s.Token)
+			out = append(out, Token(s.kept))
 		}
 	}
 	slices.SortFunc(out, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
@@ -151,7 +160,7 @@ func (t *Tokens) Find(secret string, now time.Time) (Token, bool) {
 	defer t.mu.Unlock()
 	for _, s := range t.list {
 		if s.Hash == want && now.Before(s.Expires) {
-			return s.Token, true
+			return Token(s.kept), true
 		}
 	}
 	return Token{}, false

@@ -344,9 +344,9 @@ func (b *Board) Status() api.Status {
 		}
 	}
 	if t := b.marks; t.view != "" {
-		ms := func(at time.Time) float64 { return float64(t.Since(at).Microseconds()) / 1e3 }
-		s.LastEvent = &api.LastEvent{What: t.What, SeenAt: t.seen, PlannedMS: ms(t.Planned), VerifiedMS: ms(t.Verified),
-			PublishedMS: ms(t.Published), ProgrammedMS: ms(t.Swept), ReadBackMS: ms(t.ReadBack)}
+		after := func(at time.Time) float64 { return t.Since(at).Round(time.Microsecond).Seconds() }
+		s.LastEvent = &api.LastEvent{What: t.What, SeenAt: t.seen, PlannedSeconds: after(t.Planned), VerifiedSeconds: after(t.Verified),
+			PublishedSeconds: after(t.Published), ProgrammedSeconds: after(t.Swept), ReadBackSeconds: after(t.ReadBack)}
 	}
 	return s
 }

@@ -96,7 +96,9 @@ func (r *Room) Resume(now time.Time, kept Kept) {
 		if k.Record.State != "" {
 			records[k.Cable] = k.Record.Moved(today)
 		}
-		r.history[k.Cable] = k.History
+		for _, e := range k.History {
+			r.history[k.Cable] = append(r.history[k.Cable], api.CableEvent(e))
+		}
 	}
 	r.monitor, r.weigh, r.cables, r.order = cablehealth.New(r.Settings, records), nil, nil, nil
 	r.publish()
@@ -112,7 +114,17 @@ type Kept struct {
 type KeptCable struct {
 	Cable   cablehealth.Cable  `json:"cable"`
 	Record  cablehealth.Record `json:"record"`
-	History []api.CableEvent   `json:"history,omitempty"`
+	History []keptEvent        `json:"history,omitempty"`
+}
+
+// keptEvent is an api.CableEvent in the form of the file.
+type keptEvent struct {
+	At     time.Time     `json:"at"`
+	What   string        `json:"what"`
+	Leaf   topology.GUID `json:"leaf"`
+	Port   uint8         `json:"port"`
+	Phases int           `json:"phases"`
+	Text   string        `json:"text"`
 }
 
 // Keep returns the state to store, or nil. The pointer is the same until the state changes.
@@ -124,7 +136,11 @@ func (r *Room) Keep(now time.Time) *Kept {
 		}
 	}
 	for c, record := range records {
-		out.Cables = append(out.Cables, KeptCable{c, record, r.history[c]})
+		k := KeptCable{Cable: c, Record: record}
+		for _, e := range r.history[c] {
+			k.History = append(k.History, keptEvent(e))
+		}
+		out.Cables = append(out.Cables, k)
 	}
 	slices.SortFunc(out.Cables, func(a, b KeptCable) int { return cablehealth.Compare(a.Cable, b.Cable) })
 	if len(out.Cables) == 0 {

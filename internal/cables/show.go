@@ -65,7 +65,7 @@ func (r *Room) Decided(kind string) uint64 { return r.decided[slices.Index(kinds
 // Answer returns the health of the cables of a tree without lanes held back.
 func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
 	s := r.shown.Load()
-	out := &api.Cables{Mode: string(r.Settings.Mode), BusyMS: float64(s.round.Busy.Microseconds()) / 1e3, Failed: []string{}, Cables: []api.Cable{}}
+	out := &api.Cables{Mode: string(r.Settings.Mode), BusySeconds: s.round.Busy.Seconds(), Failed: []string{}, Cables: []api.Cable{}}
 	if out.ReadAt = s.round.Ended; s.round.Err != nil {
 		out.Unread, out.ReadAt = s.round.Err.Error(), time.Time{}
 	}

@@ -81,10 +81,15 @@ opensm.conf may hold the M_Key, and forsd.yaml the address of a webhook.`,
 			if err != nil {
 				return err
 			}
-			if at, err := os.Stat(out); out == "-" || err == nil && !at.Mode().IsRegular() {
-				return command.WriteOut(cmd, out, data)
+			if at, serr := os.Stat(out); out == "-" || serr == nil && !at.Mode().IsRegular() {
+				err = command.WriteOut(cmd, out, data)
+			} else {
+				err = writeSecret(out, data)
 			}
-			return writeSecret(out, data)
+			if err == nil && command.WantsJSON(cmd) {
+				err = command.PrintJSON(cmd, map[string]any{"file": out, "bytes": len(data)})
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration; the default one may be absent")
@@ -181,14 +186,22 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 			if err := stopped(cmd.Context(), c); err != nil && !dry {
 				return err
 			}
+			done := []restored{}
 			for _, f := range keptFiles(path, c) {
 				x, there := content[f.name]
 				if !there || f.manager && !manager {
 					continue
 				}
-				if err := putBack(cmd, f, x, dry); err != nil {
+				how, err := putBack(f, x, dry)
+				if err != nil {
 					return err
 				}
+				if done = append(done, how); !command.WantsJSON(cmd) {
+					fmt.Fprintln(cmd.OutOrStdout(), how)
+				}
+			}
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"files": done})
 			}
 			return nil
 		},
@@ -286,31 +299,39 @@ func checkBaseline(path string, base []byte) error {
 }
 
 // putBack restores a file, and keeps a copy of the file it replaces.
-func putBack(cmd *cobra.Command, f keptFile, x content, dry bool) error {
-	out := cmd.OutOrStdout()
+func putBack(f keptFile, x content, dry bool) (restored, error) {
 	old, err := os.ReadFile(f.path)
 	switch {
 	case err == nil && bytes.Equal(old, x.data):
-		_, err = fmt.Fprintf(out, "same      %s\n", f.path)
-		return err
+		return restored{File: f.path, Result: "same"}, nil
 	case err == nil && f.ifAbsent:
-		_, err = fmt.Fprintf(out, "stays     %s\n", f.path)
-		return err
+		return restored{File: f.path, Result: "stays"}, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
+		return restored{}, err
 	}
-	replaced := err == nil
-	if !dry {
-		if err := x.put(f.path, old, replaced); err != nil {
-			return err
-		}
-	}
-	note := ""
+	replaced, done := err == nil, restored{File: f.path, Result: "restored"}
 	if replaced {
-		note = " (the old one is " + f.path + ".before-restore)"
+		done.Old = f.path + ".before-restore"
 	}
-	_, err = fmt.Fprintf(out, "restored  %s%s\n", f.path, note)
-	return err
+	if dry {
+		return done, nil
+	}
+	return done, x.put(f.path, old, replaced)
+}
+
+// restored is the outcome for a file.
+type restored struct {
+	File   string `json:"file"`
+	Result string `json:"result"`        // same, stays or restored
+	Old    string `json:"old,omitempty"` // where the replaced file is
+}
+
+// String returns the outcome as a line of text.
+func (r restored) String() string {
+	if r.Old != "" {
+		return fmt.Sprintf("%-9s %s (the old one is %s)", r.Result, r.File, r.Old)
+	}
+	return fmt.Sprintf("%-9s %s", r.Result, r.File)
 }
 
 // put writes the file with its archived permissions and owner. A file that is already there is

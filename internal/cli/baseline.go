@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,9 @@ failures, so that the loss of one cable or host moves nothing else.`,
 			base := &topology.Baseline{}
 			if err := ask(cmd, http.MethodGet, "/v1/baseline", base); err != nil {
 				return err
+			}
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"baseline": json.RawMessage(base.Encode())})
 			}
 			_, err := cmd.OutOrStdout().Write(base.Encode())
 			return err

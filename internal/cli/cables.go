@@ -73,20 +73,23 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 		if err != nil {
 			return err
 		}
-		chosen := f.chosen(all.Cables)
+		chosen, states := f.chosen(all.Cables), map[string]int{"good": 0, "suspect": 0, "isolated": 0, "probation": 0}
+		for i := range all.Cables {
+			states[all.Cables[i].State]++
+		}
 		if len(f.nodes) > 0 && len(chosen) == 0 {
 			return fmt.Errorf("no cable between a leaf and a spine is at %s in these states", strings.Join(f.nodes, ", "))
 		}
 		var out strings.Builder
 		if command.WantsJSON(cmd) {
 			all.Cables = chosen
-		} else if err := f.print(&out, all, chosen); err != nil {
+		} else if err := f.print(&out, all, chosen, states); err != nil {
 			return err
 		}
 		if text := out.String() + all.ReadAt.String(); !f.watch || text != last {
 			last = text
 			if command.WantsJSON(cmd) {
-				err = command.PrintJSON(cmd, all)
+				err = f.printJSON(cmd, all, states)
 			} else {
 				_, err = io.WriteString(cmd.OutOrStdout(), out.String())
 			}
@@ -100,6 +103,19 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 			return nil
 		}
 	}
+}
+
+// printJSON prints the chosen cables, and how many of all are in each state. With --watch it
+// prints them in one line.
+func (f *cablesFlags) printJSON(cmd *cobra.Command, chosen *api.Cables, states map[string]int) error {
+	answer := struct {
+		*api.Cables
+		States map[string]int `json:"states"`
+	}{chosen, states}
+	if f.watch {
+		return command.PrintLine(cmd, answer)
+	}
+	return command.PrintJSON(cmd, answer)
 }
 
 // chosen returns the cables that the flags select, sorted by the names and ports of their
@@ -132,11 +148,7 @@ func isEnd(name string, e *api.CableEnd) bool {
 }
 
 // print prints the chosen cables.
-func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable) error {
-	count := map[string]int{}
-	for _, c := range all.Cables {
-		count[c.State]++
-	}
+func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable, count map[string]int) error {
 	read := "no counters have been read yet"
 	switch {
 	case all.Mode == "off":

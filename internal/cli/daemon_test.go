@@ -84,7 +84,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 		kind string
 		data any
 	}{{api.KindLink, topology.Change{Kind: topology.ChangeCableDown, Text: "Leaf001 port 6 – Spine001 port 2 went down"}},
-		{api.KindEpoch, epoch42}, {api.KindWarning, map[string]any{"code": warning.Code, "text": warning.Text, "since": began, "raised": true}},
+		{api.KindEpoch, epoch42}, {api.KindWarning, map[string]any{"code": warning.Code, "text": warning.Text, "raised_at": began, "raised": true}},
 		{api.KindWarning, map[string]any{"code": warning.Code, "raised": false}}} {
 		if err := d.events.Publish(e.kind, e.data); err != nil {
 			return nil, err
@@ -174,8 +174,8 @@ func (d *fakeDaemon) Status() api.Status {
 	return api.Status{Version: "1.2.3", Started: began, State: "idle", Ready: true, Epoch: 42, PublishedAt: began.Add(time.Minute),
 		Summary: phasetable.Summarize("shift", 15, 15), Size: phasetable.Size{Servers: 16, Leaves: 4, Spines: 4, Lanes: 4, LMC: 2},
 		OpenSM: api.OpenSM{Running: true, PID: 77, RoutingEngine: "file,updn", TablesFile: "/tables/lfts.dump", Source: api.SourcePlugin,
-			Plugin: &api.Plugin{Since: began, Version: "OpenSM 3.3.23", State: "master", DeadlineMS: 50}, DumpedAt: began, ReadBackAt: began, TablesMatch: true},
-		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedMS: 0.42, VerifiedMS: 6.51, PublishedMS: 21.3, ProgrammedMS: 180.4},
+			Plugin: &api.Plugin{Since: began, Version: "OpenSM 3.3.23", State: "master", DeadlineSeconds: 0.05}, DumpedAt: began, ReadBackAt: began, TablesMatch: true},
+		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedSeconds: 0.00042, VerifiedSeconds: 0.00651, PublishedSeconds: 0.0213, ProgrammedSeconds: 0.1804},
 		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down",
 			Text: "Leaf001 port 6 – Spine001 port 2 is down: check its plugs", Since: began, Advice: health.Advice("cable-down")}},
 		Baseline: []string{"the cable Leaf001 port 6 – Spine001 port 2 is down"}}
@@ -192,9 +192,9 @@ func (d *fakeDaemon) Epochs() ([]api.Epoch, error) {
 func (d *fakeDaemon) History(_ context.Context, q api.HistoryQuery) (*api.HistoryPage, error) {
 	at := func(n int) time.Time { return began.Add(time.Duration(n) * time.Minute) }
 	all := []api.HistoryEntry{
-		{Event: api.Event{ID: "r-3", Kind: api.KindWarning, Data: json.RawMessage(`{"code":"cable-down","text":"Leaf001 port 6","since":"2026-07-01T08:02:00Z","raised":true}`)}, At: at(2), Ended: at(3)},
+		{Event: api.Event{ID: "r-3", Kind: api.KindWarning, Data: json.RawMessage(`{"code":"cable-down","text":"Leaf001 port 6","raised_at":"2026-07-01T08:02:00Z","raised":true}`)}, At: at(2), Ended: at(3)},
 		{Event: api.Event{ID: "r-2", Kind: api.KindOrder, Data: json.RawMessage(`{"what":"rollback to epoch 41","by":{"uid":1000,"user":"anna","pid":77,"process":"forsctl"},"result":"the plan of epoch 41 is in force again"}`)}, At: at(1)},
-		{Event: api.Event{ID: "r-1", Kind: api.KindStart, Data: json.RawMessage(`{"version":"1.2.3"}`)}, At: at(0)},
+		{Event: api.Event{ID: "r-1", Kind: api.KindStart, Data: json.RawMessage(`{"release":"1.2.3"}`)}, At: at(0)},
 	}
 	if q.By != "" {
 		return &api.HistoryPage{Entries: all[1:2]}, nil

@@ -193,14 +193,16 @@ func diffTables(cmd *cobra.Command, d lft.Delta) error {
 
 // planDiff is the output of forsctl diff --json for two phase tables.
 type planDiff struct {
-	Equal  bool                    `json:"equal"` // same number of phases, and every pair keeps its destination LID
-	Phases [2]int                  `json:"phases"`
-	Pairs  []phasetable.PairChange `json:"pairs"` // pairs whose destination LID differs
+	Equal        bool                    `json:"equal"` // same number of phases, and every pair keeps its destination LID
+	Phases       [2]int                  `json:"phases"`
+	Servers      int                     `json:"servers"` // of the second plan
+	PairsChanged int                     `json:"pairs_changed"`
+	Pairs        []phasetable.PairChange `json:"pairs"` // pairs whose destination LID differs
 }
 
 func diffPlans(cmd *cobra.Command, a, b *phasetable.View) error {
 	changes := phasetable.Changes(a, b)
-	d := planDiff{len(changes) == 0 && a.Phases() == b.Phases() && a.Servers() == b.Servers(), [2]int{a.Phases(), b.Phases()}, append([]phasetable.PairChange{}, changes...)}
+	d := planDiff{len(changes) == 0 && a.Phases() == b.Phases() && a.Servers() == b.Servers(), [2]int{a.Phases(), b.Phases()}, b.Servers(), len(changes), append([]phasetable.PairChange{}, changes...)}
 	return differ(d.Equal, command.Show(cmd, d, func(w io.Writer) {
 		fmt.Fprintf(w, "phases\t%d, then %d\npairs\t%s\n", a.Phases(), b.Phases(), changedPairs(len(changes), b.Servers()))
 	}))

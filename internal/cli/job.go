@@ -153,7 +153,7 @@ func (f *jobFlags) print(cmd *cobra.Command) func(*api.Job, error) error {
 		switch {
 		case err != nil:
 			return err
-		case f.id:
+		case f.id && !command.WantsJSON(cmd):
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), j.ID)
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 // TestOddServers checks that forsctl reports answers that are not from a forsd, and exits.
 func TestOddServers(t *testing.T) {
 	page := func(n int, next string) string {
-		entry := `{"id":"r-1","kind":"epoch","data":{"epoch":1},"at":"2030-01-01T00:00:00Z"}`
+		entry := `{"id":"r-1","kind":"epoch","data":{"epoch":1},"happened_at":"2030-01-01T00:00:00Z"}`
 		return fmt.Sprintf(`{"entries":[%s],"next":%q}`, strings.Repeat(entry+",", n-1)+entry, next)
 	}
 	var asked atomic.Int64

@@ -126,8 +126,17 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	err = command.Show(cmd, result.Report(), func(w io.Writer) { f.print(w, result) })
+	err = command.Show(cmd, struct {
+		planner.Report
+		tookToo
+	}{result.Report(), tookToo{result.Times.Tables.Seconds(), result.Times.Verify.Seconds()}}, func(w io.Writer) { f.print(w, result) })
 	return cmp.Or(err, command.Interrupted(cmd))
+}
+
+// tookToo has the times that a plan's report lacks.
+type tookToo struct {
+	Tables float64 `json:"tables_seconds"`
+	Verify float64 `json:"verify_seconds"`
 }
 
 // writesNothing is printed instead of the directory if no directory is named.

@@ -44,8 +44,10 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 			return err
 		}
 	}
-	report := r.Report()
-	return command.Show(cmd, report, func(w io.Writer) { f.printPods(w, r) })
+	return command.Show(cmd, struct {
+		podplan.Report
+		tookToo
+	}{r.Report(), tookToo{r.Times.Tables.Seconds(), r.Times.Verify.Seconds()}}, func(w io.Writer) { f.printPods(w, r) })
 }
 
 // makePods makes a plan, starting from an earlier plan if --from names its directory.

@@ -18,7 +18,6 @@ import (
 
 // ranksReport is the output of forsctl job ranks --json.
 type ranksReport struct {
-	Version      int      `json:"version"`
 	Hosts        []string `json:"hosts"` // in order of ranks
 	RanksPerHost int      `json:"ranks_per_host"`
 	// The largest number of transfers over a cable between switches in one direction, and lower
@@ -104,7 +103,7 @@ func (f *ranksFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	report := ranksReport{1, nil, perHost, o.Ring, o.RingBound, o.Doubling, o.DoublingBound}
+	report := ranksReport{nil, perHost, o.Ring, o.RingBound, o.Doubling, o.DoublingBound}
 	for _, i := range o.Order {
 		report.Hosts = append(report.Hosts, names[i])
 	}

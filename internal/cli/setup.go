@@ -39,7 +39,8 @@ type setup struct {
 	Switches int              `json:"switches,omitempty"`
 	Lanes    int              `json:"lanes,omitempty"` // 0 if no plan can be made for the fabric
 	LMC      int              `json:"lmc,omitempty"`
-	Plugin   string           `json:"plugin,omitempty"` // path of OpenSM's plugin; "" if it is not installed
+	Highest  int              `json:"highest_lid,omitempty"` // about
+	Plugin   string           `json:"plugin,omitempty"`      // path of OpenSM's plugin; "" if it is not installed
 	Changes  []opensm.Change  `json:"changes"`
 	Diff     string           `json:"diff"`
 	Written  bool             `json:"written"`
@@ -321,7 +322,7 @@ func (s *setup) print(w io.Writer, undo bool) {
 		fmt.Fprintf(w, "fabric   %s: %s, %s, %s\n", s.Source, command.Plural(s.Hosts, "host port", "host ports"), command.Plural(s.Switches, "switch", "switches"), command.Plural(s.Lanes, "lane", "lanes"))
 	}
 	if s.Lanes > 0 {
-		fmt.Fprintf(w, "lmc      %d: %s for each host port, LIDs up to about %d of %d\n", s.LMC, command.Plural(1<<s.LMC, "LID", "LIDs"), opensm.HighestLID(s.LMC, s.Hosts, s.Switches), topology.MaxUnicastLID)
+		fmt.Fprintf(w, "lmc      %d: %s for each host port, LIDs up to about %d of %d\n", s.LMC, command.Plural(1<<s.LMC, "LID", "LIDs"), s.Highest, topology.MaxUnicastLID)
 	}
 	if s.Plugin != "" && !undo {
 		fmt.Fprintf(w, "plugin   %s\n", s.Plugin)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/syslog"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/slurm"
 )
 
@@ -65,6 +67,9 @@ Slurm where forsd has a job for the tasks. Each part of a heterogeneous job has 
 		sub := &cobra.Command{
 			Use: s.name, Short: s.short, Long: s.long, Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
+				if command.WantsJSON(cmd) {
+					return errors.New("--json: Slurm reads what this prints: leave the flag out")
+				}
 				script, err := newScript(cmd)
 				if err == nil {
 					s.run(cmd, script, later)

@@ -206,7 +206,7 @@ func sourceText(o *api.OpenSM) string {
 		api.SourceDiscovery:    "discovery from this host",
 	}[o.Source]
 	if p := o.Plugin; p != nil {
-		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", command.Clock(p.Since), p.Version, p.State, command.MS(p.DeadlineMS))
+		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", command.Clock(p.Since), p.Version, p.State, command.MS(1e3*p.DeadlineSeconds))
 	}
 	if o.Standby {
 		text += "; standby: nothing is published or written"
@@ -230,7 +230,7 @@ func eventTimes(e *api.LastEvent) string {
 	for _, s := range []struct {
 		what  string
 		after float64
-	}{{"plan", e.PlannedMS}, {"verify", e.VerifiedMS}, {"publish", e.PublishedMS}, {"program", e.ProgrammedMS}, {"read back", e.ReadBackMS}} {
+	}{{"plan", 1e3 * e.PlannedSeconds}, {"verify", 1e3 * e.VerifiedSeconds}, {"publish", 1e3 * e.PublishedSeconds}, {"program", 1e3 * e.ProgrammedSeconds}, {"read back", 1e3 * e.ReadBackSeconds}} {
 		if s.after > 0 {
 			parts = append(parts, s.what+" "+command.MS(s.after))
 		}

@@ -79,8 +79,11 @@ Run it as root to have everything.`,
 			if err := writeSecret(out, data); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: wrote %s (%d kB): look at it before you send it\n", out, len(data)>>10)
-			return err
+			fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: wrote %s (%d kB): look at it before you send it\n", out, len(data)>>10)
+			if command.WantsJSON(cmd) {
+				return command.PrintJSON(cmd, map[string]any{"file": out, "bytes": len(data)})
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration")

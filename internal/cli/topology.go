@@ -45,10 +45,16 @@ never by an empty one.`,
 			if err != nil {
 				return err
 			}
-			show := func(t *api.Topology, about string) error {
-				return command.Show(cmd, t, func(w io.Writer) {
+			show := func(t *api.Topology, leaf, mid float64) error {
+				return command.Show(cmd, struct {
+					*api.Topology
+					Leaf float64 `json:"leaf_oversubscription,omitempty"` // hosts for each cable of a leaf
+					Mid  float64 `json:"mid_oversubscription,omitempty"`  // cables to leaves for each to tops of a mid
+				}{t, leaf, mid}, func(w io.Writer) {
 					printTopology(w, t)
-					fmt.Fprint(w, about)
+					if leaf > 0 {
+						fmt.Fprintf(w, "oversubscription: %.3g hosts for each cable of a leaf, %.3g cables to leaves for each to tops of a mid\n", leaf, mid)
+					}
 				})
 			}
 			if fabric.Topology == "" {
@@ -64,7 +70,7 @@ never by an empty one.`,
 					if err != nil {
 						return err
 					}
-					return show(t, "")
+					return show(t, 0, 0)
 				})
 			}
 			tree, pods, err := fabric.EitherTree()
@@ -76,11 +82,11 @@ never by an empty one.`,
 				return fmt.Errorf("--format is for fat trees of two levels")
 			case pods != nil:
 				leaf, mid := pods.Subscription()
-				return show(api.NewTopology(pods.Exchange(), time.Time{}), fmt.Sprintf("oversubscription: %.3g hosts for each cable of a leaf, %.3g cables to leaves for each to tops of a mid\n", leaf, mid))
+				return show(api.NewTopology(pods.Exchange(), time.Time{}), leaf, mid)
 			case slurm.format != "":
 				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)
 			}
-			return show(api.NewTopology(tree, time.Time{}), "")
+			return show(api.NewTopology(tree, time.Time{}), 0, 0)
 		},
 	}
 	registerFabric(&fabric, cmd)

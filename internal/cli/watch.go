@@ -23,7 +23,7 @@ func watchCommand() *cobra.Command {
 		Short: "Follow what happens: epochs, cables, warnings",
 		Long: `Watch prints one line an event, as it happens, until it is interrupted. It comes
 back on its own when forsd restarts, and says so on standard error. With --json
-every line is one JSON object: id, kind (epoch, link, warning, missed) and data.`,
+every line is one JSON object, with id, kind (epoch, link, warning, missed) and data.`,
 		Example: "  forsctl watch\n  forsctl watch --json --count 1",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,32 +63,27 @@ func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count i
 }
 
 func printEvent(cmd *cobra.Command, e api.Event) error {
-	line := command.Clock(eventTime(e)) + "  " + eventText(e)
 	if command.WantsJSON(cmd) {
-		data, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		line = string(data)
+		return command.PrintLine(cmd, e)
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), line)
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), command.Clock(eventTime(e))+"  "+eventText(e))
 	return err
 }
 
 // eventTime returns the time in an event's data, or else the current time.
 func eventTime(e api.Event) time.Time {
 	x := struct {
-		At          time.Time `json:"at"`
+		DecidedAt   time.Time `json:"decided_at"`
 		PublishedAt time.Time `json:"published_at"`
-		Since       time.Time `json:"since"`
+		RaisedAt    time.Time `json:"raised_at"`
 		Raised      bool      `json:"raised"` // a warning that has ended began long ago
 	}{Raised: e.Kind != api.KindWarning}
 	// Data in another format have no time.
 	_ = json.Unmarshal(e.Data, &x)
 	if !x.Raised {
-		x.Since = time.Time{}
+		x.RaisedAt = time.Time{}
 	}
-	for _, at := range []time.Time{x.At, x.PublishedAt, x.Since} {
+	for _, at := range []time.Time{x.DecidedAt, x.PublishedAt, x.RaisedAt} {
 		if !at.IsZero() {
 			return at
 		}

@@ -51,7 +51,7 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Show(cmd, map[string]any{"version": 1, "program": root.Name(), "release": root.Version}, func(w io.Writer) {
+			return Show(cmd, map[string]any{"program": root.Name(), "release": root.Version}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s version %s\n", root.Name(), root.Version)
 			})
 		},
@@ -109,12 +109,48 @@ func WantsJSON(cmd *cobra.Command) bool {
 	return on
 }
 
+// object encodes v, which is an object, with the schema that the command names, such as
+// forsctl/job/list, and its version in front. A v that begins with a version keeps it.
+func object(cmd *cobra.Command, v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	head := fmt.Sprintf("{%q:%q", "schema", strings.ReplaceAll(cmd.CommandPath(), " ", "/"))
+	fields := out.Bytes()[1:]
+	if !bytes.HasPrefix(fields, []byte(`"version":`)) {
+		head += `,"version":1`
+	}
+	if fields[0] != '}' {
+		head += ","
+	}
+	return append([]byte(head), fields...), nil
+}
+
 // PrintJSON prints v as one indented object.
 func PrintJSON(cmd *cobra.Command, v any) error {
-	enc := json.NewEncoder(cmd.OutOrStdout())
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	data, err := object(cmd, v)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, data, "", "  "); err != nil {
+		return err
+	}
+	_, err = out.WriteTo(cmd.OutOrStdout())
+	return err
+}
+
+// PrintLine prints v as an object in one line, as commands do that print several.
+func PrintLine(cmd *cobra.Command, v any) error {
+	data, err := object(cmd, v)
+	if err != nil {
+		return err
+	}
+	_, err = cmd.OutOrStdout().Write(data)
+	return err
 }
 
 // Show prints v as JSON with --json, or otherwise as text. Columns that end with tabs are

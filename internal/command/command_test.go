@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 	}{
 		{args: []string{"version"}, stdout: "prog version v7\n"},
 		{args: []string{"--version"}, stdout: "prog version v7\n"},
-		{args: []string{"version", "--json"}, stdout: "{\n  \"program\": \"prog\",\n  \"release\": \"v7\",\n  \"version\": 1\n}\n"},
+		{args: []string{"version", "--json"}, stdout: "{\n  \"schema\": \"prog/version\",\n  \"version\": 1,\n  \"program\": \"prog\",\n  \"release\": \"v7\"\n}\n"},
 		{args: []string{"work"}, err: Violated{errors.New("wrong")}, code: Failed, stderr: "prog: wrong\n"},
 		{args: []string{"work"}, err: errors.New("unreadable"), code: Unusable, stderr: "prog: unreadable\n"},
 		{args: []string{"work"}, err: fmt.Errorf("reckon: %w", context.Canceled), code: Unusable, stderr: "prog: reckon: context canceled\n"},

@@ -175,7 +175,7 @@ func TestBounce(t *testing.T) {
 		t.Fatalf("a cable is lost, and the state is %v", d.core.State())
 	}
 	d.atRest(t, whole)
-	if e := d.backend.Status().LastEvent; e.ProgrammedMS <= 0 || e.ReadBackMS < e.ProgrammedMS {
+	if e := d.backend.Status().LastEvent; e.ProgrammedSeconds <= 0 || e.ReadBackSeconds < e.ProgrammedSeconds {
 		t.Errorf("the cable is back: %+v", e)
 	}
 }

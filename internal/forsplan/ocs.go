@@ -276,7 +276,7 @@ knows nothing of how schedules are made. It prints the first violation.`,
 			if err := ocs.Replay(d, s); err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
-			report := map[string]any{"version": 1, "makespan": s.Makespan(), "configurations": s.Configurations()}
+			report := map[string]any{"makespan": s.Makespan(), "configurations": s.Configurations()}
 			return drawn.show(cmd, true, func() *svg.Chart { return ocsChart(r) }, report, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
 			})
@@ -330,7 +330,7 @@ paper measured were not published, and these follow its description.`,
 			if err := command.WriteOut(cmd, out, demandCSV(d)); err != nil || out == "-" {
 				return err
 			}
-			return command.Show(cmd, map[string]any{"version": 1, "workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
+			return command.Show(cmd, map[string]any{"workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %d racks, %d pairs with demand, at most %d of a rack, which sum to %.4g at most\n", out, d.Racks(), d.Nonzeros(), d.Degree(), d.Width())
 			})
 		},

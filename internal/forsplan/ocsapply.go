@@ -199,7 +199,7 @@ func printEvents(cmd *cobra.Command, events []driver.Event, executed bool) error
 	for i, e := range events {
 		list[i] = appliedConfig{e.Switch, e.Number, e.Due.Seconds(), e.For.Seconds(), e.Took.Seconds(), e.Overdue.Seconds(), e.Kept, e.Pairs}
 	}
-	return command.Show(cmd, map[string]any{"version": 1, "executed": executed, "configurations": list}, func(w io.Writer) {
+	return command.Show(cmd, map[string]any{"executed": executed, "configurations": list}, func(w io.Writer) {
 		if executed {
 			fmt.Fprintln(w, "due\tswitch\tconfiguration\tfor\ttook\toverdue\tcross-connects")
 		} else {

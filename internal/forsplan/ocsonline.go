@@ -105,7 +105,7 @@ func (f *ocsFlags) nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*
 }
 
 func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
-	return command.Show(cmd, map[string]any{"version": 1, "period": period, "periods": list}, func(w io.Writer) {
+	return command.Show(cmd, map[string]any{"period": period, "periods": list}, func(w io.Writer) {
 		fmt.Fprintln(w, "demand\t"+periodFigures)
 		for _, p := range list {
 			fmt.Fprintf(w, "%s\t%s\n", p.Demand, periodText(p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, p.Fresh))

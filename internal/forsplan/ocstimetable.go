@@ -79,7 +79,7 @@ func printTimetable(cmd *cobra.Command, slots []driver.Slot, rack int, start tim
 		}
 		return start.Add(d).Format("2006-01-02T15:04:05.000000Z07:00")
 	}
-	return command.Show(cmd, map[string]any{"version": 1, "rack": rack, "slots": list}, func(w io.Writer) {
+	return command.Show(cmd, map[string]any{"rack": rack, "slots": list}, func(w io.Writer) {
 		fmt.Fprintln(w, "begin\tend\tswitch\tsends to\treceives from")
 		for _, x := range slots {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\n", when(x.Begin), when(x.End), x.Switch, x.To, x.From)

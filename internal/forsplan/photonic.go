@@ -241,7 +241,7 @@ says. It prints the first violation.`,
 			} else if err != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
-			report := map[string]any{"version": 1, "messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}
+			report := map[string]any{"messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}
 			return drawn.show(cmd, true, func() *svg.Chart { return photonicChart(in, plan) }, report, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %s after %s, at a cost of %s\n", file, command.Plural(r.Messages, "message arrives", "messages arrive"), command.Plural(int(r.Moves), "move", "moves"), micros(r.Cost))
 			})

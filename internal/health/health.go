@@ -52,7 +52,7 @@ type Warning struct {
 	Severity Severity  `json:"severity"`
 	Title    string    `json:"title"`
 	Text     string    `json:"text"`
-	Since    time.Time `json:"since"`
+	Since    time.Time `json:"raised_at"`
 	Advice   string    `json:"advice,omitempty"`      // set by List only
 	Runbook  string    `json:"runbook_url,omitempty"` // the page about the code; set by List only
 }

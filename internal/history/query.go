@@ -150,11 +150,29 @@ func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryP
 
 // entry converts a row to the API's type.
 func entry(r *row, runs []run) api.HistoryEntry {
-	e := api.HistoryEntry{Event: api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: []byte(r.data)}, At: time.UnixMicro(r.at).UTC()}
+	e := api.HistoryEntry{Event: api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: renewed(r.kind, r.data)}, At: time.UnixMicro(r.at).UTC()}
 	if r.ended.Valid {
 		e.Ended = time.UnixMicro(r.ended.Int64).UTC()
 	}
 	return e
+}
+
+// renamed replaces the names that times had in events of earlier versions.
+var renamed = map[string]*strings.Replacer{
+	api.KindWarning: strings.NewReplacer(`,"since":"`, `,"raised_at":"`),
+	api.KindCable:   strings.NewReplacer(`{"at":"`, `{"decided_at":"`),
+	api.KindDrain:   strings.NewReplacer(`,"since":"`, `,"changed_at":"`, `,"at":"`, `,"begins_at":"`, `,"until":"`, `,"ends_at":"`),
+	api.KindJob:     strings.NewReplacer(`,"created":"`, `,"created_at":"`, `,"expires":"`, `,"expires_at":"`),
+	api.KindStart:   strings.NewReplacer(`{"version":"`, `{"release":"`),
+}
+
+// renewed returns an event's data under the present names. Quotes in a text are escaped, so
+// only names are replaced.
+func renewed(kind, data string) []byte {
+	if r := renamed[kind]; r != nil {
+		data = r.Replace(data)
+	}
+	return []byte(data)
 }
 
 // kinds returns the kinds to read, by their IDs.
@@ -332,7 +350,7 @@ func (db *database) after(ctx context.Context, id string, most int) ([]api.Event
 		if err := found.Scan(&next, &kind, &data); err != nil {
 			return nil, false, err
 		}
-		e := api.Event{ID: eventID(next, runs), Kind: kind, Data: []byte(data)}
+		e := api.Event{ID: eventID(next, runs), Kind: kind, Data: renewed(kind, data)}
 		out = append(missing(out, runs, last, next), e)
 		last = next
 	}

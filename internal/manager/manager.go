@@ -231,7 +231,7 @@ func (m *Manager) Status() (s api.OpenSM) {
 	}
 	if l := &m.link; l.connected {
 		s.Source = api.SourcePlugin
-		s.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineMS: float64(l.peer.Deadline.Microseconds()) / 1e3}
+		s.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineSeconds: l.peer.Deadline.Seconds()}
 	}
 	return s
 }

@@ -20,8 +20,8 @@ type Available struct {
 
 // Span is a period, such as one in which a cable was down.
 type Span struct {
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
+	From time.Time `json:"begins_at"`
+	To   time.Time `json:"ends_at"`
 }
 
 // change is a transition of a cable or a node to up or down.

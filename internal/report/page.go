@@ -18,7 +18,7 @@ const mostRows = 200
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"at":       func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
 	"percent":  func(share float64) string { return fmt.Sprintf("%.4f %%", 100*share) },
-	"ms":       func(v float64) string { return fmt.Sprintf("%.1f", v) },
+	"ms":       func(seconds float64) string { return fmt.Sprintf("%.1f", 1e3*seconds) },
 	"matrix":   drawMatrix,
 	"bars":     drawBars,
 	"phases":   drawPhases,
@@ -166,7 +166,7 @@ func drawFaults(r *Report) Picture {
 	var counts [steps]int
 	for i := range r.Plans {
 		if r.Plans[i].Fault {
-			counts[min(steps-1, max(0, int(math.Ceil(math.Log2(max(1, r.Plans[i].AfterMS))))))]++
+			counts[min(steps-1, max(0, int(math.Ceil(math.Log2(max(1, 1e3*r.Plans[i].AfterSeconds))))))]++
 		}
 	}
 	most := 1

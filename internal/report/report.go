@@ -16,15 +16,15 @@ import (
 
 // Report is the content of a report.
 type Report struct {
-	Made     time.Time   `json:"made"`
-	Version  string      `json:"version"` // of forsd
+	Made     time.Time   `json:"made_at"`
+	Version  string      `json:"release"` // of forsd
 	Period   Span        `json:"period"`  // the part of the requested period that the history covers
 	Status   *api.Status `json:"status"`
 	Baseline *Comparison `json:"baseline"`           // nil without a baseline
 	Intended *Comparison `json:"intended,omitempty"` // nil without an intended topology
 	Cables   []Available `json:"cables"`             // between switches, of the baseline, worst first
 	Plans    []Plan      `json:"plans"`              // published in the period
-	Faults   Percentiles `json:"fault_to_plan_ms"`
+	Faults   Percentiles `json:"fault_to_plan"`
 	Matrix   *Matrix     `json:"-"`
 	Findings []string    `json:"findings"` // differences between fabric and baseline, in words
 }
@@ -32,17 +32,17 @@ type Report struct {
 // Plan is a published plan.
 type Plan struct {
 	api.Epoch
-	Gap     int     `json:"gap"`                // phases beyond the bound
-	AfterMS float64 `json:"after_ms,omitempty"` // since the first change of a cable that led to it was seen
-	Fault   bool    `json:"fault"`              // a cable or node went down
+	Gap          int     `json:"gap"`                     // phases beyond the bound
+	AfterSeconds float64 `json:"after_seconds,omitempty"` // since the first change of a cable that led to it was seen
+	Fault        bool    `json:"fault"`                   // a cable or node went down
 }
 
-// Percentiles summarizes durations in milliseconds.
+// Percentiles summarizes durations in seconds.
 type Percentiles struct {
 	Count  int     `json:"count"`
-	Median float64 `json:"median"`
-	P99    float64 `json:"p99"`
-	Max    float64 `json:"max"`
+	Median float64 `json:"median_seconds"`
+	P99    float64 `json:"p99_seconds"`
+	Max    float64 `json:"max_seconds"`
 }
 
 // Matrix is the state of the cables between two levels of the tree.
@@ -173,7 +173,7 @@ func plans(entries []api.HistoryEntry, p Span) []Plan {
 			}
 			x.Gap = x.Phases - x.LowerBound
 			if after := e.At.Sub(since); !since.IsZero() && after <= within {
-				x.AfterMS, x.Fault = float64(after.Microseconds())/1e3, fault
+				x.AfterSeconds, x.Fault = after.Seconds(), fault
 			}
 			since, fault = time.Time{}, false
 			out = append(out, x)
@@ -187,7 +187,7 @@ func percentiles(all []Plan) (out Percentiles) {
 	var times []float64
 	for i := range all {
 		if all[i].Fault {
-			times = append(times, all[i].AfterMS)
+			times = append(times, all[i].AfterSeconds)
 		}
 	}
 	slices.Sort(times)

@@ -338,7 +338,7 @@ func TestReport(t *testing.T) {
 	if x := r.Cables[0]; x.Faults != 1 || x.Share != 0.5 || len(r.Cables) != 12 {
 		t.Errorf("%+v", x)
 	}
-	if r.Faults != (Percentiles{2, 8, 300, 300}) || len(r.Plans) != 4 || r.Plans[3].Gap != 4 || r.Plans[3].AfterMS != 0 || r.Plans[0].Fault {
+	if r.Faults != (Percentiles{2, 0.008, 0.3, 0.3}) || len(r.Plans) != 4 || r.Plans[3].Gap != 4 || r.Plans[3].AfterSeconds != 0 || r.Plans[0].Fault {
 		t.Errorf("%+v %+v", r.Faults, r.Plans)
 	}
 	var page bytes.Buffer
@@ -352,7 +352,7 @@ func TestReport(t *testing.T) {
 	if n := strings.Count(text, "<svg"); n != 4 || strings.Contains(text, "NaN") || strings.Contains(text, "ZgotmplZ") || !strings.Contains(text, "default-src 'none'") {
 		t.Errorf("%d pictures", n)
 	}
-	if raw, err := json.Marshal(r); err != nil || !bytes.Contains(raw, []byte(`"fault_to_plan_ms"`)) || !bytes.Contains(raw, []byte(`"after_ms":8`)) {
+	if raw, err := json.Marshal(r); err != nil || !bytes.Contains(raw, []byte(`"fault_to_plan":{"count":2,"median_seconds"`)) || !bytes.Contains(raw, []byte(`"after_seconds":0.008`)) {
 		t.Errorf("%s: %v", raw, err)
 	}
 	empty := facts(t)

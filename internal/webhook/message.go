@@ -26,14 +26,14 @@ const (
 // Message is the data for a template, and the content of the template json.
 type Message struct {
 	ID       string          `json:"id"` // the same in each attempt
-	At       time.Time       `json:"at"`
+	At       time.Time       `json:"happened_at"`
 	Host     string          `json:"host"`  // that forsd runs on
 	State    string          `json:"state"` // raised, over or started
 	Code     string          `json:"code,omitempty"`
 	Severity health.Severity `json:"severity"`
 	Title    string          `json:"title"`
 	Text     string          `json:"text"`
-	Since    time.Time       `json:"since,omitzero"`        // start of the warning
+	Since    time.Time       `json:"raised_at,omitzero"`    // start of the warning
 	Advice   string          `json:"advice,omitempty"`      // remedy while it is in force
 	Runbook  string          `json:"runbook_url,omitempty"` // the page about the code
 }

@@ -76,7 +76,7 @@ func draw(cmd *cobra.Command, out string, only bool, sets []string) error {
 			return err
 		}
 	}
-	return command.Show(cmd, map[string]any{"version": 1, "out": out, "sets": sets}, func(w io.Writer) {
+	return command.Show(cmd, map[string]any{"out": out, "sets": sets}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s has the figures of %s\n", out, strings.Join(sets, ", "))
 	})
 }

@@ -100,7 +100,7 @@ func (f *gpuFramesFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	_ = bar.Finish()
-	return command.Show(cmd, map[string]any{"version": 1, "servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
+	return command.Show(cmd, map[string]any{"servers": f.Servers, "gpus_per_server": f.GPUs, "model": strings.ToLower(f.model),
 		"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows}, func(w io.Writer) { f.print(w, rows) })
 }
 

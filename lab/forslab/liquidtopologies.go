@@ -39,7 +39,7 @@ published. All schedules are verified.`,
 				rows = append(rows, row)
 				_ = bar.Add(1)
 			}
-			return command.Show(cmd, map[string]any{"version": 1, "rows": rows}, func(w io.Writer) {
+			return command.Show(cmd, map[string]any{"rows": rows}, func(w io.Writer) {
 				fmt.Fprintln(w, "topology\tnodes\tlinks\ttransfers\tany routes\tΛ\ttime\tsteps\tby\tDsatur\tround-robin\tpublished")
 				for _, r := range rows {
 					by := string(r.Method)

@@ -61,7 +61,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 			if err != nil {
 				return err
 			}
-			return command.Show(cmd, map[string]any{"version": 1, "comparisons": list}, func(w io.Writer) { printComparisons(w, list) })
+			return command.Show(cmd, map[string]any{"comparisons": list}, func(w io.Writer) { printComparisons(w, list) })
 		},
 	}
 	cmd.Flags().StringVar(&workload, "workload", "benchmark", "benchmark, gpt or moe")
@@ -175,7 +175,7 @@ to the paper's bound and to the sharper one.`,
 			if err != nil {
 				return err
 			}
-			return command.Show(cmd, map[string]any{"version": 1, "seeds": seeds, "rows": rows}, func(w io.Writer) { printReference(w, best, rows) })
+			return command.Show(cmd, map[string]any{"seeds": seeds, "rows": rows}, func(w io.Writer) { printReference(w, best, rows) })
 		},
 	}
 	cmd.Flags().IntVar(&seeds, "seeds", seeds, "random matrices, of seeds 1, 2, …")

@@ -53,7 +53,7 @@ replayed.`,
 					}
 				}
 			}
-			return command.Show(cmd, map[string]any{"version": 1, "message_mb": message, "rows": rows}, func(w io.Writer) { printSequences(w, rows) })
+			return command.Show(cmd, map[string]any{"message_mb": message, "rows": rows}, func(w io.Writer) { printSequences(w, rows) })
 		},
 	}
 	cmd.Flags().IntSliceVar(&gpus, "gpus", []int{64, 81, 128}, "numbers of GPUs")

@@ -99,7 +99,7 @@ func printSums(cmd *cobra.Command, n int, rows []hopSums) error {
 		paper = max(paper, float64(r.Paper)/float64(r.Theorem1))
 		greedy = max(greedy, float64(r.Greedy)/float64(r.Theorem1))
 	}
-	return command.Show(cmd, map[string]any{"version": 1, "gpus": n, "sums": rows, "worst_ratio_paper": paper, "worst_ratio_greedy": greedy}, func(w io.Writer) {
+	return command.Show(cmd, map[string]any{"gpus": n, "sums": rows, "worst_ratio_paper": paper, "worst_ratio_greedy": greedy}, func(w io.Writer) {
 		fmt.Fprint(w, "d\tpaper\tgreedy\ttheorem 1\tcarry\tbound with waiting")
 		if rows[0].Shifts > 0 {
 			fmt.Fprint(w, "\t--shifts")

@@ -46,7 +46,7 @@ before and after a heuristic is changed or left out. All plans are replayed.`,
 				rows = append(rows, row)
 				_ = bar.Add(1)
 			}
-			return command.Show(cmd, map[string]any{"version": 1, "rows": rows}, func(w io.Writer) {
+			return command.Show(cmd, map[string]any{"rows": rows}, func(w io.Writer) {
 				fmt.Fprintln(w, "set\tcases\ttimes the bound\tat most\tCPU in ms")
 				for _, r := range rows {
 					fmt.Fprintf(w, "%s\t%d\t%.5f\t%.4f\t%.0f\n", r.Set, r.Cases, r.Mean, r.Most, r.CPUMS)

@@ -113,7 +113,7 @@ func (x *test) burst(cables []controller.Lane, state string, act func() error) (
 		seen[string(m[1])] = true
 	}
 	plans = int(st.Epoch - before.Epoch)
-	x.Logf("%d cables %s: seen %d times, %d plans, %d phases by %s, published after %.0f ms", len(cables), state, len(seen), plans, st.Phases, st.Engine, st.LastEvent.PublishedMS)
+	x.Logf("%d cables %s: seen %d times, %d plans, %d phases by %s, published after %.0f ms", len(cables), state, len(seen), plans, st.Phases, st.Engine, 1e3*st.LastEvent.PublishedSeconds)
 	if plans < 1 || plans > len(seen) {
 		x.Errorf("cables %v became %s at once: %d plans were published, and forsd saw something new %d times", cables, state, plans, len(seen))
 	}

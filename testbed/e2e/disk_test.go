@@ -45,13 +45,13 @@ func disks(t *testing.T, o Options) {
 
 	pull(0)
 	st := x.settled(Cable(leaf, 0, "missing"))
-	t.Logf("a good disk: published after %.1f ms, tables after %.1f", st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
+	t.Logf("a good disk: published after %.1f ms, tables after %.1f", 1e3*st.LastEvent.PublishedSeconds, 1e3*st.LastEvent.ProgrammedSeconds)
 	x.check()
 
 	x.fill(state)
 	pull(1)
 	st = x.settled(Cable(leaf, 1, "missing"))
-	t.Logf("a full disk: published after %.1f ms, tables after %.1f", st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
+	t.Logf("a full disk: published after %.1f ms, tables after %.1f", 1e3*st.LastEvent.PublishedSeconds, 1e3*st.LastEvent.ProgrammedSeconds)
 	x.fromMemory(st)
 	x.ok(os.Remove(filepath.Join(state, "filler")))
 	st = x.until("all is stored", func(st *api.Status) bool { return !HasWarning(st, "state-not-durable") })
@@ -79,7 +79,7 @@ func disks(t *testing.T, o Options) {
 	for lane := 1; lane < 3; lane++ { // room is kept for the next table file
 		pull(lane)
 		st = x.settled(Cable(leaf, lane, "missing"))
-		t.Logf("full disks: published after %.1f ms, tables after %.1f", st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
+		t.Logf("full disks: published after %.1f ms, tables after %.1f", 1e3*st.LastEvent.PublishedSeconds, 1e3*st.LastEvent.ProgrammedSeconds)
 		x.fromMemory(st)
 	}
 	x.ok(os.Remove(filepath.Join(tables, "filler")), os.Remove(filepath.Join(state, "filler")))
@@ -99,7 +99,7 @@ func disks(t *testing.T, o Options) {
 	st = x.until("the plugin has the tables", func(st *api.Status) bool {
 		return HasWarning(st, "tables-failed") && st.OpenSM.TablesMatch && st.Epoch > last
 	})
-	t.Logf("no table file: published after %.1f ms, tables after %.1f", st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
+	t.Logf("no table file: published after %.1f ms, tables after %.1f", 1e3*st.LastEvent.PublishedSeconds, 1e3*st.LastEvent.ProgrammedSeconds)
 	x.inSwitches()
 	x.ok(syscall.Unmount(tables, syscall.MNT_DETACH))
 	x.settled(Cable(0, 1, "missing"))

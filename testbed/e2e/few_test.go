@@ -127,7 +127,7 @@ func TestHostileClients(t *testing.T) {
 	kb := 0
 	_, err = fmt.Sscan(rest, &kb)
 	x.ok(err)
-	t.Logf("forsd has had %d MB; the plan came after %.1f ms, the tables after %.1f ms", kb/1024, st.LastEvent.PublishedMS, st.LastEvent.ProgrammedMS)
+	t.Logf("forsd has had %d MB; the plan came after %.1f ms, the tables after %.1f ms", kb/1024, 1e3*st.LastEvent.PublishedSeconds, 1e3*st.LastEvent.ProgrammedSeconds)
 	if kb/1024 > hostileMB {
 		t.Errorf("forsd has had %d MB, want at most %d", kb/1024, hostileMB)
 	}

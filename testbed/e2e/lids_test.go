@@ -40,7 +40,7 @@ func TestOneLID(t *testing.T) {
 		if st.Phases != 360 || st.Engine != "exact" || st.Epoch != was+1 || HasWarning(st, planner.PlanOverBound) {
 			t.Errorf("%s port %d is down: epoch %d after %d, %d phases by %s, warnings %v", at.Name, port, st.Epoch, was, st.Phases, st.Engine, st.Warnings)
 		}
-		t.Logf("down: tables programmed after %.0f ms, read back after %.0f ms, published after %.0f ms", st.LastEvent.ProgrammedMS, st.LastEvent.ReadBackMS, st.LastEvent.PublishedMS)
+		t.Logf("down: tables programmed after %.0f ms, read back after %.0f ms, published after %.0f ms", 1e3*st.LastEvent.ProgrammedSeconds, 1e3*st.LastEvent.ReadBackSeconds, 1e3*st.LastEvent.PublishedSeconds)
 
 		x.ok(x.Sim.Relink(x.ctx, at.Name, port))
 		was = st.Epoch
@@ -49,7 +49,7 @@ func TestOneLID(t *testing.T) {
 		if st.Phases != 359 || st.Engine != "shift" || st.Epoch != was+1 {
 			t.Errorf("%s port %d is back: epoch %d after %d, %d phases by %s", at.Name, port, st.Epoch, was, st.Phases, st.Engine)
 		}
-		t.Logf("back: tables programmed after %.0f ms, read back after %.0f ms, published after %.0f ms", st.LastEvent.ProgrammedMS, st.LastEvent.ReadBackMS, st.LastEvent.PublishedMS)
+		t.Logf("back: tables programmed after %.0f ms, read back after %.0f ms, published after %.0f ms", 1e3*st.LastEvent.ProgrammedSeconds, 1e3*st.LastEvent.ReadBackSeconds, 1e3*st.LastEvent.PublishedSeconds)
 	}
 	x.noRoutingErrors()
 }

@@ -25,13 +25,13 @@ func TestPlugin(t *testing.T) {
 	port := int(at.Cables[lane].LeafPort)
 	for range 3 {
 		st := x.sweptAfter("missing", leaf, lane, func() error { return x.Sim.Unlink(x.ctx, at.Name, port) })
-		if e := st.LastEvent; e.PublishedMS <= 0 || e.PublishedMS >= e.ProgrammedMS {
-			t.Errorf("the cable is missing: published after %.1f ms, and the tables were there after %.1f", e.PublishedMS, e.ProgrammedMS)
+		if e := st.LastEvent; e.PublishedSeconds <= 0 || e.PublishedSeconds >= e.ProgrammedSeconds {
+			t.Errorf("the cable is missing: published after %.1f ms, and the tables were there after %.1f", 1e3*e.PublishedSeconds, 1e3*e.ProgrammedSeconds)
 		}
 		x.unmoved(healthy, x.check(), lane)
 		st = x.sweptAfter("full", leaf, lane, func() error { return x.Sim.Relink(x.ctx, at.Name, port) })
-		if e := st.LastEvent; e.ProgrammedMS <= 0 || e.ReadBackMS < e.ProgrammedMS || e.PublishedMS < e.ReadBackMS {
-			t.Errorf("the cable is back: tables after %.1f ms, read back after %.1f, published after %.1f", e.ProgrammedMS, e.ReadBackMS, e.PublishedMS)
+		if e := st.LastEvent; e.ProgrammedSeconds <= 0 || e.ReadBackSeconds < e.ProgrammedSeconds || e.PublishedSeconds < e.ReadBackSeconds {
+			t.Errorf("the cable is back: tables after %.1f ms, read back after %.1f, published after %.1f", 1e3*e.ProgrammedSeconds, 1e3*e.ReadBackSeconds, 1e3*e.PublishedSeconds)
 		}
 		x.unmoved(healthy, x.check())
 	}

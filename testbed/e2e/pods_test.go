@@ -73,7 +73,7 @@ func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
 		st := x.settled(downs(missing)) // a new plan may have come after the one at once
 		e := st.LastEvent
 		x.Logf("%-28s epoch %d, %d phases, bound %d, %s; tables read back %.0f ms and plan in force %.0f ms after the first sign; settled after %.1f s",
-			after, st.Epoch, st.Phases, st.LowerBound, st.Engine, e.ReadBackMS, e.PublishedMS, time.Since(start).Seconds())
+			after, st.Epoch, st.Phases, st.LowerBound, st.Engine, 1e3*e.ReadBackSeconds, 1e3*e.PublishedSeconds, time.Since(start).Seconds())
 		return st
 	}
 	whole := rest("the start", 0)

@@ -86,7 +86,7 @@ func TestThreeLevelsBase(t *testing.T) {
 				x.Errorf("%s, %s: base LIDs have a plan of %d phases", by, one.what, n)
 			}
 			if e := st.LastEvent; e != nil {
-				x.Logf("%s, %s: %d phases, base LIDs %d; plan in force %.0f ms and tables read back %.0f ms after the first sign", by, one.what, st.Phases, base.Phases(), e.PublishedMS, e.ReadBackMS)
+				x.Logf("%s, %s: %d phases, base LIDs %d; plan in force %.0f ms and tables read back %.0f ms after the first sign", by, one.what, st.Phases, base.Phases(), 1e3*e.PublishedSeconds, 1e3*e.ReadBackSeconds)
 			}
 			if c := note(x, by, one.what); c.shift > 2*127 || c.busiest < 127 {
 				x.Errorf("%s, %s: %+v", by, one.what, c)

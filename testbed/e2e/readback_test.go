@@ -39,11 +39,11 @@ func TestReadBackWays(t *testing.T) {
 			for range 2 {
 				x.ok(x.Sim.Unlink(x.ctx, at.Name, port))
 				st := x.settled(Cable(leaf, lane, "missing"))
-				took = append(took, st.LastEvent.ReadBackMS-st.LastEvent.ProgrammedMS)
+				took = append(took, 1e3*st.LastEvent.ReadBackSeconds-1e3*st.LastEvent.ProgrammedSeconds)
 				x.check()
 				x.ok(x.Sim.Relink(x.ctx, at.Name, port))
 				st = x.settled(Cable(leaf, lane, "full"))
-				took = append(took, st.LastEvent.ReadBackMS-st.LastEvent.ProgrammedMS)
+				took = append(took, 1e3*st.LastEvent.ReadBackSeconds-1e3*st.LastEvent.ProgrammedSeconds)
 			}
 			x.check()
 			slices.Sort(took)

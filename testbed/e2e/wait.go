@@ -90,7 +90,7 @@ func settled(st *api.Status) error {
 		return fmt.Errorf("it is %s with warnings %v", st.State, st.Warnings)
 	case !st.Ready || st.Epoch == 0:
 		return errors.New("no epoch is in force")
-	case !st.OpenSM.TablesMatch || st.LastEvent == nil || st.LastEvent.ReadBackMS == 0:
+	case !st.OpenSM.TablesMatch || st.LastEvent == nil || st.LastEvent.ReadBackSeconds == 0:
 		return fmt.Errorf("the tables of the last fabric have not been read back: %+v %+v", st.OpenSM, st.LastEvent)
 	}
 	return nil

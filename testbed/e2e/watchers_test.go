@@ -110,7 +110,7 @@ func (x *test) pull(load *Sight, cables int) (times []float64) {
 		port := int(at.Cables[lane].LeafPort)
 		x.ok(x.Sim.Unlink(x.ctx, at.Name, port))
 		st := x.settled(Cable(leaf, lane, "missing"))
-		times = append(times, st.LastEvent.PublishedMS)
+		times = append(times, 1e3*st.LastEvent.PublishedSeconds)
 		x.ok(x.Sim.Relink(x.ctx, at.Name, port))
 		x.settled(Cable(leaf, lane, "full"))
 	}

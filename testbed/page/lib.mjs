@@ -125,6 +125,6 @@ export async function pulled(fabric, now, marks, node, port, cable) {
   const { last_event: e } = await (await fetch(PAGE + "/v1/status")).json(), seen = Date.parse(e.seen_at);
   const first = (name, detail) => marks.find((m) => m.name === name && (!detail || m.detail === detail))?.at;
   const at = (t) => `${Math.round(t - begun)} ms`;
-  console.log(`after the cable was pulled (the simulation's console took ${at(console_)}): forsd saw it ${at(seen)}, published ${at(seen + e.published_ms)}, browser told ${at(first("forsd-event", "link"))}, cell ${at(shown)}, warning and last change ${at(warned)}, programmed ${at(seen + e.programmed_ms)}, read back ${at(seen + e.read_back_ms)}`);
+  console.log(`after the cable was pulled (the simulation's console took ${at(console_)}): forsd saw it ${at(seen)}, published ${at(seen + 1000 * e.published_seconds)}, browser told ${at(first("forsd-event", "link"))}, cell ${at(shown)}, warning and last change ${at(warned)}, programmed ${at(seen + 1000 * e.programmed_seconds)}, read back ${at(seen + 1000 * e.read_back_seconds)}`);
   console.log(`of that the page: event to cell ${(first("forsd-told", "link") - first("forsd-event", "link")).toFixed(1)} ms of script, first event to all asked for and drawn anew ${Math.round(first("forsd-drawn") - first("forsd-event"))} ms`);
 }

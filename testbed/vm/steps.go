@@ -110,7 +110,7 @@ func (s *site) cablePulled(ctx context.Context) string {
 	})
 	s.verified(ctx)
 	s.mend(ctx, 1)
-	return fmt.Sprintf("published %.0f ms after the first sign, read back after %.0f ms", down.LastEvent.PublishedMS, down.LastEvent.ReadBackMS)
+	return fmt.Sprintf("published %.0f ms after the first sign, read back after %.0f ms", 1e3*down.LastEvent.PublishedSeconds, 1e3*down.LastEvent.ReadBackSeconds)
 }
 
 // mend puts a cable back, and waits until it is in the plan.

@@ -55,9 +55,9 @@ export function aboutCable(site, m, c) {
   return [h("h2", {}, `Cable ${c.name}`), h("p", { class: "state" }, h("span", { class: "swatch " + c.state_ }, states[c.state_][0]), ` ${c.state_}: ${states[c.state_][1]}`),
     c.state_ === "missing" ? gone() : cost(site, "this cable", c.key),
     facts([["link", linkOf(c)], c.lane !== undefined && ["lane", c.lane], c.plane !== undefined && ["plane", c.plane],
-      ["health", [c.state, c.since ? [" since ", when(c.since)] : null]], c.refused && ["stays in the plan", c.refused], ...c.why.map((w) => ["why", w])]),
+      ["health", [c.state, c.changed_at ? [" since ", when(c.changed_at)] : null]], c.refused && ["stays in the plan", c.refused], ...c.why.map((w) => ["why", w])]),
     counters(c),
-    c.history.length ? [h("h3", {}, "Decisions"), h("ul", {}, c.history.map((x) => h("li", {}, when(x.at), " ", x.text)))] : null,
+    c.history.length ? [h("h3", {}, "Decisions"), h("ul", {}, c.history.map((x) => h("li", {}, when(x.decided_at), " ", x.text)))] : null,
     h("div", { class: "bar" }, h("a", { href: "#/history/" + encodeURIComponent(`${c.lower.name}/${c.lower.port}`) }, "Its history"),
       site.may("operator") && c.state === "isolated" ? h("button", { onclick: () => site.confirm("Put the cable back", h("p", {}, `${c.name} carries traffic again, and is watched. It was taken out: ${some(c.why) || "see its decisions"}.`), "Put it back",
         () => site.run("Put the cable back", () => site.ask("/v1/cables/release", { method: "POST", body: { cable: c.key } }))) }, "Put it back …") : null,
@@ -67,7 +67,7 @@ export function aboutCable(site, m, c) {
 // drains are the orders that take something out of the plan to be worked on, and give it
 // back, with what is left on the way to that.
 function drains(site, m, what, part, d) {
-  const out = d ? [h("p", { id: "drain" }, d.state === "safe" ? ["Drained: safe to pull since ", when(d.since), "."] : `Drain: ${d.state}` + (d.uses.length ? `, still used by ${some(d.uses)}` : "") + ".", d.reason ? ` Reason: ${d.reason}.` : "", d.by ? ` By ${d.by}.` : "")] : [];
+  const out = d ? [h("p", { id: "drain" }, d.state === "safe" ? ["Drained: safe to pull since ", when(d.changed_at), "."] : `Drain: ${d.state}` + (d.uses.length ? `, still used by ${some(d.uses)}` : "") + ".", d.reason ? ` Reason: ${d.reason}.` : "", d.by ? ` By ${d.by}.` : "")] : [];
   if (!site.may("operator")) return out;
   const order = (path, body) => site.ask(path, { method: "POST", body: { parts: [d ? d.name : part], ...body } });
   const preview = async (title, path, yes, say) => {

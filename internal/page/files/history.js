@@ -14,11 +14,11 @@ function words(e) {
   const d = e.data;
   switch (e.kind) {
     case "epoch": case "base": return `${e.kind === "base" ? "base LIDs, number" : "epoch"} ${d.epoch}: ${d.phases} phases (bound ${d.lower_bound}), ${d.engine}` + (d.rollback_of ? `, the plan of epoch ${d.rollback_of} again` : d.what?.length ? ": " + some(d.what) : "");
-    case "warning": return d.raised ? `${d.severity}: ${d.title}: ${d.text}` + (e.ended ? ` (until ${clock(e.ended)})` : "") : `over: ${d.title || d.code}`;
+    case "warning": return d.raised ? `${d.severity}: ${d.title}: ${d.text}` + (e.ended_at ? ` (until ${clock(e.ended_at)})` : "") : `over: ${d.title || d.code}`;
     case "order": return `${d.what}, by ${d.by?.user || "uid " + (d.by?.uid ?? "?")}: ${d.result}`;
     case "job": return `job ${d.job?.name || d.job?.id} ${d.what}`;
     case "drain": return d.drain ? `${d.drain.name}: ${d.what}` : d.what;
-    case "start": return `forsd ${d.version} was started`;
+    case "start": return `forsd ${d.release} was started`;
     case "takeover": return (d.leads ? "forsd leads" : "forsd follows") + (d.why ? ": " + d.why : "");
     default: return d.text || d.what || JSON.stringify(d);
   }
@@ -36,7 +36,7 @@ function question(cursor) {
 // warnings are as long as they were in force.
 function line(entries) {
   if (entries.length < 2) return null;
-  const at = (t) => new Date(t).getTime(), now = Date.now(), first = Math.min(...entries.map((e) => at(e.at))), whole = Math.max(1000, now - first);
+  const at = (t) => new Date(t).getTime(), now = Date.now(), first = Math.min(...entries.map((e) => at(e.happened_at))), whole = Math.max(1000, now - first);
   const left = (t) => 100 * (at(t) - first) / whole;
   const long = whole > 2 * 86400e3;
   const ticks = [0, 25, 50, 75].map((p) => {
@@ -46,9 +46,9 @@ function line(entries) {
   });
   return h("div", { class: "timeline", "aria-hidden": "true", onclick: (e) => e.target.dataset.id && reveal(e.target.dataset.id) },
     groups.map(([name, of]) => h("div", { class: "lane" }, h("span", { class: "what" }, name), h("div", { class: "track" }, entries.filter((e) => of.includes(e.kind) && !(e.kind === "warning" && !e.data.raised)).map((e) => {
-      const m = h("span", { class: `mark ${e.kind} ${e.data.severity || ""}`, "data-id": e.id, title: `${clock(e.at)} ${words(e)}` });
-      m.style.left = left(e.at) + "%";
-      if (e.kind === "warning") m.style.width = Math.max(0.4, (e.ended ? left(e.ended) : 100) - left(e.at)) + "%";
+      const m = h("span", { class: `mark ${e.kind} ${e.data.severity || ""}`, "data-id": e.id, title: `${clock(e.happened_at)} ${words(e)}` });
+      m.style.left = left(e.happened_at) + "%";
+      if (e.kind === "warning") m.style.width = Math.max(0.4, (e.ended_at ? left(e.ended_at) : 100) - left(e.happened_at)) + "%";
       return m;
     })))), h("div", { class: "lane" }, h("span", { class: "what" }), h("div", { class: "ticks" }, ticks, h("span", { class: "tick last" }, "now"))));
 }
@@ -103,7 +103,7 @@ export async function draw(site, argument) {
     refused ? h("p", { role: "alert" }, refused) : null,
     h("section", { id: "line", "aria-hidden": "true" }, line(entries)),
     h("div", { class: "wide high", tabindex: "0", role: "region", "aria-label": "What has happened" }, h("table", { class: "list" }, h("caption", {}, "Over restarts of forsd, the newest first"), h("thead", {}, h("tr", {}, ["time", "kind", "what"].map((x) => h("th", { scope: "col" }, x)))),
-      h("tbody", { id: "entries" }, entries.length ? entries.map((e) => h("tr", { "data-kind": e.kind, "data-id": e.id, class: kept.mark === e.id ? "marked" : null }, h("td", {}, when(e.at)), h("td", {}, e.kind), h("td", {}, words(e)))) : h("tr", {}, h("td", { colspan: 3 }, "Nothing of the kind is kept."))))),
+      h("tbody", { id: "entries" }, entries.length ? entries.map((e) => h("tr", { "data-kind": e.kind, "data-id": e.id, class: kept.mark === e.id ? "marked" : null }, h("td", {}, when(e.happened_at)), h("td", {}, e.kind), h("td", {}, words(e)))) : h("tr", {}, h("td", { colspan: 3 }, "Nothing of the kind is kept."))))),
     next ? h("p", {}, h("button", { onclick: more }, "Earlier")) : null,
     h("h2", {}, `Epochs that are kept (${epochs.length})`), epochTable(site, epochs),
     epochs.length > 1 ? h("div", { class: "bar" }, h("label", {}, "Compare epoch ", pick({ id: "from" }, numbers, numbers[1][0])), h("label", {}, "with ", pick({ id: "to" }, numbers, numbers[0][0])), h("button", { id: "compare", onclick: () => compare(site, epochs) }, "Compare")) : h("p", {}, plural(epochs.length, "epoch"), ": nothing to compare with yet."),

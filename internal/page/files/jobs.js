@@ -13,8 +13,8 @@ function end(site, j) {
 }
 
 function renew(site, j) {
-  site.confirm(`Renew ${nameOf(j)}`, [h("p", {}, "Its lease ends at "), when(j.expires), h("p", {}, "It would end 24 hours from now. Its plan stays as it is.")], "Renew",
-    () => site.run("Renew the job", async () => { const x = await site.ask(`/v1/jobs/${j.id}/renew`, { method: "POST", body: {} }); return { text: `The lease of ${nameOf(j)} ends at ${new Date(x.expires).toLocaleString()}.` }; }));
+  site.confirm(`Renew ${nameOf(j)}`, [h("p", {}, "Its lease ends at "), when(j.expires_at), h("p", {}, "It would end 24 hours from now. Its plan stays as it is.")], "Renew",
+    () => site.run("Renew the job", async () => { const x = await site.ask(`/v1/jobs/${j.id}/renew`, { method: "POST", body: {} }); return { text: `The lease of ${nameOf(j)} ends at ${new Date(x.expires_at).toLocaleString()}.` }; }));
 }
 
 // create asks what a job's plan would be, and creates it when that is wanted.
@@ -51,7 +51,7 @@ async function detail(site, list) {
   const [t, ...all] = await Promise.all([site.ask("/v1/topology"), ...list.slice(0, 64).map((x) => site.ask("/v1/jobs/" + x.id))]);
   const d = all.find((x) => x.id === j.id) || await site.ask("/v1/jobs/" + j.id), leafOf = new Map(t.hosts.map((x) => [x.guid, x.leaf])), switches = new Map([...t.leaves, ...t.spines].map((x) => [x.guid, x.name || x.guid]));
   const shared = sharing(d, all, leafOf), leaves = new Set(d.hosts.map((x) => leafOf.get(x.guid)));
-  return [h("h2", {}, nameOf(d)), facts([["number", d.id], ["created", when(d.created)], ["phases", `${d.phases}, bound ${d.lower_bound}, engine ${d.engine}`], d.base && ["phases, base LIDs", `${d.base.phases}, bound ${d.base.lower_bound}`], ["ranks per host", d.ranks_per_host], ["its exchange is", compared(d.phases, site.status.phases, "that of all servers")]]),
+  return [h("h2", {}, nameOf(d)), facts([["number", d.id], ["created", when(d.created_at)], ["phases", `${d.phases}, bound ${d.lower_bound}, engine ${d.engine}`], d.base && ["phases, base LIDs", `${d.base.phases}, bound ${d.base.lower_bound}`], ["ranks per host", d.ranks_per_host], ["its exchange is", compared(d.phases, site.status.phases, "that of all servers")]]),
     lanes(d), d.lanes ? table("Lanes of its own", ["leaf", "spines"], d.lanes.map((x) => [switches.get(x.leaf) || x.leaf, some(x.spines.map((s) => switches.get(s) || s), 64)])) : null,
     h("h3", {}, "Who shares its cables"), shared.length ? h("ul", {}, shared.map(([o, on]) => h("li", {}, `${nameOf(o)}, on ${some(on, 8)}`))) : h("p", {}, "No other job."),
     d.warnings.length ? [h("h3", {}, "Warnings"), h("ul", {}, d.warnings.map((w) => h("li", {}, w.text)))] : null,
@@ -63,7 +63,7 @@ export async function draw(site) {
   const choose = (j) => h("button", { class: "link", "aria-pressed": String(chosen === String(j.id)), onclick: () => { chosen = String(j.id); site.draw(); } }, nameOf(j));
   const orders = (j) => site.may("operator") ? h("span", { class: "bar" }, h("button", { onclick: () => renew(site, j), "aria-label": `Renew ${nameOf(j)}` }, "Renew …"), h("button", { onclick: () => end(site, j), "aria-label": `End ${nameOf(j)}` }, "End …")) : "";
   return [h("h1", {}, "Jobs"), h("div", { class: "split" }, h("div", {},
-    jobs.length ? table(`${plural(jobs.length, "job has a plan", "jobs have plans")} of ${jobs.length === 1 ? "its" : "their"} own`, ["job", "servers", "phases", "bound", "lanes", "missing", "until", "orders"], jobs.map((j) => [choose(j), j.servers, j.phases, j.lower_bound, j.lanes ? "its own" : "shared", j.missing.length, when(j.expires), orders(j)]))
+    jobs.length ? table(`${plural(jobs.length, "job has a plan", "jobs have plans")} of ${jobs.length === 1 ? "its" : "their"} own`, ["job", "servers", "phases", "bound", "lanes", "missing", "until", "orders"], jobs.map((j) => [choose(j), j.servers, j.phases, j.lower_bound, j.lanes ? "its own" : "shared", j.missing.length, when(j.expires_at), orders(j)]))
       : h("p", {}, "No job has a plan of its own. Slurm's prolog or forsctl job create makes them", site.may("operator") ? ", or the form below." : "."),
     site.may("operator") ? [h("h2", {}, "Create a job"), h("form", { class: "form", id: "create", onsubmit: (e) => create(site, e) }, h("label", {}, "Hosts, by name, GUID or LID ", h("textarea", { name: "hosts", rows: 3, required: true, placeholder: "node001 node002 …" })), h("label", {}, "Name ", h("input", { name: "name", maxlength: 100, autocomplete: "off" })),
       h("label", {}, "Lease, hours ", h("input", { name: "lease", type: "number", min: 1, max: 8784, value: 24 })), h("label", { class: "check" }, h("input", { name: "own", type: "checkbox" }), " lanes that no other job uses"), h("button", {}, "Create …"))] : null),

@@ -10,7 +10,7 @@ const bound = (p) => `bound ${p.lower_bound}, gap ${p.gap || 0}` + (p.engine ? `
 function cards(s) {
   const o = s.opensm;
   return h("dl", { class: "cards" },
-    card("State", s.watches ? "watching" : s.ready ? s.state : "no plan yet", ["since ", when(s.started), `, forsd ${s.version}`]),
+    card("State", s.watches ? "watching" : s.ready ? s.state : "no plan yet", ["since ", when(s.started_at), `, forsd ${s.release}`]),
     card("Epoch", s.epoch || "none", s.epoch ? ["published ", when(s.published_at), s.pairs_changed ? `, ${s.pairs_changed} pairs of servers changed` : ""] : null),
     card("Phases", s.phases || "–", s.epoch ? bound(s) : null),
     card("Phases, base LIDs", s.base?.phases || "–", s.base ? `${bound(s.base)}, number ${s.base.epoch}` : "no plan for base LIDs"),
@@ -21,7 +21,7 @@ function cards(s) {
 
 // waterfall shows when each step of the last change was done, and how long it took.
 function waterfall(e) {
-  const steps = [["plan made", e.planned_ms], ["verified", e.verified_ms], ["published", e.published_ms], ["programmed", e.programmed_ms], ["read back", e.read_back_ms]].sort((a, b) => (a[1] || Infinity) - (b[1] || Infinity));
+  const steps = [["plan made", 1000 * e.planned_seconds], ["verified", 1000 * e.verified_seconds], ["published", 1000 * e.published_seconds], ["programmed", 1000 * e.programmed_seconds], ["read back", 1000 * e.read_back_seconds]].sort((a, b) => (a[1] || Infinity) - (b[1] || Infinity));
   const all = Math.max(1, ...steps.map((s) => s[1]));
   let before = 0;
   return h("table", { class: "fall", id: "waterfall" }, h("caption", {}, "Milliseconds after the trap, or the first sign of the change"),
@@ -44,7 +44,7 @@ function linked(text) {
 function warning(w) {
   const parts = w.text.split("; "), cables = parts.length > 1 && parts.every((x) => / port \d+ – /.test(x));
   return h("li", { class: "warning " + w.severity, "data-code": w.code },
-    h("p", {}, h("span", { class: "badge" }, w.severity), " ", h("strong", {}, w.title), h("span", { class: "faint" }, " since ", when(w.since), " · "), h("a", { href: "#/history/" + w.code }, w.code)),
+    h("p", {}, h("span", { class: "badge" }, w.severity), " ", h("strong", {}, w.title), h("span", { class: "faint" }, " since ", when(w.raised_at), " · "), h("a", { href: "#/history/" + w.code }, w.code)),
     cables ? h("ul", {}, parts.map((x) => h("li", {}, linked(x)))) : h("p", {}, linked(w.text)),
     w.advice ? h("p", {}, h("strong", {}, "What to do: "), w.advice) : null);
 }
