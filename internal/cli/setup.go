@@ -228,6 +228,7 @@ func (s *setup) measure(f *topology.Fabric) {
 	if s.config.OpenSM.LMC >= 0 {
 		s.LMC = int(s.config.OpenSM.LMC)
 	}
+	s.Highest = opensm.HighestLID(s.LMC, s.Hosts, s.Switches)
 }
 
 // write replaces opensm.conf and keeps the first version.
