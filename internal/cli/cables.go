@@ -73,7 +73,7 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 		if err != nil {
 			return err
 		}
-		chosen, states := f.chosen(all.Cables), map[string]int{"good": 0, "suspect": 0, "isolated": 0, "probation": 0}
+		chosen, total, states := f.chosen(all.Cables), len(all.Cables), map[string]int{"good": 0, "suspect": 0, "isolated": 0, "probation": 0}
 		for i := range all.Cables {
 			states[all.Cables[i].State]++
 		}
@@ -89,7 +89,7 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 		if text := out.String() + all.ReadAt.String(); !f.watch || text != last {
 			last = text
 			if command.WantsJSON(cmd) {
-				err = f.printJSON(cmd, all, states)
+				err = f.printJSON(cmd, all, total, states)
 			} else {
 				_, err = io.WriteString(cmd.OutOrStdout(), out.String())
 			}
@@ -107,11 +107,12 @@ func (f *cablesFlags) show(ctx context.Context, cmd *cobra.Command, c *api.Clien
 
 // printJSON prints the chosen cables, and how many of all are in each state. With --watch it
 // prints them in one line.
-func (f *cablesFlags) printJSON(cmd *cobra.Command, chosen *api.Cables, states map[string]int) error {
+func (f *cablesFlags) printJSON(cmd *cobra.Command, chosen *api.Cables, total int, states map[string]int) error {
 	answer := struct {
 		*api.Cables
+		Total  int            `json:"total"` // cables of the baseline
 		States map[string]int `json:"states"`
-	}{chosen, states}
+	}{chosen, total, states}
 	if f.watch {
 		return command.PrintLine(cmd, answer)
 	}

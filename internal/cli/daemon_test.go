@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/phasetable"
@@ -90,7 +91,11 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 			return nil, err
 		}
 	}
-	config := api.Config{Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
+	tokens, err := access.OpenTokens(socket + ".tokens")
+	if err != nil {
+		return nil, err
+	}
+	config := api.Config{Access: &api.Access{Tokens: tokens}, Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
 			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return api.NewCabling(d.result.Tree.Fabric, began), nil }),
 			"GET /v1/drains": d.handler(func(*http.Request) (any, error) { return api.Drained{Drains: fakeDrains("fans")}, nil }),
@@ -121,10 +126,10 @@ func cablesOf42() *api.Cables {
 	}
 	text := "the leaf's end: 40 symbol errors, 1.44 allowed within 12m0s"
 	return &api.Cables{Mode: "isolate", ReadAt: began, Failed: []string{"Spine003: it does not answer"}, Cables: []api.Cable{
-		{Leaf: end("Leaf000", 5, 0), Spine: end("Spine000", 1, 0), Link: "full", State: "good"},
-		{Leaf: end("Leaf001", 6, 40), Spine: end("Spine001", 2, 0), Lane: 1, Link: "full", Held: true, State: "isolated", Since: began, Why: []string{text},
+		{Leaf: end("Leaf000", 5, 0), Spine: end("Spine000", 1, 0), Link: "full", State: "good", Returns: []time.Time{began}},
+		{Leaf: end("Leaf001", 6, 40), Spine: end("Spine001", 2, 0), Lane: 1, Link: "full", Held: true, State: "isolated", Since: began, Returns: []time.Time{}, Why: []string{text},
 			History: []api.CableEvent{{At: began, What: "isolated", Text: "Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: " + text}}},
-		{Leaf: end("Leaf002", 7, 9), Spine: end("Spine002", 3, 0), Lane: 2, Link: "full", State: "suspect", Since: began, Why: []string{text}, Refused: "it would cost 2 phases"},
+		{Leaf: end("Leaf002", 7, 9), Spine: end("Spine002", 3, 0), Lane: 2, Link: "full", State: "suspect", Since: began, Returns: []time.Time{}, Why: []string{text}, Refused: "it would cost 2 phases"},
 	}}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -126,17 +127,33 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	told := planTold{result.Times.Tables.Seconds(), result.Times.Verify.Seconds(), slices.Concat(result.Warnings, result.Notes), result.Tree.Findings}
+	if result.Base != nil && result.Base != result.Schedule {
+		told.Details = append(told.Details, result.Base.Warnings...)
+	}
 	err = command.Show(cmd, struct {
 		planner.Report
-		tookToo
-	}{result.Report(), tookToo{result.Times.Tables.Seconds(), result.Times.Verify.Seconds()}}, func(w io.Writer) { f.print(w, result) })
+		planTold
+	}{result.Report(), told}, func(w io.Writer) { f.print(w, result, &told) })
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// tookToo has the times that a plan's report lacks.
-type tookToo struct {
-	Tables float64 `json:"tables_seconds"`
-	Verify float64 `json:"verify_seconds"`
+// planTold has the parts of the output of forsctl plan that a report lacks.
+type planTold struct {
+	Tables   float64            `json:"tables_seconds"`
+	Verify   float64            `json:"verify_seconds"`
+	Details  []topology.Finding `json:"details,omitempty"`  // of the warnings
+	Findings []topology.Finding `json:"findings,omitempty"` // how the fabric deviates from its baseline
+}
+
+// print prints the warnings and the findings.
+func (t *planTold) print(w io.Writer) {
+	for _, warning := range t.Details {
+		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
+	}
+	for _, found := range t.Findings {
+		fmt.Fprintf(w, "fabric %s: %s\n", found.Code, found.Text)
+	}
 }
 
 // writesNothing is printed instead of the directory if no directory is named.
@@ -151,7 +168,7 @@ func (f *planFlags) write(dir func(string) error) error {
 }
 
 // print prints the report, the warnings and the findings as text.
-func (f *planFlags) print(w io.Writer, r *planner.Result) {
+func (f *planFlags) print(w io.Writer, r *planner.Result, told *planTold) {
 	if f.fabric.Numbered {
 		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.Topology, f.fabric.Value)
 	}
@@ -159,17 +176,7 @@ func (f *planFlags) print(w io.Writer, r *planner.Result) {
 	printReport(w, &report)
 	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Base), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", cmp.Or(f.out, writesNothing))
-	for _, warning := range append(r.Warnings, r.Notes...) {
-		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
-	}
-	if r.Base != nil && r.Base != r.Schedule {
-		for _, warning := range r.Base.Warnings {
-			fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
-		}
-	}
-	for _, found := range r.Tree.Findings {
-		fmt.Fprintf(w, "fabric %s: %s\n", found.Code, found.Text)
-	}
+	told.print(w)
 }
 
 // plan makes a plan, starting from an earlier plan if --from names its directory.

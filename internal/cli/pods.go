@@ -44,10 +44,14 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 			return err
 		}
 	}
+	told := planTold{r.Times.Tables.Seconds(), r.Times.Verify.Seconds(), slices.Concat(r.Warnings, r.Notes), r.Tree.Findings}
+	if r.Base != nil {
+		told.Details = append(told.Details, r.Base.Warnings...)
+	}
 	return command.Show(cmd, struct {
 		podplan.Report
-		tookToo
-	}{r.Report(), tookToo{r.Times.Tables.Seconds(), r.Times.Verify.Seconds()}}, func(w io.Writer) { f.printPods(w, r) })
+		planTold
+	}{r.Report(), told}, func(w io.Writer) { f.printPods(w, r, &told) })
 }
 
 // makePods makes a plan, starting from an earlier plan if --from names its directory.
@@ -74,7 +78,7 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 }
 
 // printPods prints the report of a plan on three levels, the warnings and the findings as text.
-func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
+func (f *planFlags) printPods(w io.Writer, r *podplan.Result, told *planTold) {
 	report := r.Report()
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", report.Phases, report.LowerBound, report.Certificate, report.Gap)
 	if b := report.Base; b != nil {
@@ -90,16 +94,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result) {
 	fmt.Fprintf(w, "failures\t%d pairs unreachable%s\n", report.UnreachablePairs, notCovered(report.UncoveredPairs))
 	fmt.Fprintf(w, "time\tplan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", cmp.Or(f.out, writesNothing))
-	warnings := slices.Concat(r.Warnings, r.Notes)
-	if r.Base != nil {
-		warnings = append(warnings, r.Base.Warnings...)
-	}
-	for _, warning := range warnings {
-		fmt.Fprintf(w, "warning %s: %s\n", warning.Code, warning.Text)
-	}
-	for _, finding := range r.Tree.Findings {
-		fmt.Fprintf(w, "fabric %s: %s\n", finding.Code, finding.Text)
-	}
+	told.print(w)
 }
 
 // verifyPods checks a plan of a fat tree of three levels on its tables.

@@ -78,7 +78,7 @@ can meet.`,
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", schedules[0], fabric.Topology, err)
 			}
-			return command.Show(cmd, result, func(w io.Writer) { printSimulation(w, result) })
+			return showSimulation(cmd, result)
 		},
 	}
 	registerFabric(&fabric, cmd)
@@ -120,7 +120,7 @@ func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) erro
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", allAtOnce, f.Topology, err)
 	}
-	return command.Show(cmd, result, func(w io.Writer) { printSimulation(w, result) })
+	return showSimulation(cmd, result)
 }
 
 // scheduled reads the fabric and the schedule. Only the linear shift requires a fat tree,
@@ -172,7 +172,11 @@ func simulateTogether(cmd *cobra.Command, f *topology.Fabric, tables *lft.Tables
 	if err != nil {
 		return err
 	}
-	return command.Show(cmd, result, func(w io.Writer) {
+	s := summarize(&result.Result)
+	return command.Show(cmd, struct {
+		*sim.Together
+		loads
+	}{result, s}, func(w io.Writer) {
 		fmt.Fprintln(w, "schedule\tservers\tphases\tthroughput alone\ttogether\tphases with conflicts alone\ttogether")
 		for i := range result.Schedules {
 			s := &result.Schedules[i]
@@ -180,24 +184,52 @@ func simulateTogether(cmd *cobra.Command, f *topology.Fabric, tables *lft.Tables
 				s.Together.RelativeThroughput, 100*s.Alone.ConflictShare, 100*s.Together.ConflictShare)
 		}
 		fmt.Fprintln(w)
-		printSimulation(w, &result.Result)
+		printSimulation(w, &result.Result, &s)
 	})
 }
 
-// printSimulation prints how many phases have each largest load.
-func printSimulation(w io.Writer, r *sim.Result) {
-	share := make([]int, r.Max+1)
+// loads has how many phases have each largest load.
+type loads struct {
+	Used  int    `json:"phases_with_transfers"`
+	Loads []load `json:"largest_loads"`
+}
+
+// load is a number of transfers on the busiest link of a phase.
+type load struct {
+	Transfers int `json:"transfers"`
+	Phases    int `json:"phases"`
+}
+
+func summarize(r *sim.Result) loads {
+	s, phases := loads{Loads: []load{}}, make([]int, r.Max+1)
 	for _, m := range r.PerPhaseMax {
-		share[m]++
+		phases[m]++
 	}
-	var loads []string
 	for m := 1; m <= r.Max; m++ {
-		if share[m] > 0 {
-			loads = append(loads, fmt.Sprintf("%d: %s", m, command.Plural(share[m], "phase", "phases")))
+		if phases[m] > 0 {
+			s.Loads = append(s.Loads, load{m, phases[m]})
+			s.Used += phases[m]
 		}
 	}
-	fmt.Fprintf(w, "exchange\t%d transfers of %d servers in %d phases\n", r.Transfers, r.Servers, r.Phases-share[0])
-	fmt.Fprintf(w, "largest link load\t%s\n", strings.Join(loads, ", "))
+	return s
+}
+
+// showSimulation shows the result for one schedule.
+func showSimulation(cmd *cobra.Command, r *sim.Result) error {
+	s := summarize(r)
+	return command.Show(cmd, struct {
+		*sim.Result
+		loads
+	}{r, s}, func(w io.Writer) { printSimulation(w, r, &s) })
+}
+
+func printSimulation(w io.Writer, r *sim.Result, s *loads) {
+	var largest []string
+	for _, l := range s.Loads {
+		largest = append(largest, fmt.Sprintf("%d: %s", l.Transfers, command.Plural(l.Phases, "phase", "phases")))
+	}
+	fmt.Fprintf(w, "exchange\t%d transfers of %d servers in %d phases\n", r.Transfers, r.Servers, s.Used)
+	fmt.Fprintf(w, "largest link load\t%s\n", strings.Join(largest, ", "))
 	fmt.Fprintf(w, "mean, max\t%.3f, %d\n", r.Mean, r.Max)
 	fmt.Fprintf(w, "conflicts\tin %.1f %% of the phases\n", 100*r.ConflictShare)
 	fmt.Fprintf(w, "relative throughput\t%.3f\n", r.RelativeThroughput)
