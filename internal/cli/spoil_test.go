@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/forsd/forsd/planner"
 )
 
 // spoilMain is the script command spoil FILE FAULT [arguments].
@@ -91,6 +94,15 @@ var faults = map[string]func(lines, args []string) ([]string, error){
 			}
 		}
 		return out, nil
+	},
+	"report": func(lines, _ []string) ([]string, error) {
+		var report planner.Report
+		if err := json.Unmarshal([]byte(strings.Join(lines, "\n")), &report); err != nil {
+			return nil, err
+		}
+		report.PlanSeconds, report.Base.PlanSeconds = 0, 0
+		text, err := json.MarshalIndent(report, "", "  ")
+		return []string{string(text)}, err
 	},
 }
 

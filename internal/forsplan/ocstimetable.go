@@ -18,8 +18,8 @@ type slotJSON struct {
 	From         int        `json:"from"`
 	BeginSeconds float64    `json:"begin_seconds"`
 	EndSeconds   float64    `json:"end_seconds"`
-	Begin        *time.Time `json:"begin,omitempty"`
-	End          *time.Time `json:"end,omitempty"`
+	Begin        *time.Time `json:"begin_at,omitempty"`
+	End          *time.Time `json:"end_at,omitempty"`
 }
 
 func ocsTimetableCommand() *cobra.Command {

@@ -46,7 +46,10 @@ func (r *Report) Schedule() *Schedule {
 func ReadReport(data []byte) (*Report, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	var r Report
+	var r struct {
+		Report
+		Schema string `json:"schema"` // of an output of --json
+	}
 	if err := dec.Decode(&r); err != nil {
 		return nil, fmt.Errorf("read a schedule: %w", err)
 	}
@@ -62,7 +65,7 @@ func ReadReport(data []byte) (*Report, error) {
 	if !(r.Delta >= 0) || math.IsInf(r.Delta, 0) {
 		return nil, fmt.Errorf("read a schedule: delta is %v, want zero or more", r.Delta)
 	}
-	return &r, nil
+	return &r.Report, nil
 }
 
 // Check replays the schedule without a demand: its configurations must be
