@@ -1,13 +1,18 @@
 package access
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/forsd/forsd/internal/sealed"
 )
 
 func TestLists(t *testing.T) {
@@ -176,5 +181,34 @@ func TestDamagedTokens(t *testing.T) {
 	}
 	if now, _ := os.ReadFile(path); string(now) != string(text) {
 		t.Error("the file is another one")
+	}
+}
+
+// TestTokensForm reads a file as every version has written it, and writes it in the same form.
+func TestTokensForm(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.json")
+	const form = `{"name":"a","role":"operator","created":"2026-07-01T08:00:00Z","expires":"2026-08-01T08:00:00Z","by":"x","hash":"00"}`
+	if err := os.WriteFile(path, sealed.Seal([]byte(`{"tokens":[`+form+`]}`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := OpenTokens(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 7, 2, 8, 0, 0, 0, time.UTC)
+	want := Token{Name: "a", Role: Operator, Created: now.AddDate(0, 0, -1), Expires: now.AddDate(0, 0, 30), By: "x"}
+	if list := tokens.List(now); len(list) != 1 || list[0] != want {
+		t.Errorf("%+v, want %+v", list, want)
+	}
+	if _, _, err := tokens.Create("b", Viewer, time.Hour, "x", now); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	var compact bytes.Buffer
+	if err == nil {
+		err = json.Compact(&compact, text)
+	}
+	if err != nil || !strings.Contains(compact.String(), form) {
+		t.Errorf("%v: written as %s", err, text)
 	}
 }

@@ -1,6 +1,7 @@
 package cables
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -172,6 +173,9 @@ func TestIsolate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if form := `"history":[{"at":"`; !bytes.Contains(text, []byte(form)) {
+		t.Errorf("a stored decision has its time under another name than in other versions: want %s in %s", form, text)
+	}
 	var kept Kept
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
@@ -184,7 +188,7 @@ func TestIsolate(t *testing.T) {
 	if late := again.Since.Sub(c.Since) - step; late.Abs() > time.Minute {
 		t.Errorf("isolated since %v, %v after it was", again.Since, late)
 	}
-	if again.State != "isolated" || len(again.History) != 2 || !slices.Equal(x.Withheld(), []withheld.Cable{x.leafCable(1, 6)}) {
+	if again.State != "isolated" || len(again.History) != 2 || !again.History[1].At.Equal(c.History[1].At) || !slices.Equal(x.Withheld(), []withheld.Cable{x.leafCable(1, 6)}) {
 		t.Errorf("after a restart: %+v", again)
 	}
 	if _, err := x.Release(x.now, "Leaf002/8"); err == nil || !strings.Contains(err.Error(), "not one of the 1 cables that are isolated") {

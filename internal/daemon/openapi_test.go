@@ -30,6 +30,9 @@ func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	}
 }
 
+// TestOpenAPITimes checks the names of times and durations.
+func TestOpenAPITimes(t *testing.T) { openapi.Times(t, description) }
+
 // TestOpenAPIHasEveryField compares the schemas with the types of the server's answers.
 func TestOpenAPIHasEveryField(t *testing.T) {
 	openapi.Schemas(t, description, *writeSchemas, openapi.Names{Schemas: map[reflect.Type]string{reflect.TypeFor[*api.Progress](): "{type: [integer, string]}"}, Prefixes: map[string]string{"lanes": "Lanes"}},

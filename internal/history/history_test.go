@@ -411,3 +411,38 @@ func TestNoDirectory(t *testing.T) {
 		t.Errorf("warnings %v", w)
 	}
 }
+
+// TestFormerNames stores events as earlier versions wrote them, and reads them under the
+// present names of times. Texts stay as they are.
+func TestFormerNames(t *testing.T) {
+	x := begin(t, settings(t), 1)
+	const at = "2026-07-01T08:00:00Z"
+	written := []struct{ kind, before, after string }{
+		{api.KindStart, `{"version":"1.0.0"}`, `{"release":"1.0.0"}`},
+		{api.KindWarning, `{"code":"c","text":"has ,\"since\":\"x\" in it","since":"` + at + `","raised":true}`, `{"code":"c","text":"has ,\"since\":\"x\" in it","raised_at":"` + at + `","raised":true}`},
+		{api.KindCable, `{"at":"` + at + `","what":"isolated","text":"x"}`, `{"decided_at":"` + at + `","what":"isolated","text":"x"}`},
+		{api.KindDrain, `{"what":"safe","drain":{"name":"x","since":"` + at + `","at":"` + at + `","until":"` + at + `","uses":[]}}`,
+			`{"what":"safe","drain":{"name":"x","changed_at":"` + at + `","begins_at":"` + at + `","ends_at":"` + at + `","uses":[]}}`},
+		{api.KindJob, `{"what":"created","job":{"id":1,"created":"` + at + `","expires":"` + at + `"}}`, `{"what":"created","job":{"id":1,"created_at":"` + at + `","expires_at":"` + at + `"}}`},
+	}
+	for _, e := range written {
+		x.say(t, e.kind, json.RawMessage(e.before))
+	}
+	page := x.ask(t, api.HistoryQuery{Oldest: true}, len(written))
+	again, found := x.History.After(t.Context(), page.Entries[0].ID, 10)
+	if !found || len(again) != len(written)-1 {
+		t.Fatalf("%v events after the first", again)
+	}
+	for i, e := range written {
+		if got := string(page.Entries[i].Data); got != e.after {
+			t.Errorf("%s reads %s, want %s", e.before, got, e.after)
+		}
+		if i > 0 && string(again[i-1].Data) != e.after {
+			t.Errorf("%s is %s after a restart, want %s", e.before, again[i-1].Data, e.after)
+		}
+	}
+	var job struct{ Job api.Job }
+	if err := json.Unmarshal(page.Entries[4].Data, &job); err != nil || job.Job.Created.IsZero() || job.Job.Expires.IsZero() {
+		t.Errorf("%+v, %v", job, err)
+	}
+}

@@ -44,6 +44,51 @@ func Operations(t *testing.T, file string) (roles map[string]string) {
 	return roles
 }
 
+// otherwise matches names that a time or a duration might have instead of one that ends in _at
+// or _seconds.
+var otherwise = regexp.MustCompile(`(?:^|_)(?:ms|ns|us|since|until|expires|created|started|ended|duration|timeout)$`)
+
+// Times checks the properties of a description: exactly the names of times end in _at, and
+// those of durations end in _seconds and are numbers.
+func Times(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			properties, _ := v["properties"].(map[string]any)
+			for name, p := range properties {
+				of := fmt.Sprint(p)
+				found++
+				if isTime := strings.Contains(of, "date-time"); isTime != strings.HasSuffix(name, "_at") || otherwise.MatchString(name) ||
+					strings.HasSuffix(name, "_seconds") && !strings.Contains(of, "number") && !strings.Contains(of, "integer") {
+					t.Errorf("%s: %s is %s: want times under _at and durations under _seconds", file, name, of)
+				}
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	walk(doc)
+	if found < 100 {
+		t.Errorf("%s: %d properties", file, found)
+	}
+}
+
 // Names are how schemas are called if not as their types.
 type Names struct {
 	Schemas  map[reflect.Type]string // of types that have a form of their own
