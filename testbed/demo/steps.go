@@ -141,7 +141,7 @@ func stations(e *api.LastEvent) string {
 		what string
 		ms   float64
 	}
-	list := []station{{"plan verified", 1e3*e.VerifiedSeconds}, {"published", 1e3*e.PublishedSeconds}, {"tables programmed", 1e3*e.ProgrammedSeconds}, {"read back", 1e3*e.ReadBackSeconds}}
+	list := []station{{"plan verified", 1e3 * e.VerifiedSeconds}, {"published", 1e3 * e.PublishedSeconds}, {"tables programmed", 1e3 * e.ProgrammedSeconds}, {"read back", 1e3 * e.ReadBackSeconds}}
 	slices.SortStableFunc(list, func(a, b station) int { return cmp.Compare(a.ms, b.ms) })
 	text := "first sign 0 ms"
 	for _, s := range list {
@@ -159,7 +159,7 @@ func timesOf(st *api.Status, began time.Time) times {
 	after := func(ms float64) time.Duration {
 		return st.LastEvent.SeenAt.Add(time.Duration(ms * float64(time.Millisecond))).Sub(began)
 	}
-	return times{st.PublishedAt.Sub(began), after(1e3*st.LastEvent.ProgrammedSeconds), after(1e3*st.LastEvent.ReadBackSeconds)}
+	return times{st.PublishedAt.Sub(began), after(1e3 * st.LastEvent.ProgrammedSeconds), after(1e3 * st.LastEvent.ReadBackSeconds)}
 }
 
 // printTimes sets both ways of working with OpenSM side by side.

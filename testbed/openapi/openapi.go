@@ -95,8 +95,8 @@ type Names struct {
 	Prefixes map[string]string       // of the types of a package, by its name
 }
 
-// Schemas holds the schemas of a description, which are at its end, to those of types and of
-// what these have, or writes them.
+// Schemas compares the schemas of a description, which are at its end, with those of types and
+// their fields, or writes them.
 func Schemas(t *testing.T, file string, write bool, n Names, values ...any) {
 	t.Helper()
 	s := schemas{Names: n, known: map[reflect.Type]bool{}}
@@ -131,7 +131,7 @@ func Schemas(t *testing.T, file string, write bool, n Names, values ...any) {
 	}
 }
 
-// schemas are those of Go types and of what these have.
+// schemas are those of Go types and their fields.
 type schemas struct {
 	Names
 	known map[reflect.Type]bool
