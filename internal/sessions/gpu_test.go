@@ -115,6 +115,24 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// formerly gives the times in a file the names that earlier versions wrote.
+func formerly(t *testing.T, file string) {
+	t.Helper()
+	var text json.RawMessage
+	if err := sealed.ReadFile(file, &text); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range [][2]string{{"opened_at", "opened"}, {"asked_at", "asked"}, {"planned_at", "at"}} {
+		if !bytes.Contains(text, []byte(`"`+name[0]+`":"`)) {
+			t.Fatalf("no %s in %s", name[0], text)
+		}
+		text = bytes.ReplaceAll(text, []byte(`"`+name[0]+`":"`), []byte(`"`+name[1]+`":"`))
+	}
+	if err := os.WriteFile(file, sealed.Seal(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRestart checks that a restarted server continues its sessions and their numbering. If
 // their file is damaged, no new session gets the number of a lost one.
 func TestRestart(t *testing.T) {
@@ -140,6 +158,7 @@ func TestRestart(t *testing.T) {
 	}
 	var before, after GPUSession
 	x.ask(t, "GET /v1/gpu/sessions/1", "", 200, &before)
+	formerly(t, file)
 	if x, err = start(); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -24,14 +25,23 @@ type file struct {
 	OCS kept[OCSSession] `json:"ocs"`
 }
 
+// renamed replaces the names that times had in files of earlier versions.
+var renamed = strings.NewReplacer(`"opened":`, `"opened_at":`, `"asked":`, `"asked_at":`, `"at":`, `"planned_at":`)
+
 // Keep restores the sessions from a file, if it exists, and stores them there from now on. If
 // it returns an error, the old sessions are lost.
 func (s *Server) Keep(path string) error {
 	s.path = path
-	var f file
-	if err := sealed.ReadFile(path, &f); errors.Is(err, fs.ErrNotExist) {
+	var text json.RawMessage
+	err := sealed.ReadFile(path, &text)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
-	} else if err != nil {
+	}
+	var f file
+	if err == nil {
+		err = sealed.Decode([]byte(renamed.Replace(string(text))), &f)
+	}
+	if err != nil {
 		// This prevents a client from taking a new session for its own.
 		s.gpus.last, s.switches.last = uint64(time.Now().Unix()), uint64(time.Now().Unix())
 		return err

@@ -19,6 +19,7 @@ const description = "../../docs/forsplan.yaml"
 
 // TestOpenAPI compares the description with the server's endpoints and types.
 func TestOpenAPI(t *testing.T) {
+	openapi.Times(t, description)
 	openapi.Schemas(t, description, *writeSchemas, openapi.Names{}, GPURequest{}, GPUSessions{}, GPUFailures{}, OCSSessions{}, ocs.Damage{}, api.Error{})
 	var have []string
 	for operation := range openapi.Operations(t, description) {

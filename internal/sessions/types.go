@@ -10,16 +10,16 @@ import (
 type Session struct {
 	ID      uint64    `json:"id"`
 	Name    string    `json:"name"`
-	Opened  time.Time `json:"opened"`
-	Asked   time.Time `json:"asked"`   // the time of the last request
-	Planned uint64    `json:"planned"` // number of frames
+	Opened  time.Time `json:"opened_at"`
+	Asked   time.Time `json:"asked_at"` // the time of the last request
+	Planned uint64    `json:"planned"`  // number of frames
 	Refused uint64    `json:"refused"`
 }
 
 // Frame has the fields common to all frames.
 type Frame struct {
 	Number          uint64    `json:"number"` // from 1
-	At              time.Time `json:"at"`
+	At              time.Time `json:"planned_at"`
 	PlanningSeconds float64   `json:"planning_seconds"` // including the wait for a turn
 }
 

@@ -84,7 +84,7 @@ func Times(t *testing.T, file string) {
 		}
 	}
 	walk(doc)
-	if found < 100 {
+	if found < 50 {
 		t.Errorf("%s: %d properties", file, found)
 	}
 }
