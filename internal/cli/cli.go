@@ -31,7 +31,8 @@ nothing else; the others talk to a running forsd.
 
 Exit code 0: done, and nothing is wrong; 1: what was checked is wrong, or forsd
 refused; 2: the input cannot be used, or forsd cannot be reached. With --json a
-command prints one JSON object on standard output; messages go to standard error.`,
+command prints one JSON object on standard output, which begins with its schema and
+version; messages go to standard error.`,
 		Version: Version,
 	})
 	root.PersistentFlags().String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")

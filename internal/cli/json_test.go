@@ -83,6 +83,15 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s: %d objects in %d lines", line, len(all), n)
 		}
 	}
+	stream := &firstWrite{}
+	ctx, cancel := context.WithCancel(t.Context())
+	root := Command()
+	stream.then = cancel
+	root.SetOut(stream)
+	root.SetArgs([]string{"cables", "--watch", "--json"})
+	if err := root.ExecuteContext(ctx); err != nil || bytes.Count(stream.Bytes(), []byte("\n")) != 1 || !bytes.HasPrefix(stream.Bytes(), []byte(`{"schema":"forsctl/cables","version":1,`)) {
+		t.Errorf("cables --watch: %v, %s", err, stream)
+	}
 	for _, cmd := range leaves(Command()) {
 		name := strings.TrimPrefix(cmd.CommandPath(), "forsctl ")
 		if asked[name] == slices.Contains(silent, name) {
@@ -175,6 +184,17 @@ func withFiles(t *testing.T) (first string) {
 	k.run("job", "create", "--name", "j", "--nodes", "Hca0000,Hca0005")
 	k.run("backup", "--out", "kept.tar.gz", "--config", "forsd.yaml")
 	return strconv.FormatInt(began.UnixNano(), 36) + "-0"
+}
+
+// firstWrite is a buffer that calls a function at a write.
+type firstWrite struct {
+	bytes.Buffer
+	then func()
+}
+
+func (w *firstWrite) Write(p []byte) (int, error) {
+	w.then()
+	return w.Buffer.Write(p)
 }
 
 // leaves returns the commands below one.

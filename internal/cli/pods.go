@@ -72,7 +72,7 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 		err = fmt.Errorf("%s is %s", filepath.Join(dir, planner.TablesFile), c.kind)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--from: %w: on three levels tables are compared too, which forsctl plan has written beside it", err)
+		return nil, fmt.Errorf("--from: %w: on three levels tables are compared too, which forsctl plan has written next to it", err)
 	}
 	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
 }

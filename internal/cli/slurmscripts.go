@@ -68,7 +68,7 @@ Slurm where forsd has a job for the tasks. Each part of a heterogeneous job has 
 			Use: s.name, Short: s.short, Long: s.long, Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				if command.WantsJSON(cmd) {
-					return errors.New("--json: Slurm reads what this prints: leave the flag out")
+					return errors.New("--json: Slurm reads the output: leave the flag out")
 				}
 				script, err := newScript(cmd)
 				if err == nil {
