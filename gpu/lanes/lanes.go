@@ -65,8 +65,8 @@ type Plan struct {
 	// these stages one after the other.
 	Length  int64    `json:"length"`
 	Bound   int64    `json:"bound"`
-	Seconds float64  `json:"seconds"` // of all parts
-	Hosts   []string `json:"hosts"`   // [rank], "" where a rank has no NIC
+	Seconds float64  `json:"predicted_seconds"` // of all parts
+	Hosts   []string `json:"hosts"`             // [rank], "" where a rank has no NIC
 	Parts   []Part   `json:"parts"`
 }
 

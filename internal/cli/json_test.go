@@ -276,7 +276,7 @@ var (
 	// number matches a number in a text.
 	number = regexp.MustCompile(`\d+(?:\.\d+)?`)
 	// otherwise matches names that times and durations had, or might get.
-	otherwise = regexp.MustCompile(`(?:^|_)(?:ms|ns|us|millis|since|until|expires|created|started|ended|duration|timeout|second)$`)
+	otherwise = regexp.MustCompile(`(?:^|_)(?:ms|ns|us|millis|since|until|expires|created|started|ended|duration|timeout|second)$|^seconds$`)
 )
 
 // misnamed lists the values that are times or durations under another name, or not in the form

@@ -118,6 +118,9 @@ func object(cmd *cobra.Command, v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, err
 	}
+	if out.Bytes()[0] != '{' {
+		return nil, fmt.Errorf("%T is not an object in JSON", v)
+	}
 	head := fmt.Sprintf("{%q:%q", "schema", strings.ReplaceAll(cmd.CommandPath(), " ", "/"))
 	fields := out.Bytes()[1:]
 	if !bytes.HasPrefix(fields, []byte(`"version":`)) {

@@ -46,7 +46,7 @@ func Operations(t *testing.T, file string) (roles map[string]string) {
 
 // otherwise matches names that a time or a duration might have instead of one that ends in _at
 // or _seconds.
-var otherwise = regexp.MustCompile(`(?:^|_)(?:ms|ns|us|since|until|expires|created|started|ended|duration|timeout)$`)
+var otherwise = regexp.MustCompile(`(?:^|_)(?:ms|ns|us|since|until|expires|created|started|ended|duration|timeout)$|^seconds$`)
 
 // Times checks the properties of a description: exactly the names of times end in _at, and
 // those of durations end in _seconds and are numbers.
