@@ -55,7 +55,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test check docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns dist packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test check docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
@@ -190,7 +190,7 @@ VULNS    := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # fresh Debian makes of them. It needs root, for a chroot.
 again = $(abspath $(pkgdir))/again
 packages-test: packages
-	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap lintian rpm
+	@hack/deps.sh 'packages are installed in a fresh Debian, in a directory' debootstrap gnupg lintian rpm
 	umask 077 && TZ=Asia/Tokyo $(MAKE) packages pkgdir=$(again)
 	packaging/same $(pkgdir) $(again)
 	rm -rf $(again)
@@ -218,15 +218,17 @@ race: deps
 vulns:
 	$(GO) run $(VULNS) ./...
 
-# The files of a release, of what is committed: see CONTRIBUTING.md.
-dist:
-	@[ -z "$$(git status --porcelain)" ] || { echo 'dist: commit your changes first: a release is of a commit' >&2; exit 1; }
-	rm -rf dist && mkdir dist
-	git archive --format=tar.gz --prefix=forsd-$(VERSION)/ -o dist/forsd-$(VERSION).tar.gz HEAD
-	$(MAKE) install CLIBS= TAGS= WITHILP= out=$(abspath dist)/bin prefix=/usr DESTDIR=$(abspath dist)/forsd-$(VERSION)-linux-$(GOARCH)
-	tar --sort=name --mtime=@$$(git log -1 --format=%ct) --owner=0 --group=0 --numeric-owner -C dist -czf dist/forsd-$(VERSION)-linux-$(GOARCH).tar.gz forsd-$(VERSION)-linux-$(GOARCH)
-	rm -rf dist/bin dist/forsd-$(VERSION)-linux-$(GOARCH)
-	cd dist && sha256sum *.tar.gz >SHA256SUMS
+# The files of a release, of a commit: source, packages, bill of materials, a static forsctl,
+# the recipe of an image that watches, and checksums signed by gpg's key KEY. See CONTRIBUTING.md.
+release: VERSION = $(RELEASE)
+release:
+	@[ -z "$$(git status --porcelain)" ] || { echo 'release: commit your changes first: a release is of a commit' >&2; exit 1; }
+	@[ -n '$(KEY)' ] || { echo 'release: name the key that signs: make release KEY=maintainer@example.org' >&2; exit 1; }
+	rm -rf $(pkgdir) && $(MAKE) packages
+	git archive --format=tar.gz --prefix=forsd-$(RELEASE)/ -o $(pkgdir)/forsd-$(RELEASE).tar.gz HEAD
+	CGO_ENABLED=0 $(GOBUILD) -o $(pkgdir)/forsctl-$(RELEASE)-linux-$(GOARCH) ./cmd/forsctl
+	cp packaging/Containerfile $(pkgdir)
+	packaging/sign $(pkgdir) '$(KEY)'
 
 # Packages of this commit in dist/, for Debian and for distributions with rpm. They are
 # the same bytes each time: files are of the commit's date. The version is the tag's, or
@@ -245,7 +247,7 @@ packages:
 	FORMATS='$(FORMATS)' packaging/pack $(STAGE) $(RELEASE) $(GOARCH) $(pkgdir) $(NFPM)
 	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl bin/forsplan libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforgpu.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
 	rm -rf $(STAGE) $(pkgdir)/bin
-	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS.packages
+	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS
 
 deps:
 	@hack/deps.sh 'tests and demo run OpenSM on simulated fabrics, and the C libraries under Open MPI and Valgrind' $(PACKAGES)
