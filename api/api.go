@@ -37,6 +37,7 @@ type Backend interface {
 // Status is the answer of /v1/status.
 type Status struct {
 	Version      string    `json:"release"`
+	Fabric       string    `json:"fabric,omitempty"` // its name in the configuration
 	Started      time.Time `json:"started_at"`
 	State        string    `json:"state"` // what the controller waits for
 	Ready        bool      `json:"ready"` // a verified epoch is in force

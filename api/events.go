@@ -68,6 +68,7 @@ type Archive interface {
 // Subscribers hold nothing here but their place, so a slow one costs nothing.
 type Events struct {
 	run     string  // tells the IDs of one run of the daemon from another's
+	fabric  string  // its name, in the data of each event; "" for none
 	archive Archive // may be nil
 
 	awaited
@@ -87,11 +88,17 @@ func (s *Events) Run() string { return s.run }
 // KeepIn has events kept in an archive. It comes before the first of them.
 func (s *Events) KeepIn(a Archive) { s.archive = a }
 
-// Publish appends an event; data is put into JSON.
+// Name puts the fabric's name into the data of each event. It comes before the first of them.
+func (s *Events) Name(fabric string) { s.fabric = fabric }
+
+// Publish appends an event; data is put into JSON, which is an object with a field or more.
 func (s *Events) Publish(kind string, data any) error {
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("publish event %s: %w", kind, err)
+	}
+	if s.fabric != "" {
+		raw = fmt.Appendf(nil, `{"fabric":%q,%s`, s.fabric, raw[1:])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

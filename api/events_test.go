@@ -70,6 +70,18 @@ func TestEventsRing(t *testing.T) {
 	})
 }
 
+// TestEventsNameTheFabric looks for the fabric's name in the data of an event.
+func TestEventsNameTheFabric(t *testing.T) {
+	s := NewEvents(4, started)
+	s.Name("plane-3")
+	if err := s.Publish(KindStart, Start{Version: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if e := s.since(0); len(e) != 1 || string(e[0].Data) != `{"fabric":"plane-3","version":"1"}` {
+		t.Errorf("%s", e)
+	}
+}
+
 func TestEventsRefuseWhatIsNoJSON(t *testing.T) {
 	s := NewEvents(4, started)
 	if err := s.Publish("link", make(chan int)); err == nil {

@@ -66,6 +66,7 @@ var ErrStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "f
 // Parts are the components that a backend uses.
 type Parts struct {
 	Version string
+	Fabric  string // its name
 	Started time.Time
 
 	Board   *board.Board
@@ -107,7 +108,7 @@ func (b *Backend) Status() api.Status {
 	warnings := b.Board.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
 	s := b.Board.Status()
-	s.Version, s.Started, s.Warnings = b.Version, b.Started, warnings
+	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, warnings
 	manager := b.OpenSM()
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
 	manager.TablesMatch, manager.ReadBackAt = match, readAt

@@ -25,6 +25,7 @@ import (
 // duration of each stage of a change.
 type Metrics struct {
 	Registry *prometheus.Registry
+	named    prometheus.Registerer // gives all metrics the fabric's name as a label, if it has one
 	stations *prometheus.HistogramVec
 	refused  *prometheus.CounterVec
 	gathered gathered
@@ -36,13 +37,18 @@ var stationBuckets = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2
 func newMetrics(b *Backend) *Metrics {
 	m := &Metrics{Registry: prometheus.NewRegistry(), stations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "forsd_change_seconds", Help: "Time from the first sign of a change, a trap or a new dump, to its stations.", Buckets: stationBuckets}, []string{"station"})}
+	name := prometheus.Labels{}
+	if b.Fabric != "" {
+		name["fabric"] = b.Fabric
+	}
+	m.named = prometheus.WrapRegistererWith(name, m.Registry)
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "forsd_requests_refused_total", Help: "Requests that were refused for who asked, how, or how often."}, []string{"reason"})
 	for _, reason := range []string{api.RefusedRole, api.RefusedToken, api.RefusedCertificate, api.RefusedStranger, api.RefusedRate} {
 		m.refused.WithLabelValues(reason)
 	}
-	m.Registry.MustRegister(m.refused)
+	m.named.MustRegister(m.refused)
 	gauge := func(name, help string, f func() float64) {
-		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
 	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
 		return func() float64 {
@@ -71,10 +77,10 @@ func newMetrics(b *Backend) *Metrics {
 	gauge("forsd_fair_share_transfers", "Transfers that some cable has with any tables for base LIDs.", func() float64 { return float64(b.Board.Load().FairShare) })
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
-	m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},
+	m.named.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},
 		func() float64 { return float64(b.History.Lost()) }))
 	for result, count := range map[string]func() uint64{"sent": b.Webhook.Sent, "lost": b.Webhook.Lost} {
-		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_webhook_messages_total", Help: "Messages that the webhook has accepted, and that were given up.",
+		m.named.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_webhook_messages_total", Help: "Messages that the webhook has accepted, and that were given up.",
 			ConstLabels: prometheus.Labels{"result": result}}, func() float64 { return float64(count()) }))
 	}
 	gauge("forsd_history_bytes", "Size of the history's database.", func() float64 { return float64(b.History.Bytes()) })
@@ -104,15 +110,15 @@ func newMetrics(b *Backend) *Metrics {
 		return 0
 	})
 	for _, s := range []cablehealth.State{cablehealth.Good, cablehealth.Suspect, cablehealth.Isolated, cablehealth.Probation} {
-		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_cables", Help: "Cables whose health is followed.",
+		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_cables", Help: "Cables whose health is followed.",
 			ConstLabels: prometheus.Labels{"state": string(s)}}, func() float64 { return float64(b.Cables.Count(s)) }))
 	}
 	for _, kind := range cables.Kinds() {
-		m.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_cable_decisions_total", Help: "Decisions about cables.",
+		m.named.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_cable_decisions_total", Help: "Decisions about cables.",
 			ConstLabels: prometheus.Labels{"decision": kind}}, func() float64 { return float64(b.Cables.Decided(kind)) }))
 	}
 	for _, state := range []drains.State{drains.Scheduled, drains.Draining, drains.Safe} {
-		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_drains", Help: "Parts of the fabric that are taken out to be worked on.",
+		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_drains", Help: "Parts of the fabric that are taken out to be worked on.",
 			ConstLabels: prometheus.Labels{"state": string(state)}}, func() (n float64) {
 			for _, d := range b.Drains() {
 				if d.State == state {
@@ -142,7 +148,7 @@ func newMetrics(b *Backend) *Metrics {
 		return truth(b.Board.IsReady())
 	})
 	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
-		m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
+		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
 			ConstLabels: prometheus.Labels{"severity": string(s)}}, func() float64 {
 			n := 0
 			for _, w := range b.Board.Health.List(time.Now()) {
@@ -153,7 +159,7 @@ func newMetrics(b *Backend) *Metrics {
 			return float64(n)
 		}))
 	}
-	m.Registry.MustRegister(inForce{b.Board.Health}, terms(b.Terms), m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.named.MustRegister(inForce{b.Board.Health}, terms(b.Terms), m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

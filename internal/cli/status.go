@@ -81,7 +81,7 @@ func printStatus(w io.Writer, s *api.Status, all bool) {
 		if s.FairShare > 0 {
 			fmt.Fprintf(w, "all at once\t%s\n", loadText(s.Load))
 		}
-		fmt.Fprintf(w, "fabric     \t%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
+		fmt.Fprintf(w, "fabric     \t%s%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", nameText(s.Fabric), s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
 	}
 	printWarnings(w, s.Warnings, all)
 	fmt.Fprintf(w, "OpenSM     \t%s\n", managerText(&s.OpenSM))
@@ -195,6 +195,14 @@ func kindText(kind string) string {
 		return ""
 	}
 	return " (" + kind + ")"
+}
+
+// nameText begins a description of a fabric that has a name.
+func nameText(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + ": "
 }
 
 // sourceText describes forsd's source of information about the fabric.

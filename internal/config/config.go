@@ -27,6 +27,7 @@ const DefaultPath = "/etc/forsd/forsd.yaml"
 // Config.With.
 type Config struct {
 	Version    int      `yaml:"version"`                 // mandatory, Version
+	Fabric     string   `yaml:"fabric"`                  // its name, for those who watch several
 	Mode       Mode     `yaml:"mode" one:"manage watch"` // whether forsd controls OpenSM
 	StateDir   string   `yaml:"state_dir"`               // baseline, epochs: the data that survive a reboot
 	KeepEpochs int      `yaml:"keep_epochs"`             // published plans kept for rollback

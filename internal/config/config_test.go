@@ -44,6 +44,7 @@ func TestDefaultIsValid(t *testing.T) {
 
 const everything = `
 version: 1
+fabric: plane-3
 mode: watch
 state_dir: /srv/forsd
 keep_epochs: 7
@@ -92,7 +93,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Mode: ModeWatch, Version: 1, StateDir: "/srv/forsd", KeepEpochs: 7,
+		Fabric: "plane-3", Mode: ModeWatch, Version: 1, StateDir: "/srv/forsd", KeepEpochs: 7,
 		OpenSM: OpenSM{
 			DumpDir: "/d", CacheDir: "/c", Conf: "/o.conf", Log: "/o.log", LFTsFile: "/l.dump", RootFile: "/r.root",
 			TableComments: true, PIDFile: "/o.pid", Unit: "opensm.service",
@@ -160,7 +161,7 @@ func TestProblems(t *testing.T) {
 		{"comment only", "# nothing\n", "c.yaml: version: is missing: write version: 1"},
 		{"other version", "version: 2", "c.yaml:1: version: 2 is not known: this forsd reads version 1"},
 		{"version as word", "version: one", `c.yaml:1: version: "one" is not a whole number`},
-		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, drains, damping, cables, safety, retry, history, webhook, log"},
+		{"unknown key", "version: 1\n\nstatedir: /x\n", "c.yaml:3: statedir: is unknown: the keys here are version, fabric, mode, state_dir, keep_epochs, opensm, api, peer, planning, jobs, drains, damping, cables, safety, retry, history, webhook, log"},
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
@@ -213,6 +214,7 @@ func TestProblems(t *testing.T) {
 		{"no history", "version: 1\nhistory:\n  max_mb: 0\n", "c.yaml:3: history.max_mb: 0 is not a number of megabytes from 1 to 1048576"},
 		{"webhook without host", "version: 1\nwebhook: {url: 'https:///secret'}\n", "c.yaml:2: webhook.url: is not an address: want https://host/path, or the absolute path of a file that holds it"},
 		{"webhook's form", "version: 1\nwebhook: {template: xml}\n", `c.yaml:2: webhook.template: "xml" is neither discord, json, slack, teams, nor the absolute path of a file`},
+		{"fabric", "version: 1\nfabric: plane 3\n", `c.yaml:2: fabric: "plane 3" is not a name: want up to 63 letters, digits, dots, hyphens and underscores`},
 		{"webhook's severity", "version: 1\nwebhook: {severity: bad}\n", `c.yaml:2: webhook.severity: "bad" is not one of info, degraded, critical`},
 		{"order", "version: 1\nretry:\n  max: 500ms\n", "c.yaml:3: retry.max: 500ms is below retry.first, 1s"},
 		{"few epochs", "version: 1\nkeep_epochs: 1\n", "c.yaml:2: keep_epochs: 1 is too few: a rollback needs at least 2"},

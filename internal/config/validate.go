@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,12 +25,18 @@ const maxSocketPath = 107
 // maxHistoryMB is the maximum size of the history.
 const maxHistoryMB = 1 << 20
 
+// fabricName is a name that is a label in metrics and part of titles.
+var fabricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
 // problems checks the values: ranges, formats, and combinations. It does not check that files
 // and directories exist.
 func (c *Config) problems() []Problem {
 	var v judge
 	if c.Version != Version {
 		v.add("version", "%d is not known: this forsd reads version %d", c.Version, Version)
+	}
+	if c.Fabric != "" && !fabricName.MatchString(c.Fabric) {
+		v.add("fabric", "%q is not a name: want up to 63 letters, digits, dots, hyphens and underscores", c.Fabric)
 	}
 	v.dir("state_dir", c.StateDir)
 	if c.KeepEpochs < 2 {

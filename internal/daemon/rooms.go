@@ -78,8 +78,9 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.reader = sync.OnceValue(r.newReader)
 	r.health = health.NewTracker(kinds(), r.warned)
 	hook := &cfg.Webhook
-	r.webhook = webhook.New(webhook.Settings{URL: hook.URL, Secret: hook.SecretFile, Template: hook.Template, Severity: hook.Severity, Version: version}, log, r.health)
+	r.webhook = webhook.New(webhook.Settings{URL: hook.URL, Secret: hook.SecretFile, Template: hook.Template, Severity: hook.Severity, Version: version, Fabric: cfg.Fabric}, log, r.health)
 	events := api.NewEvents(keepEvents, r.started)
+	events.Name(cfg.Fabric)
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
 	r.board = board.New(log, r.health, events)
@@ -104,7 +105,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 		return nil, errors.Join(err, r.store.Close())
 	}
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.board.Say})
-	r.backend = backend.New(backend.Parts{Version: version, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
+	r.backend = backend.New(backend.Parts{Version: version, Fabric: cfg.Fabric, Started: r.started, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
 		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: commands{r}, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
 		Drains: func() []drains.Drain { return *r.drained.Load() }, Terms: r.terms})
 	return r, nil

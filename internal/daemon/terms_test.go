@@ -79,6 +79,21 @@ func TestOptionalListeners(t *testing.T) {
 	}
 }
 
+// TestFabricName looks for the fabric's name in the status and in all metrics.
+func TestFabricName(t *testing.T) {
+	g := guard(t, func(c *config.Config) { c.Fabric = "plane-3" })
+	admin := g.bySocket(os.Getuid(), access.Administrator)
+	if _, status := admin.ask(t, "GET", "/v1/status"); !strings.Contains(status, `"fabric":"plane-3"`) {
+		t.Errorf("the status does not name the fabric: %s", status)
+	}
+	_, metrics := admin.ask(t, "GET", "/metrics")
+	for line := range strings.Lines(metrics) {
+		if !strings.HasPrefix(line, "#") && !strings.Contains(line, `fabric="plane-3"`) {
+			t.Errorf("a metric does not name the fabric: %s", line)
+		}
+	}
+}
+
 // TestExpiry checks the warnings about a certificate, an authority, a list, a token and a
 // lease that expire, and the metrics of their times.
 func TestExpiry(t *testing.T) {

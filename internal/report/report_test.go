@@ -320,7 +320,7 @@ func facts(t testing.TB) *Facts {
 		e.Phases, e.LowerBound = 11+int(n), 11
 		return event(api.KindEpoch, after, e)
 	}
-	return &Facts{Now: now, Period: Span{now.Add(-100 * time.Hour), now.Add(time.Hour)}, First: now.Add(-2 * time.Hour), Status: &api.Status{Version: "1", State: "idle"},
+	return &Facts{Now: now, Period: Span{now.Add(-100 * time.Hour), now.Add(time.Hour)}, First: now.Add(-2 * time.Hour), Status: &api.Status{Version: "1", Fabric: "plane-3", State: "idle"},
 		Topology: api.NewTopology(tree, now), Cabling: api.NewCabling(g, now), Baseline: base, Intended: ofCabling(api.NewCabling(f, now)),
 		Entries: []api.HistoryEntry{epoch(1, -time.Minute, "forsd was started"), event(api.KindLink, 0, changes[0]), epoch(2, 8*time.Millisecond, changes[0].Text),
 			event(api.KindLink, time.Minute, changes[0]), epoch(3, time.Minute+300*time.Millisecond), epoch(4, 2*time.Minute)}}
@@ -346,6 +346,9 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := page.String()
+	if !strings.Contains(text, "<h1>Fabric report of plane-3</h1>") {
+		t.Error("the report does not name the fabric")
+	}
 	if strings.Contains(text, "<img") || regexp.MustCompile(`(?i)\s(src|href|action)\s*=|url\(|@import|<script|<link|<iframe`).MatchString(strings.ReplaceAll(text, "&lt;img src=", "")) {
 		t.Error("the page asks for something, or a name is taken for a tag")
 	}

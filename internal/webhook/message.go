@@ -27,7 +27,8 @@ const (
 type Message struct {
 	ID       string          `json:"id"` // the same in each attempt
 	At       time.Time       `json:"happened_at"`
-	Host     string          `json:"host"`  // that forsd runs on
+	Host     string          `json:"host"` // that forsd runs on
+	Fabric   string          `json:"fabric,omitempty"`
 	State    string          `json:"state"` // raised, over or started
 	Code     string          `json:"code,omitempty"`
 	Severity health.Severity `json:"severity"`
@@ -66,6 +67,9 @@ func (m Message) Line() string {
 		}
 	case Over:
 		line = fmt.Sprintf("[OVER] %s (%s)", m.Title, m.Code)
+	}
+	if m.Fabric != "" {
+		line = m.Fabric + " " + line
 	}
 	line = m.Host + " " + line
 	if utf8.RuneCountInString(line) > mostText {

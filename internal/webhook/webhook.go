@@ -41,6 +41,7 @@ type Settings struct {
 	Template string          // a name in Templates, or the path of a file
 	Severity health.Severity // the lowest severity to send
 	Version  string          // of forsd
+	Fabric   string          // its name, may be empty
 }
 
 // limits are the limits of delivery.
@@ -92,7 +93,7 @@ func (h *Hook) Note(w health.Warning, on bool) {
 
 // put queues a message, dropping the oldest one if the queue is full.
 func (h *Hook) put(m Message) {
-	m.ID, m.Host, m.At = newID(), h.host, time.Now()
+	m.ID, m.Host, m.Fabric, m.At = newID(), h.host, h.Fabric, time.Now()
 	for {
 		select {
 		case h.queue <- m:

@@ -83,7 +83,7 @@ func begin(t *testing.T, address string, change func(*Hook)) *bench {
 	core, logs := observer.New(zapcore.DebugLevel)
 	b := &bench{logs: logs}
 	b.health = health.NewTracker(append(Kinds(), health.Warnable{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down"}, health.Warnable{Code: "cable-new", Severity: health.Info}), func(w health.Warning, on bool) { b.Note(w, on) })
-	b.Hook = New(Settings{URL: write("url", address+secretPath+"\n"), Secret: write("key", key+"\n"), Template: "json", Severity: health.Degraded, Version: "1"}, zap.New(core), b.health)
+	b.Hook = New(Settings{URL: write("url", address+secretPath+"\n"), Secret: write("key", key+"\n"), Template: "json", Severity: health.Degraded, Version: "1", Fabric: "plane-3"}, zap.New(core), b.health)
 	b.limits = limits{attempt: 300 * time.Millisecond, first: 5 * time.Millisecond, max: 20 * time.Millisecond, age: time.Minute}
 	if change != nil {
 		change(b.Hook)
@@ -153,7 +153,7 @@ func TestSends(t *testing.T) {
 	var states []string
 	for _, g := range s.requests() {
 		var m Message
-		if err := json.Unmarshal(g.body, &m); err != nil || m.ID != g.header.Get("Webhook-Id") || m.Host == "" || m.At.IsZero() {
+		if err := json.Unmarshal(g.body, &m); err != nil || m.ID != g.header.Get("Webhook-Id") || m.Host == "" || m.Fabric != "plane-3" || !strings.HasPrefix(m.Line(), m.Host+" plane-3 ") || m.At.IsZero() {
 			t.Errorf("%s: %v", g.body, err)
 		}
 		verify(t, g)

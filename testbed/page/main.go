@@ -103,7 +103,7 @@ func (o *options) run(ctx context.Context, r *round) (err error) {
 	defer cancel()
 	site, err := e2e.New(ctx, e2e.Options{Fabric: r.fabric, LMC: r.lmc, Forsd: o.forsd, Plugin: o.plugin,
 		Conf:   map[string]string{"honor_guid2lid_file": "TRUE"},
-		Config: "retry: {first: 100ms, max: 1s}\n" + r.config})
+		Config: "fabric: plane-3\nretry: {first: 100ms, max: 1s}\n" + r.config})
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ for (const view of views) {
     for (const [name, options] of Object.entries(looks)) {
       const p = await open(options);
       await go(p, view);
+      assert.match(await p.title(), /– plane-3$/);
       if (view === "plan") await text(p, "#pinned-text", /busiest carries/);
       if (view === "fabric") { await find(p, `${leaf}/${port}`); if (name !== "wall") await text(p, "#cost", /^Without/); }
       if (name !== "wall") await accessible(p, `${view}, ${name}`);

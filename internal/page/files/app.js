@@ -68,7 +68,7 @@ function mark(name, detail) {
 function summary(name) {
   const s = site.status, bad = s.warnings.filter((w) => w.severity !== "info").length, critical = s.warnings.some((w) => w.severity === "critical");
   put(byId("summary"), s.epoch ? `epoch ${s.epoch}, ${plural(s.phases, "phase")} ` : "no plan yet ", h("a", { href: "#/now", class: critical ? "critical" : bad ? "degraded" : "fine" }, bad ? plural(bad, "warning") : "no warnings"));
-  document.title = `${bad ? `(${bad}) ` : ""}${views[name].title} – forsd`;
+  document.title = `${bad ? `(${bad}) ` : ""}${views[name].title} – ${s.fabric || "forsd"}`;
 }
 
 function refused(err) {
