@@ -4,9 +4,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
+
+// TestSlurmSettings looks for the scripts that forsd.conf names.
+func TestSlurmSettings(t *testing.T) {
+	conf, err := os.ReadFile("slurm/forsd.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts := regexp.MustCompile(`(?m)^(PrologSlurmctld|EpilogSlurmctld|TaskProlog)=/usr/libexec/forsd/(.*)$`).FindAllStringSubmatch(string(conf), -1)
+	for _, s := range scripts {
+		if info, err := os.Stat(filepath.Join("slurm", s[2])); err != nil || info.Mode()&0o111 == 0 {
+			t.Errorf("%s: %s is no script (%v)", s[1], s[2], err)
+		}
+	}
+	if len(scripts) != 3 {
+		t.Errorf("%d settings", len(scripts))
+	}
+}
 
 // TestSlurmScripts runs the prolog, the epilog and the task prolog with a forsctl that says
 // what it is asked, and fails: Slurm must not hear of that.

@@ -124,7 +124,7 @@ func (s *Script) within(ctx context.Context, ask func(context.Context) error) er
 // name is from an earlier run of the Slurm job, before it was requeued.
 func (s *Script) create(ctx context.Context, name string, nodes []string, lease time.Duration) error {
 	return s.within(ctx, func(ctx context.Context) error {
-		if _, err := s.Jobs.RemoveJob(ctx, name); err != nil && !unknown(err) {
+		if err := s.end(ctx, name); err != nil {
 			return err
 		}
 		j, err := s.Jobs.CreateJob(ctx, api.JobRequest{Name: name, Hosts: nodes, LeaseSeconds: int64(lease / time.Second), SkipUnknown: true})
@@ -136,12 +136,19 @@ func (s *Script) create(ctx context.Context, name string, nodes []string, lease 
 }
 
 func (s *Script) remove(ctx context.Context, name string) error {
-	return s.within(ctx, func(ctx context.Context) error {
-		if _, err := s.Jobs.RemoveJob(ctx, name); err != nil && !unknown(err) {
-			return err
-		}
+	return s.within(ctx, func(ctx context.Context) error { return s.end(ctx, name) })
+}
+
+// end ends a job if there is one. It asks first, because forsd's history has refused orders.
+func (s *Script) end(ctx context.Context, name string) error {
+	_, err := s.Jobs.Job(ctx, name)
+	if err == nil {
+		_, err = s.Jobs.RemoveJob(ctx, name)
+	}
+	if unknown(err) {
 		return nil
-	})
+	}
+	return err
 }
 
 // unknown reports whether forsd answered that it does not know the job.
