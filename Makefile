@@ -66,7 +66,8 @@ build:
 lab:
 	$(GOBUILD) -o $(out)/ ./cmd/forslab
 
-# Tests that bring up whole sites, with programs that must keep up with time, run alone.
+# Tests that bring up whole sites run one package at a time; those of one package that mostly
+# wait run four at a time.
 SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e2e testbed/soak testbed/traffic
 
 # Tests of the other tiers' planners, of the laboratory and of the bench take a few minutes.
@@ -81,7 +82,7 @@ test: deps
 # Every test. Those of make test do not run again where nothing has changed.
 check: test vet
 	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
-	$(GO) test $(TESTFLAGS) -p 1 $(SITES:%=./%)
+	$(GO) test $(TESTFLAGS) -p 1 -parallel 4 $(SITES:%=./%)
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -run AmidILP ./internal/daemon
 	$(GO) test $(TESTFLAGS) -tags umad ./opensm/umad ./opensm

@@ -13,7 +13,7 @@ import (
 
 // hurried are windows of seconds, for cables in seconds. On 20 Gb/s they allow one symbol
 // error within four seconds, and two within eight.
-const hurried = `short: 4s, short_ber: 1.3e-11, long: 8s, long_ber: 1.3e-11, test: 12s, probation: 4s, every: 500ms`
+const hurried = `short: 4s, short_ber: 1.3e-11, long: 8s, long_ber: 1.3e-11, test: 30s, probation: 4s, every: 500ms`
 
 // healthOf asks for a cable of a leaf and a lane.
 func (x *test) healthOf(leaf, lane int) *api.Cable {
