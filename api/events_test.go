@@ -77,7 +77,7 @@ func TestEventsNameTheFabric(t *testing.T) {
 	if err := s.Publish(KindStart, Start{Version: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if e := s.since(0); len(e) != 1 || string(e[0].Data) != `{"fabric":"plane-3","version":"1"}` {
+	if e := s.since(0); len(e) != 1 || string(e[0].Data) != `{"fabric":"plane-3","release":"1"}` {
 		t.Errorf("%s", e)
 	}
 }
