@@ -286,7 +286,7 @@ func (c *Certificates) Terms() []Term {
 	now := c.current()
 	var out []Term
 	if now.leaf != nil {
-		out = append(out, Term{"certificate", "the certificate of " + now.leaf.Subject.String() + " in " + c.files.Certificate, now.leaf.NotBefore, now.leaf.NotAfter})
+		out = append(out, Term{"certificate", "the certificate of " + now.leaf.Subject.String() + " in " + c.files.Certificate + ", of the key " + c.files.Key + ",", now.leaf.NotBefore, now.leaf.NotAfter})
 	}
 	for _, a := range now.authorities {
 		out = append(out, Term{"client_ca", "the authority " + a.Subject.String() + " in " + c.files.ClientCA, a.NotBefore, a.NotAfter})

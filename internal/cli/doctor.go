@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rdma"
+	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/rights"
 )
 
@@ -122,7 +125,7 @@ func (d *doctor) checkConfig(given bool) {
 	case !given && errors.Is(err, fs.ErrNotExist):
 		d.note("config", good, "there is no %s: forsd works with its defaults", d.path)
 	default:
-		d.note("config", fail, "%v; the checks below take the defaults", err)
+		d.note("config", fail, "%v; the checks below take the defaults; see %s", err, health.Runbook(reload.Refused))
 	}
 	if d.config = cfg; err != nil {
 		d.config = config.Default()
@@ -147,11 +150,14 @@ func (d *doctor) checkDaemon(addr string) {
 	case !s.Ready && count(s.Warnings, health.Critical) == 0:
 		d.note("forsd", warn, "forsd %s answers at %s, and no verified epoch is in force yet: it is in state %s", s.Version, addr, s.State)
 	case len(s.Warnings) > 0:
-		grade, worst := warn, ""
-		if n := count(s.Warnings, health.Critical); n > 0 {
-			grade, worst = fail, fmt.Sprintf(" (%d critical)", n)
+		grade, codes := warn, make([]string, len(s.Warnings))
+		for i := range s.Warnings {
+			codes[i] = s.Warnings[i].Code
 		}
-		d.note("forsd", grade, "epoch %d is in force, with %s%s: see forsctl status", s.Epoch, command.Plural(len(s.Warnings), "warning", "warnings"), worst)
+		if count(s.Warnings, health.Critical) > 0 {
+			grade = fail
+		}
+		d.note("forsd", grade, "epoch %d is in force, with %s (%s): see forsctl status --all", s.Epoch, command.Plural(len(codes), "warning", "warnings"), strings.Join(slices.Compact(codes), ", "))
 	default:
 		d.note("forsd", good, "forsd %s answers at %s, epoch %d is in force", s.Version, addr, s.Epoch)
 	}

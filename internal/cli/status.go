@@ -158,9 +158,10 @@ func printWarnings(w io.Writer, warnings []health.Warning, all bool) {
 		switch {
 		case x.Advice == "":
 		case all:
-			fmt.Fprintf(w, "  what to do: %s\n  %s\n", x.Advice, x.Runbook)
+			fmt.Fprintf(w, "  what to do: %s\n  %s\n", strings.ReplaceAll(x.Advice, "\n", "\n    "), x.Runbook)
 		default:
 			fmt.Fprintf(w, "  what to do: %s\n", short(x.Advice))
+			cut = cut || short(x.Advice) != x.Advice
 		}
 	}
 	switch n := len(warnings) - mostWarnings; {

@@ -42,6 +42,9 @@ func writeManual(t *testing.T) string {
 			t.Errorf("internal/health/advice.txt does not explain %s (%s)", k.Code, k.Title)
 		}
 		fmt.Fprintf(&out, "\n## %s\n\n%s\n\n**Remedy:** %s\n", k.Code, strings.TrimSpace(fmt.Sprintf("*%s: %s.* %s", k.Severity, strings.TrimSuffix(k.Title, "."), e.Meaning)), e.Advice)
+		if e.Commands != "" {
+			fmt.Fprintf(&out, "\n```sh\n%s\n```\n", e.Commands)
+		}
 	}
 	if n := health.Explained(); n != len(all) {
 		t.Errorf("internal/health/advice.txt explains %d codes, and forsd raises %d", n, len(all))

@@ -75,6 +75,7 @@ func warningsPage(text string) string {
 	_, text, _ = strings.Cut(text, "\n## ")
 	for entry := range strings.SplitSeq(text, "\n## ") {
 		code, said, _ := strings.Cut(entry, "\n\n")
+		said, commands, listed := strings.Cut(said, "\n\n```sh\n")
 		said = markup.ReplaceAllStringFunc(strings.TrimSpace(said), func(m string) string {
 			if parts := markup.FindStringSubmatch(m); parts[1] != "" {
 				return parts[1] + " (" + parts[2] + ")"
@@ -82,6 +83,9 @@ func warningsPage(text string) string {
 			return ""
 		})
 		fmt.Fprintf(&out, ".TP\n.B %s\n%s", escape(code), verbatim(strings.ReplaceAll(said, "\n\n", "\n")+"\n"))
+		if listed {
+			fmt.Fprintf(&out, ".nf\n%s.fi\n", verbatim(strings.TrimSuffix(strings.TrimSpace(commands), "```")))
+		}
 	}
 	out.WriteString(".SH SEE ALSO\n.BR forsctl-status (1),\n.BR forsd (8)\n")
 	return out.String()
