@@ -55,7 +55,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test check docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test install uninstall clean deps
+.PHONY: build lab page-test test check docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
@@ -86,7 +86,7 @@ check: test vet
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -run AmidILP ./internal/daemon
 	$(GO) test $(TESTFLAGS) -tags umad ./opensm/umad ./opensm
-	@echo 'check: not run: packages-test, page-test, dumps, lint, vm-test, mpi-suites, soak, mutants, planted, fuzz, race, FORS_LONG=1.'
+	@echo 'check: not run: packages-test, page-test, dumps, lint, vm-test, newcomer, mpi-suites, soak, mutants, planted, fuzz, race, FORS_LONG=1.'
 
 # README and docs: links, command lines, settings, targets, warnings, words.
 docs-check:
@@ -203,6 +203,12 @@ packages-test: packages
 vm-test: packages
 	@hack/deps.sh 'the packages are tried in a virtual machine' debootstrap qemu-system-x86 e2fsprogs
 	$(GO) run ./testbed/vm $(VMFLAGS)
+
+# README's commands in a fresh Debian, as root; those that take systemd are in vm-test.
+# NEWCOMERFLAGS are those of testbed/newcomer: -test runs make test, too.
+newcomer:
+	@hack/deps.sh 'README is followed in a fresh Debian, in a directory' debootstrap
+	$(GO) run ./testbed/newcomer $(NEWCOMERFLAGS)
 
 # What the linter finds by .golangci.yml, and functions that nobody calls, not even a test,
 # neither with the C libraries nor without.

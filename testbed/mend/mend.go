@@ -74,10 +74,10 @@ func Warning(shown, code string) (text, document string) {
 func Commands(document, heading string) (lines []string) {
 	_, section, _ := strings.Cut("\n"+document, "\n## "+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	_, code, _ := strings.Cut(section, "\n```sh\n")
-	code, _, _ = strings.Cut(code, "\n```")
-	for line := range strings.Lines(code) {
-		lines = append(lines, strings.TrimSpace(line))
+	for i, block := range strings.Split(section, "\n```") {
+		if code, shell := strings.CutPrefix(block, "sh\n"); shell && i%2 != 0 {
+			lines = append(lines, strings.Split(code, "\n")...)
+		}
 	}
 	return lines
 }

@@ -29,12 +29,45 @@ type guest struct {
 	Accel   string // what ran it: KVM, or software
 }
 
-// bootLimit is what a boot may take: software emulation on a busy machine is slow.
+// bootLimit is the time that a boot may take; see guest.within.
 const bootLimit = 10 * time.Minute
 
-// probeLimit is how long a kernel under KVM may take to its first lines: there are
+// probeLimit is the time that a kernel under KVM may take to its first lines: there are
 // machines whose /dev/kvm opens and runs no guest.
 const probeLimit = 8 * time.Second
+
+// within bounds a wait by the time that the guest's processors have run or had nothing to do:
+// time that they waited for a processor of a busy machine does not count.
+func (g *guest) within(ctx context.Context, limit time.Duration, format string, args ...any) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	begun, before := time.Now(), g.delayed()
+	go func() {
+		for ctx.Err() == nil {
+			if left := limit - time.Since(begun) + g.delayed() - before; left > 0 {
+				select {
+				case <-time.After(left):
+				case <-ctx.Done():
+				}
+				continue
+			}
+			cancel(fmt.Errorf(format, args...))
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// delayed is how long the thread of the guest that was kept from running most has waited for a
+// processor.
+func (g *guest) delayed() (most time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", g.qemu.Process.Pid))
+	for _, path := range threads {
+		var ran, waited time.Duration // in nanoseconds
+		data, _ := os.ReadFile(path)
+		_, _ = fmt.Sscan(string(data), &ran, &waited)
+		most = max(most, waited)
+	}
+	return most
+}
 
 // accelerators are QEMU's options by which a guest can run, the best first.
 func accelerators() [][]string {
@@ -73,7 +106,7 @@ func launch(ctx context.Context, image, data, dir string, accel []string) (*gues
 	_ = os.Remove(socket)
 	args := append([]string{"-machine", "q35", "-smp", "2", "-m", "2048", "-display", "none", "-nic", "none", "-monitor", "none", "-snapshot",
 		"-kernel", filepath.Join(image, "vmlinuz"), "-initrd", filepath.Join(image, "initrd.img"),
-		"-append", "root=LABEL=forsd-root console=ttyS0 loglevel=6 systemd.show_status=auto systemd.log_color=0",
+		"-append", "root=LABEL=forsd-root rootdelay=3600 systemd.default_device_timeout_sec=1h systemd.default_timeout_start_sec=1h console=ttyS0 loglevel=6 systemd.show_status=auto systemd.log_color=0",
 		"-drive", "format=raw,if=virtio,file=" + filepath.Join(image, "disk.img"), "-drive", "format=raw,if=virtio,file=" + data,
 		"-device", "virtio-serial-pci", "-chardev", "socket,id=agent,server=on,wait=off,path=" + socket, "-device", "virtserialport,chardev=agent,name=agent",
 		"-serial", "file:" + g.Console}, accel...)
@@ -108,7 +141,9 @@ func (g *guest) gone() bool { return len(g.ended) > 0 }
 
 // alive waits until the kernel has printed something.
 func (g *guest) alive(ctx context.Context) bool {
-	for deadline := time.Now().Add(probeLimit); time.Now().Before(deadline) && ctx.Err() == nil && !g.gone(); time.Sleep(200 * time.Millisecond) {
+	ctx, cancel := g.within(ctx, probeLimit, "the kernel did not start within %s", probeLimit)
+	defer cancel()
+	for ; ctx.Err() == nil && !g.gone(); time.Sleep(200 * time.Millisecond) {
 		if data, _ := os.ReadFile(g.Console); strings.Contains(string(data), "Linux version") {
 			return true
 		}
@@ -152,7 +187,7 @@ func (g *guest) line(ctx context.Context) (string, error) {
 
 // greeted waits until the agent is there after a boot.
 func (g *guest) greeted(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("the guest's agent did not answer within %s", bootLimit))
+	ctx, cancel := g.within(ctx, bootLimit, "the guest's agent did not answer within %s", bootLimit)
 	defer cancel()
 	for {
 		line, err := g.line(ctx)
@@ -178,7 +213,7 @@ func (f *failed) Error() string {
 // run has the guest's shell run a script, and returns what it printed. It fails with
 // *failed where the script ends with another code than 0.
 func (g *guest) run(ctx context.Context, limit time.Duration, script string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%q did not end within %s", script, limit))
+	ctx, cancel := g.within(ctx, limit, "%q did not end within %s", script, limit)
 	defer cancel()
 	g.count++
 	end := fmt.Sprintf("#end %d ", g.count)

@@ -84,7 +84,11 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	defer g.kill()
 	fmt.Printf("%-22s %7.1f s  %s\n", "boot", time.Since(start).Seconds(), g.Accel)
-	s := &site{guest: g, leaves: o.leaves, spines: o.spines}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		return err
+	}
+	s := &site{guest: g, leaves: o.leaves, spines: o.spines, readme: string(readme)}
 	err = s.steps(ctx, o.only)
 	if journal, e := g.run(ctx, 5*time.Minute, "journalctl --no-pager -o short-precise"); e == nil {
 		err = errors.Join(err, os.WriteFile(filepath.Join(o.logs, "journal"), []byte(journal+"\n"), 0o644))

@@ -70,6 +70,7 @@ func (s *site) reload(ctx context.Context) string {
 	s.says(ctx, "journalctl -b -u forsd -n 5", "planing: is unknown", "/etc/forsd/forsd.yaml:")
 	s.says(ctx, "forsctl reload; echo code $?", "planing: is unknown", "code 1")
 	s.await(ctx, "the warning", func(t *api.Status) bool { return inForce(t) && e2e.HasWarning(t, "configuration-refused") })
+	s.byPage(ctx, "configuration-refused", "")
 	all := s.leaves * s.spines
 	const without = `sed 's/^  exclude: .*/  exclude: "^Hca0001"/; s/^keep_epochs: .*/keep_epochs: 9/' /root/forsd.yaml >/etc/forsd/forsd.yaml; grep -q '^  exclude: "^Hca0001"' /etc/forsd/forsd.yaml`
 	s.all(ctx, without, "systemctl reload forsd")

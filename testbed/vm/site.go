@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// Limits on commands and on what is waited for; a guest in software on a busy machine
-// is some twenty times as slow as its host.
+// Limits on commands and on what is waited for, as in guest.within; a guest in software is
+// some twenty times as slow as its host.
 const (
 	commandLimit = 15 * time.Minute
 	waitLimit    = 6 * time.Minute
@@ -22,6 +22,7 @@ const (
 type site struct {
 	guest          *guest
 	leaves, spines int
+	readme         string
 	done           int
 	// failed is what went wrong first. What is done to the site after that does nothing,
 	// so that steps read as what they do.
@@ -76,19 +77,21 @@ func (s *site) says(ctx context.Context, script string, words ...string) {
 
 // until tries a check until it does not fail.
 func (s *site) until(ctx context.Context, what string, check func(try *site)) {
-	for deadline := time.Now().Add(waitLimit); s.failed == nil; {
+	if s.failed != nil {
+		return
+	}
+	limited, cancel := s.guest.within(ctx, waitLimit, "not after %s", waitLimit)
+	defer cancel()
+	for s.failed == nil {
 		try := *s
 		check(&try)
 		if try.failed == nil {
 			return
 		}
-		if time.Now().After(deadline) {
-			s.fail("%s: not after %s: %w", what, waitLimit, try.failed)
-		}
 		select {
 		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
-			s.failed = context.Cause(ctx)
+		case <-limited.Done():
+			s.fail("%s: %w: %w", what, context.Cause(limited), try.failed)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/testbed/mend"
 )
 
 // step is something that happens to the site, and what has to be true afterwards; see
@@ -25,6 +26,9 @@ var script = []step{
 	{"start without OpenSM", (*site).alone},
 	{"reboot", (*site).reboot},
 	{"cable", (*site).cablePulled},
+	{"bad cable", (*site).badCable},
+	{"spine", (*site).spineGone},
+	{"certificate", (*site).expired},
 	{"journal", (*site).journal},
 	{"reload", (*site).reload},
 	{"rights", (*site).rights},
@@ -58,14 +62,19 @@ func (s *site) steps(ctx context.Context, only string) error {
 	return nil
 }
 
-// install makes a managed fabric of a fresh Debian in four commands.
+// install makes a managed fabric of a fresh Debian by README's commands.
 func (s *site) install(ctx context.Context) string {
 	s.must(ctx, "systemctl is-system-running --wait || :; systemctl is-active ibsim && ! command -v forsd")
 	begun := time.Now()
-	s.all(ctx, "cd /media && apt-get -y -q install ./dist/*.deb")
-	installed := time.Since(begun)
-	setup := s.must(ctx, "forsctl setup")
-	s.all(ctx, "systemctl restart opensm forsd", "forsctl status || [ $? -eq 1 ]")
+	var said []string
+	for _, section := range []string{"Watch first", "Install"} {
+		for _, command := range mend.Commands(s.readme, section) {
+			said = append(said, command, s.must(ctx, "cd /media; export DEBIAN_FRONTEND=noninteractive; "+command+" || [ $? -eq 1 ]")) // a critical warning
+		}
+		if section == "Watch first" {
+			s.await(ctx, "what an exchange costs now", func(t *api.Status) bool { return t.Watches && t.Watched != nil && t.Watched.Plan != nil })
+		}
+	}
 	status := s.await(ctx, "a plan in force", inForce)
 	took := time.Since(begun)
 	s.verified(ctx)
@@ -74,7 +83,8 @@ func (s *site) install(ctx context.Context) string {
 	}
 	doctor := s.must(ctx, "cd /run/forsd; set -a; . /etc/fabric.env; forsctl doctor")
 	s.says(ctx, "forsctl doctor", "OpenSM and forsd start at boot")
-	return fmt.Sprintf("four commands: %.1f s to the plan in force, %.1f s of it apt-get\n%s\n%s", took.Seconds(), installed.Seconds(), indent(setup), indent(doctor))
+	s.all(ctx, "cd /media && apt-get -y -q install ./dist/*.deb")
+	return fmt.Sprintf("README's commands: %.1f s to the plan in force\n%s\n%s", took.Seconds(), indent(strings.Join(said, "\n")), indent(doctor))
 }
 
 // indent puts text below a line of the report.
@@ -109,7 +119,7 @@ func (s *site) cablePulled(ctx context.Context) string {
 		return inForce(t) && t.Epoch > before.Epoch && e2e.HasWarning(t, "cable-down")
 	})
 	s.verified(ctx)
-	s.mend(ctx, 1)
+	s.byPage(ctx, "cable-down", "relink "+s.cable(1))
 	return fmt.Sprintf("published %.0f ms after the first sign, read back after %.0f ms", 1e3*down.LastEvent.PublishedSeconds, 1e3*down.LastEvent.ReadBackSeconds)
 }
 
@@ -147,7 +157,8 @@ func (s *site) back(ctx context.Context, before *api.Status) {
 	s.verified(ctx)
 }
 
-// killOpenSM: systemd brings it back, and the plugin finds forsd again.
+// killOpenSM: systemd brings it back, and the plugin finds forsd again. Where systemd does not,
+// an operator does.
 func (s *site) killOpenSM(ctx context.Context) string {
 	var found []string
 	for _, signal := range []string{"KILL", "SEGV"} {
@@ -162,7 +173,11 @@ func (s *site) killOpenSM(ctx context.Context) string {
 		s.planned(ctx)
 		found = append(found, fmt.Sprintf("SIG%s: back after %.1f s", signal, time.Since(begun).Seconds()))
 	}
-	return strings.Join(found, ", ")
+	const once = "/run/systemd/system/opensm@.service.d/zz.conf"
+	s.all(ctx, "mkdir -p $(dirname "+once+"); printf '[Service]\\nRestart=no\\n' >"+once+"; systemctl daemon-reload; systemctl kill -s KILL '"+opensm+"'")
+	s.byPage(ctx, "opensm-not-running", "")
+	s.all(ctx, "rm "+once+"; systemctl daemon-reload")
+	return strings.Join(found, ", ") + "; where it stays away, the page brings it back"
 }
 
 // load is what goes on during an upgrade: readers of the plan, a job, and a cable that
@@ -194,9 +209,8 @@ func (s *site) fullDisk(ctx context.Context) string {
 	s.pull(ctx, 1)
 	mended := time.Since(begun)
 	s.await(ctx, "a plan that could not be stored", func(t *api.Status) bool { return e2e.HasWarning(t, "state-not-durable") && t.Epoch > before.Epoch })
-	s.all(ctx, "rm -f /fill /var/lib/forsd/x")
-	full := s.await(ctx, "everything stored", func(t *api.Status) bool { return !e2e.HasWarning(t, "state-not-durable") && inForce(t) })
-	s.all(ctx, "systemctl restart forsd")
+	full := s.byPage(ctx, "state-not-durable", "")
+	s.all(ctx, "rm -f /var/lib/forsd/x; systemctl restart forsd")
 	s.back(ctx, full)
 	s.mend(ctx, 1)
 	return fmt.Sprintf("tables without the dead cable after %.1f s, epoch kept", mended.Seconds())
@@ -217,14 +231,13 @@ func (s *site) noUmad(ctx context.Context) string {
 // wrongConfiguration: forsd says what is wrong once, and OpenSM routes on.
 func (s *site) wrongConfiguration(ctx context.Context) string {
 	manager := s.manager(ctx)
-	s.all(ctx, "cp /etc/forsd/forsd.yaml /root; echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl restart forsd",
+	s.all(ctx, "echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl restart forsd",
 		"systemctl is-failed forsd; [ $(systemctl show -P NRestarts forsd) = 0 ] && [ $(systemctl show -P ExecMainStatus forsd) = 78 ]")
 	for _, script := range []string{"forsd --check", "journalctl -u forsd -n 20", "forsctl doctor"} {
 		s.says(ctx, script, "planing", "forsd.yaml")
 	}
 	s.untouched(ctx, manager)
-	s.all(ctx, "mv /root/forsd.yaml /etc/forsd/forsd.yaml; systemctl restart forsd")
-	s.planned(ctx)
+	s.byPage(ctx, "configuration-refused", "")
 	return "refused once, with the file and the key; OpenSM's process stayed"
 }
 
