@@ -88,7 +88,7 @@ func unreached(me *rights.ID, addr string, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w: forsd ended without removing its socket: run systemctl restart forsd", err)
 	case errors.Is(err, fs.ErrNotExist) && !remote:
-		return fmt.Errorf("%w: forsd is not running, see sudo forsctl doctor, or it listens elsewhere: --server names its socket (api.socket in forsd.yaml)", err)
+		return fmt.Errorf("%w: forsd is not running, see systemctl status forsd, or it listens elsewhere: --server names its socket (api.socket in forsd.yaml)", err)
 	case errors.Is(err, fs.ErrPermission) && !remote && errors.As(me.May(rights.Write, socket), &lack):
 		if group := lack.Group(); lack.ByGroup() {
 			return fmt.Errorf("%w: user %s is not in the group %s, or was not when this session began: use sudo, or run sudo usermod -aG %s %s and log in anew", err, lack.User, group, group, lack.User)
