@@ -9,7 +9,7 @@ import (
 // Explanation is the meaning of a warning and the advice about it. Both texts may contain
 // Markdown code and links, which are relative to docs/. Commands has the shell commands that
 // carry the advice out, a line each, or "". A line that is a comment is done by hand. Words in
-// capitals stand for what the warning's text names.
+// capitals stand for names in the warning's text.
 type Explanation struct{ Meaning, Advice, Commands string }
 
 //go:embed advice.txt

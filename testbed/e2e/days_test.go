@@ -18,8 +18,8 @@ import (
 	"github.com/forsd/forsd/testbed/mend"
 )
 
-// TestBadDays breaks a site in many ways, and mends it each time by what forsctl prints and the
-// documents say alone.
+// TestBadDays breaks a site in many ways, and mends it each time by nothing but the output of
+// forsctl and the documents.
 func TestBadDays(t *testing.T) {
 	o, dir := byPlugin(t, small()), t.TempDir()
 	certificate, key := filepath.Join(dir, "forsd.pem"), filepath.Join(dir, "forsd.key")
@@ -48,7 +48,7 @@ func TestBadDays(t *testing.T) {
 	for _, day := range []struct {
 		name, code string
 		breaks     func() error
-		hand       func() error // mends what takes a hand
+		hand       func() error // does the work that commands cannot do
 	}{
 		{"OpenSM is killed", "opensm-not-running", func() error { x.SM.Kill(); return nil }, nil},
 		{"the disk is full", "state-not-durable", func() error {
@@ -84,7 +84,7 @@ func TestBadDays(t *testing.T) {
 }
 
 // operator is at a shell that finds the site's programs. The site has no service manager: the
-// test does what systemctl is asked for.
+// test does the work of systemctl.
 func (x *test) operator(dir string) *mend.Operator {
 	x.Helper()
 	forsctl, err := built.Program(x.ctx, dir, "cmd/forsctl")

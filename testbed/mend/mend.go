@@ -1,5 +1,5 @@
-// Package mend plays an operator who knows nothing of forsd but what forsctl prints and the
-// documents say.
+// Package mend plays an operator who knows forsd only by the output of forsctl and by the
+// documents.
 package mend
 
 import (
@@ -12,7 +12,7 @@ import (
 // Operator mends a site by the pages that its warnings link to.
 type Operator struct {
 	Run  func(ctx context.Context, script string) (string, error) // has a shell run a script
-	Hand func(what string) error                                  // does what the commands leave to hands
+	Hand func(what string) error                                  // does the work that the commands leave to hands
 	Docs string                                                   // directory of the documents
 }
 
@@ -28,7 +28,7 @@ func (o *Operator) Mend(ctx context.Context, code string) (ran []string, err err
 	}
 	text, document := Warning(shown, code)
 	if document == "" {
-		return nil, fmt.Errorf("there is no page about %s in:\n%s", code, shown)
+		return nil, fmt.Errorf("a link to a page about %s is missing in:\n%s", code, shown)
 	}
 	page, err := o.Run(ctx, "cat '"+o.Docs+"/"+document+"'")
 	if err != nil {
@@ -38,7 +38,7 @@ func (o *Operator) Mend(ctx context.Context, code string) (ran []string, err err
 	if len(commands) == 0 {
 		return nil, fmt.Errorf("%s has no commands about %s", document, code)
 	}
-	last := "" // what the command before has printed
+	last := "" // the output of the previous command
 	for _, line := range commands {
 		if what, hand := strings.CutPrefix(line, "# "); hand {
 			err = o.Hand(what)
@@ -82,7 +82,7 @@ func Commands(document, heading string) (lines []string) {
 	return lines
 }
 
-// placeholders are the words that stand for what is shown, by how that is found.
+// placeholders are the words in commands that stand for a part of a text, with its pattern.
 var placeholders = map[string]*regexp.Regexp{
 	"SWITCH":    regexp.MustCompile(`(\S+) port \d+`),
 	"PORT":      regexp.MustCompile(`\S+ port (\d+)`),
@@ -95,8 +95,8 @@ var placeholders = map[string]*regexp.Regexp{
 
 var capitals = regexp.MustCompile(`[A-Z]{3,}`)
 
-// Fill puts what was shown in the place of the placeholders of a command. The first text that
-// has it counts.
+// Fill replaces the placeholders of a command by the parts of the texts that they stand for. The
+// first text that has such a part counts.
 func Fill(command string, shown ...string) (string, error) {
 	var err error
 	filled := capitals.ReplaceAllStringFunc(command, func(word string) string {
@@ -107,7 +107,7 @@ func Fill(command string, shown ...string) (string, error) {
 				}
 			}
 		}
-		err = fmt.Errorf("%s: what is shown has no %s:\n%s", command, word, strings.Join(shown, "\n"))
+		err = fmt.Errorf("%s: %s is not in this text:\n%s", command, word, strings.Join(shown, "\n"))
 		return word
 	})
 	return filled, err

@@ -120,7 +120,7 @@ func run(ctx context.Context, cache string, test bool) (err error) {
 	return err
 }
 
-// fresh makes a Debian with what a newcomer has: git, make, Go, and a clone of this repository.
+// fresh makes a Debian with git, make, Go, and a clone of this repository.
 const fresh = `set -e
 if [ ! -e "$cache.done" ]; then
 	rm -rf "$cache" && mkdir -p "$cache"
@@ -130,7 +130,8 @@ if [ ! -e "$cache.done" ]; then
 	: >"$cache.done"
 fi
 cp -a "$cache" "$root"
-cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp /etc/resolv.conf "$root/etc/resolv.conf" # the network is that of this machine
+cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
 cp "$work/fabric.net" "$root/tmp"
 mkdir -p "$root/usr/local/go" "$root/root/go/pkg/mod" "$root/root/.cache/go-build"
 mount -t proc proc "$root/proc"
@@ -141,13 +142,13 @@ mount --bind "$(go env GOMODCACHE)" "$root/root/go/pkg/mod"
 mount --bind "$(go env GOCACHE)" "$root/root/.cache/go-build"
 git clone -q . "$root/root/forsd"`
 
-// leave ends it.
+// leave removes it.
 const leave = `for at in root/.cache/go-build root/go/pkg/mod usr/local/go dev sys proc; do
 	! mountpoint -q "$root/$at" || umount "$root/$at" || exit 1
 done
 rm -rf --one-file-system "$work"`
 
-// discover has the files that the diagnostic tools make of a fabric.
+// discover makes the files that the diagnostic tools write about a fabric.
 const discover = `set -e
 export IBSIM_SOCKNAME=newcomer
 mkfifo /tmp/console

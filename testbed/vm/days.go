@@ -11,8 +11,8 @@ import (
 )
 
 // byPage has a warning mended by the commands of the page that forsctl links to, among the
-// documents of the package. The simulator's command is what the page leaves to hands. A plan is
-// in force then, and verified.
+// documents of the package. The simulator's command does the work that the page leaves to
+// hands. A plan is in force then, and verified.
 func (s *site) byPage(ctx context.Context, code, hand string) *api.Status {
 	if s.failed != nil {
 		return &api.Status{}

@@ -25,7 +25,7 @@ type guest struct {
 	conn    net.Conn
 	lines   chan string
 	count   int
-	Console string // path of what the machine prints
+	Console string // path of the machine's output
 	Accel   string // what ran it: KVM, or software
 }
 
@@ -106,14 +106,14 @@ func launch(ctx context.Context, image, data, dir string, accel []string) (*gues
 	_ = os.Remove(socket)
 	args := append([]string{"-machine", "q35", "-smp", "2", "-m", "2048", "-display", "none", "-nic", "none", "-monitor", "none", "-snapshot",
 		"-kernel", filepath.Join(image, "vmlinuz"), "-initrd", filepath.Join(image, "initrd.img"),
-		"-append", "root=LABEL=forsd-root rootdelay=3600 systemd.default_device_timeout_sec=1h systemd.default_timeout_start_sec=1h console=ttyS0 loglevel=6 systemd.show_status=auto systemd.log_color=0",
+		"-append", "root=LABEL=forsd-root systemd.default_device_timeout_sec=1h systemd.default_timeout_start_sec=1h console=ttyS0 loglevel=6 systemd.show_status=auto systemd.log_color=0",
 		"-drive", "format=raw,if=virtio,file=" + filepath.Join(image, "disk.img"), "-drive", "format=raw,if=virtio,file=" + data,
 		"-device", "virtio-serial-pci", "-chardev", "socket,id=agent,server=on,wait=off,path=" + socket, "-device", "virtserialport,chardev=agent,name=agent",
 		"-serial", "file:" + g.Console}, accel...)
 	g.qemu = exec.Command("qemu-system-x86_64", args...)
 	g.qemu.Stderr = os.Stderr
 	if accel[1] == "kvm" {
-		g.qemu.Stderr = nil // what cannot run is passed over
+		g.qemu.Stderr = nil // another accelerator is tried then
 	}
 	g.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := g.qemu.Start(); err != nil {
@@ -136,7 +136,7 @@ func launch(ctx context.Context, image, data, dir string, accel []string) (*gues
 	return g, ctx.Err()
 }
 
-// gone tells whether QEMU has ended.
+// gone reports whether QEMU has ended.
 func (g *guest) gone() bool { return len(g.ended) > 0 }
 
 // alive waits until the kernel has printed something.

@@ -69,7 +69,13 @@ func (s *site) install(ctx context.Context) string {
 	var said []string
 	for _, section := range []string{"Watch first", "Install"} {
 		for _, command := range mend.Commands(s.readme, section) {
-			said = append(said, command, s.must(ctx, "cd /media; export DEBIAN_FRONTEND=noninteractive; "+command+" || [ $? -eq 1 ]")) // a critical warning
+			line := "cd /media; yes 2>/dev/null | { " + command + "\n}"
+			if strings.Contains(command, "forsctl status") {
+				line += " || [ $? -eq 1 ]" // a critical warning
+			}
+			if out := s.must(ctx, line); !strings.Contains(command, "apt-get") {
+				said = append(said, command, out)
+			}
 		}
 		if section == "Watch first" {
 			s.await(ctx, "what an exchange costs now", func(t *api.Status) bool { return t.Watches && t.Watched != nil && t.Watched.Plan != nil })
@@ -83,7 +89,9 @@ func (s *site) install(ctx context.Context) string {
 	}
 	doctor := s.must(ctx, "cd /run/forsd; set -a; . /etc/fabric.env; forsctl doctor")
 	s.says(ctx, "forsctl doctor", "OpenSM and forsd start at boot")
-	s.all(ctx, "cd /media && apt-get -y -q install ./dist/*.deb")
+	s.all(ctx, "cd /media && apt-get -y -q install ./dist/*.deb", // and all settings, as they are installed without the first watch
+		"dpkg-deb --fsys-tarfile /media/dist/forsd_*.deb | tar -xO ./etc/forsd/forsd.yaml >/etc/forsd/forsd.yaml; systemctl restart forsd")
+	s.planned(ctx)
 	return fmt.Sprintf("README's commands: %.1f s to the plan in force\n%s\n%s", took.Seconds(), indent(strings.Join(said, "\n")), indent(doctor))
 }
 
