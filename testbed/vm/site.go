@@ -127,7 +127,7 @@ func inForce(t *api.Status) bool {
 // the plan in force through them.
 func (s *site) verified(ctx context.Context) {
 	s.all(ctx, scan+`forsctl phases --out /tmp/phases.bin
-forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin`)
+forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin --baseline /var/lib/forsd/baseline.json`)
 }
 
 // scan begins scripts that read the fabric and the switches' tables by the diagnostic
