@@ -131,10 +131,10 @@ forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin -
 }
 
 // scan begins scripts that read the fabric and the switches' tables by the diagnostic
-// tools.
+// tools, which the simulator may refuse for a moment.
 const scan = `set -e
 cd /run/ibsim
-( set -a; . /etc/fabric.env; ibnetdiscover >/tmp/net; dump_fts -n >/tmp/tables )
+until ( set -a; . /etc/fabric.env; ibnetdiscover >/tmp/net && dump_fts -n >/tmp/tables ); do sleep 1; done
 `
 
 // planned waits for a plan in force, and verifies it.
