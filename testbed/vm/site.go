@@ -134,7 +134,11 @@ forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin -
 // tools, which the simulator may refuse for a moment.
 const scan = `set -e
 cd /run/ibsim
-until ( set -a; . /etc/fabric.env; ibnetdiscover >/tmp/net && dump_fts -n >/tmp/tables ); do sleep 1; done
+for left in 4 3 2 1 0; do
+	( set -a; . /etc/fabric.env; ibnetdiscover >/tmp/net && dump_fts -n >/tmp/tables ) && break
+	[ $left -gt 0 ]
+	sleep 1
+done
 `
 
 // planned waits for a plan in force, and verifies it.
