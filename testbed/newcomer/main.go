@@ -30,7 +30,7 @@ var kinds = []struct {
 	where  string
 }{
 	{"make demo", here}, {"make test", long}, {"go run ./cmd/forsctl assess", here},
-	{"sudo apt-get install ./dist/", here}, {"printf ", here}, {"sudo sed -i ", here},
+	{"sudo apt-get install ", here}, {"printf ", here}, {"sudo sed -i ", here},
 	{"sudo systemctl ", guest}, {"sudo forsctl ", guest},
 }
 

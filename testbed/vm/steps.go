@@ -65,6 +65,7 @@ func (s *site) steps(ctx context.Context, only string) error {
 // install makes a managed fabric of a fresh Debian by README's commands.
 func (s *site) install(ctx context.Context) string {
 	s.must(ctx, "systemctl is-system-running --wait || :; systemctl is-active ibsim && ! command -v forsd")
+	s.all(ctx, "apt-get -y -q --no-install-recommends install opensm") // the manager that is there
 	begun := time.Now()
 	var said []string
 	for _, section := range []string{"Watch first", "Install"} {
