@@ -62,8 +62,8 @@ func (m Message) Line() string {
 	switch m.State {
 	case Raised:
 		line = fmt.Sprintf("[%s] %s: %s (%s)", strings.ToUpper(string(m.Severity)), m.Title, m.Text, m.Code)
-		if m.Advice != "" {
-			line += " What to do: " + m.Advice
+		if advice, _, _ := strings.Cut(m.Advice, "\n"); advice != "" { // without commands
+			line += " What to do: " + advice
 		}
 	case Over:
 		line = fmt.Sprintf("[OVER] %s (%s)", m.Title, m.Code)

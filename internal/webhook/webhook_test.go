@@ -335,7 +335,8 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: %.200q", name, text)
 		}
 	}
-	for state, want := range map[string]string{Over: "node [OVER] Cables are down (cable-down)", Started: "node Cables are down"} {
+	m.Text, m.Advice = "Leaf001 port 3", "Replace it.\nsudo forsctl cables SWITCH/PORT"
+	for state, want := range map[string]string{Raised: "node [CRITICAL] Cables are down: Leaf001 port 3 (cable-down) What to do: Replace it.", Over: "node [OVER] Cables are down (cable-down)", Started: "node Cables are down"} {
 		m.State = state
 		if got := m.Line(); got != want {
 			t.Errorf("%q, want %q", got, want)
