@@ -61,7 +61,7 @@ func (f *fake) CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error
 
 func (f *fake) RemoveJob(ctx context.Context, name string) (*api.Job, error) {
 	j, err := f.Job(ctx, name)
-	if err == noJob {
+	if errors.Is(err, noJob) {
 		f.log = append(f.log, "an order was refused")
 	}
 	delete(f.jobs, name)
