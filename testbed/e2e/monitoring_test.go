@@ -220,7 +220,8 @@ func (x *test) dashboard() (all []string) {
 	}
 	for _, v := range board.Templating.List {
 		if q, is := v.Query.(map[string]any); is {
-			all = append(all, regexp.MustCompile(`^label_values\((.+), *(\w+)\)$`).ReplaceAllString(q["query"].(string), `count by ($2) ($1{$2!=""})`))
+			query := strings.ReplaceAll(q["query"].(string), "$fabric", "plane-3")
+			all = append(all, regexp.MustCompile(`^label_values\((\w+)(?:\{(.*)\})?, *(\w+)\)$`).ReplaceAllString(query, `count by ($3) ($1{$3!="",$2})`))
 		}
 	}
 	for _, expr := range all {
@@ -250,7 +251,7 @@ func (x *test) report(intended []report.Wanted) *report.Report {
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	o, forsd, hook := small(), freeAddress(t), newInbox(t)
-	o.Config = "  listen: " + forsd + "\n" + steady + "webhook: {url: '" + hook.URL + "'}\n"
+	o.Config = "  listen: " + forsd + "\n" + steady + "webhook: {url: '" + hook.URL + "'}\nfabric: plane-3\n"
 	x, healthy := up(t, 5*time.Minute, o)
 	m := x.monitor(forsd)
 	m.comes(func(ctx context.Context) error {
@@ -302,7 +303,7 @@ func TestMonitoring(t *testing.T) {
 	if worst := r.Cables[0]; len(r.Intended.Differences)+len(r.Baseline.Differences) > 0 || !strings.Contains(worst.Cable, fmt.Sprintf("%s port %d", leaf, port)) || worst.Faults != 1 || r.Cables[1].Faults != 0 || r.Faults.Count != 1 {
 		t.Errorf("one cable was down once, and the report says %+v %+v %+v %+v", r.Cables[:2], r.Faults, r.Intended, r.Baseline)
 	}
-	t.Logf("the report: %s was up for %.2f %% of %v, fault to plan %v ms", r.Cables[0].Cable, 100*r.Cables[0].Share, r.Period.To.Sub(r.Period.From).Round(time.Second), r.Faults.Median)
+	t.Logf("the report: %s was up for %.2f %% of %v, fault to plan %v s", r.Cables[0].Cable, 100*r.Cables[0].Share, r.Period.To.Sub(r.Period.From).Round(time.Second), r.Faults.Median)
 	queries := x.dashboard()
 	for _, expr := range queries {
 		m.comes(func(ctx context.Context) error { _, err := m.query(ctx, expr); return err })
