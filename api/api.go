@@ -123,7 +123,7 @@ type Plugin struct {
 	DeadlineSeconds float64   `json:"deadline_seconds"` // what a sweep waits for tables
 }
 
-// LastEvent is how long the last change took. The times are milliseconds after SeenAt, 0 if
+// LastEvent is how long the last change took. The times are seconds after SeenAt, 0 if
 // not reached yet.
 type LastEvent struct {
 	What              []string  `json:"what"`

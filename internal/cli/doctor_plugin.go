@@ -21,7 +21,7 @@ func (d *doctor) checkPlugin(s *opensm.Settings) {
 	}
 	if d.status != nil && d.status.OpenSM.Plugin != nil {
 		p := d.status.OpenSM.Plugin
-		d.note("plugin", good, "OpenSM's plugin is connected since %s: %s, %s, waits %s for tables", command.Clock(p.Since), p.Version, p.State, command.MS(1e3*p.DeadlineSeconds))
+		d.note("plugin", good, "OpenSM's plugin is connected since %s: %s, %s, waits %s for tables", command.Clock(p.Since), p.Version, p.State, command.Seconds(p.DeadlineSeconds))
 		return
 	}
 	path := findPlugin()

@@ -215,7 +215,7 @@ func sourceText(o *api.OpenSM) string {
 		api.SourceDiscovery:    "discovery from this host",
 	}[o.Source]
 	if p := o.Plugin; p != nil {
-		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", command.Clock(p.Since), p.Version, p.State, command.MS(1e3*p.DeadlineSeconds))
+		text += fmt.Sprintf(", connected %s (%s, %s, waits %s for tables)", command.Clock(p.Since), p.Version, p.State, command.Seconds(p.DeadlineSeconds))
 	}
 	if o.Standby {
 		text += "; standby: nothing is published or written"
@@ -239,9 +239,9 @@ func eventTimes(e *api.LastEvent) string {
 	for _, s := range []struct {
 		what  string
 		after float64
-	}{{"plan", 1e3 * e.PlannedSeconds}, {"verify", 1e3 * e.VerifiedSeconds}, {"publish", 1e3 * e.PublishedSeconds}, {"program", 1e3 * e.ProgrammedSeconds}, {"read back", 1e3 * e.ReadBackSeconds}} {
+	}{{"plan", e.PlannedSeconds}, {"verify", e.VerifiedSeconds}, {"publish", e.PublishedSeconds}, {"program", e.ProgrammedSeconds}, {"read back", e.ReadBackSeconds}} {
 		if s.after > 0 {
-			parts = append(parts, s.what+" "+command.MS(s.after))
+			parts = append(parts, s.what+" "+command.Seconds(s.after))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -113,7 +113,7 @@ func printForecast(w io.Writer, f *api.Forecast, report *planner.Report) {
 		fmt.Fprintln(w, what)
 	}
 	printReport(w, report)
-	fmt.Fprintf(w, "time\tplan %s\n", command.MS(1e3*report.PlanSeconds))
+	fmt.Fprintf(w, "time\tplan %s\n", command.Seconds(report.PlanSeconds))
 	for _, code := range report.Warnings {
 		fmt.Fprintf(w, "warning\t%s\n", code)
 	}
@@ -132,5 +132,5 @@ func printRemaining(w io.Writer, r *api.Remaining) {
 	if r.UnreachablePairs > 0 {
 		fmt.Fprintf(w, "left out\t%d ordered pairs of servers that share no lane\n", r.UnreachablePairs)
 	}
-	fmt.Fprintf(w, "time\tplan what remains %s\n", command.MS(1e3*r.PlanSeconds))
+	fmt.Fprintf(w, "time\tplan what remains %s\n", command.Seconds(r.PlanSeconds))
 }

@@ -64,6 +64,9 @@ func WriteOut(cmd *cobra.Command, path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o644)
 }
 
+// Seconds formats a number of seconds in the same way as MS.
+func Seconds(v float64) string { return MS(1e3 * v) }
+
 // Took formats a duration in the same way as MS.
 func Took(d time.Duration) string { return MS(float64(d.Microseconds()) / 1000) }
 

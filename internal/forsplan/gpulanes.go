@@ -147,6 +147,6 @@ func readNICs(file string) ([]string, error) {
 // printLanes prints how a plan uses a fabric.
 func printLanes(w io.Writer, p *lanes.Plan, stages int) {
 	fmt.Fprintf(w, "fabric\t%s: %s in %s, %s; %d bytes a NIC, %s\n", command.Plural(p.Lanes, "lane", "lanes"), command.Plural(stages, "stage", "stages"),
-		command.Plural(len(p.Parts), "part", "parts"), command.MS(1000*p.Seconds), p.Length, overText(p.Length, p.Bound))
+		command.Plural(len(p.Parts), "part", "parts"), command.Seconds(p.Seconds), p.Length, overText(p.Length, p.Bound))
 	fmt.Fprintf(w, "\tevery transfer followed over the tables: no cable carries two of a part\n")
 }

@@ -24,7 +24,7 @@ var ofGPUs = sessionKind[sessions.GPUSession, sessions.GPUFrame]{path: "/v1/gpu/
 		return s.GPUs, "cluster\t" + command.Plural(s.GPUs, "GPU", "GPUs"), gpuFailuresText(&s.GPUFailures)
 	},
 	row: func(f *sessions.GPUFrame) (_ *sessions.Frame, figures, failed string) {
-		return &f.Frame, fmt.Sprintf("%s\t%d, %s\t%s", f.Mode, f.Length, overText(f.Length, f.Bound), command.MS(1000*f.PredictedSeconds)), gpuFailuresText(&f.GPUFailures)
+		return &f.Frame, fmt.Sprintf("%s\t%d, %s\t%s", f.Mode, f.Length, overText(f.Length, f.Bound), command.Seconds(f.PredictedSeconds)), gpuFailuresText(&f.GPUFailures)
 	}}
 
 // gpuFailuresText lists the failures of a cluster.

@@ -94,9 +94,9 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	p := &r.Predicted
 	fmt.Fprintf(w, "buffers\t%d bytes at most to send from, or to receive into, over a NIC\n", r.NICBuffer)
 	fmt.Fprintf(w, "predicted\t%s: %s before the stages, %s of stages, %s waiting for moves beside them, %s after\n",
-		command.MS(1000*p.Total), command.MS(1000*p.Before), command.MS(1000*p.Stages), command.MS(1000*p.Beside), command.MS(1000*p.After))
+		command.Seconds(p.Total), command.Seconds(p.Before), command.Seconds(p.Stages), command.Seconds(p.Beside), command.Seconds(p.After))
 	if o := r.Outlook; o != nil && !o.Complete {
-		fmt.Fprintf(w, "planning longer\tmay gain %s at most: no plan takes less than %s\n", command.MS(1000*(p.Total-o.Least)), command.MS(1000*o.Least))
+		fmt.Fprintf(w, "planning longer\tmay gain %s at most: no plan takes less than %s\n", command.Seconds(p.Total-o.Least), command.Seconds(o.Least))
 	}
 	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", command.Took(elapsed))
 }

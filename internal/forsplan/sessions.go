@@ -68,7 +68,7 @@ func (x *sessionKind[S, F]) print(w io.Writer, s *S) {
 	}
 	for i := range frames {
 		f, figures, failed := x.row(&frames[i])
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", f.Number, command.Clock(f.At), figures, command.MS(1000*f.PlanningSeconds), failed)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", f.Number, command.Clock(f.At), figures, command.Seconds(f.PlanningSeconds), failed)
 	}
 }
 

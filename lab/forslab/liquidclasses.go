@@ -148,7 +148,7 @@ func (o *liquidClasses) print(w io.Writer, n *liquid.Network) {
 	fmt.Fprintf(w, "classes\t%d pairs of nodes and Λ, the empty allocation included\n", o.Classes)
 	fmt.Fprintf(w, "liquid\t%d of %d: %d by round-robin, %d by the search, %d by colouring\n", o.Liquid, all,
 		by[string(liquid.MethodRoundRobin)], by[string(liquid.MethodSearch)], by[string(liquid.MethodColouring)])
-	fmt.Fprintf(w, "time\t%s together, the longest %s; %.1f %% below 0.1 s\n", command.MS(1000*sum), command.MS(1000*slowest), percent(quick))
+	fmt.Fprintf(w, "time\t%s together, the longest %s; %.1f %% below 0.1 s\n", command.Seconds(sum), command.Seconds(slowest), percent(quick))
 	fmt.Fprintf(w, "Dsatur\tloses nothing on %.1f %%, below 10 %% on %.1f %%, 10 %% or more on %.1f %%\n", percent(o.Dsatur[0]), percent(o.Dsatur[1]), percent(o.Dsatur[2]))
 	for _, c := range o.List {
 		if !c.Liquid {

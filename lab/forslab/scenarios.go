@@ -119,7 +119,7 @@ func printPlans(w io.Writer, results []scenario.Result) {
 	for i := range results {
 		r := &results[i]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%d\t%s\t%.3f\t%s\n", r.Scenario, r.DeadCables, r.BandwidthReduction, r.AffectedSpines,
-			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, command.MS(1000*r.PlanSeconds))
+			r.Phases, r.LowerBound, r.Certificate, r.UnreachablePairs, r.Engine, r.Throughput, command.Seconds(r.PlanSeconds))
 	}
 	fmt.Fprintf(w, "\n%s\n", overBound(results))
 }

@@ -176,7 +176,7 @@ func inside(ctx context.Context, root, line string) (string, error) {
 	return shell(ctx, `cd "$root" && yes | chroot . env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c "cd /root/forsd && $line"`, "root="+root, "line="+line)
 }
 
-// number and plural differ from run to run.
+// varying matches numbers and plurals, which differ from run to run.
 var varying = regexp.MustCompile(`[-0-9. ,×]+|s\b`)
 
 // shown fails where the demo's output lacks a line that the tutorial shows. Numbers may be others.

@@ -52,7 +52,7 @@ func runPods(ctx context.Context, o options, k int) (f *figures, err error) {
 	if s.base, err = topology.NewPodBaseline(s.fabric); err != nil {
 		return nil, err
 	}
-	s.Site, err = e2e.New(ctx, e2e.Options{Fabric: fabgen.GenerateTree(spec), LMC: spec.LMC, Forsd: o.Forsd, Config: fmt.Sprintf(settings, 500*time.Millisecond, 4*time.Second, 8*time.Second), Plugin: o.Plugin, Deadline: 10 * time.Second, Reports: true})
+	s.Site, err = e2e.New(ctx, e2e.Options{Fabric: fabgen.GenerateTree(spec), LMC: spec.LMC, Forsd: o.Forsd, Config: settings(500 * time.Millisecond), Plugin: o.Plugin, Deadline: 10 * time.Second, Reports: true})
 	if err != nil {
 		return nil, err
 	}

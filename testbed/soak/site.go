@@ -18,12 +18,15 @@ import (
 // An isolated cable does not come back by itself within a run, however the clock is stepped,
 // nor is one isolated because it was pulled often. Counters are read as often as the machine
 // that plays all switches can answer beside the events.
-const settings = `damping: {hold_down: 1s, max_hold_down: 2s, flaps: 3, window: 5s}
+func settings(every time.Duration) string {
+	short := max(4*time.Second, 2*every)
+	return fmt.Sprintf(`damping: {hold_down: 1s, max_hold_down: 2s, flaps: 3, window: 5s}
 retry: {first: 100ms, max: 1s}
 drains: {grace: 300ms}
 jobs: {base_lids: never}
 cables: {mode: isolate, every: %v, max_cost: 1000, short: %v, short_ber: 1.3e-11, long: %v, long_ber: 1.3e-11, test: 10h, probation: 1s, flaps: 1000000}
-`
+`, every, short, 2*short)
+}
 
 // start brings up the site.
 func start(ctx context.Context, o *options) (s *site, end func() error, err error) {
@@ -52,7 +55,6 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 		}
 	}()
 	every := max(500*time.Millisecond, time.Duration(spec.Spines*spec.Leaves)*8*time.Millisecond)
-	short := max(4*time.Second, 2*every)
 	s = &site{lids: 1 << spec.LMC, every: every, leases: map[string]lease{}, counted: map[place]*count{}}
 	if err := s.programs(ctx, o, dir); err != nil {
 		return nil, nil, err
@@ -61,7 +63,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 	conf := func(priority string) map[string]string {
 		return map[string]string{"sm_priority": priority, "force_link_width": "0"}
 	}
-	options := e2e.Options{Fabric: fabric, LMC: spec.LMC, Forsd: o.Forsd, Config: fmt.Sprintf(settings, every, short, 2*short), Conf: conf("10"), Reports: true}
+	options := e2e.Options{Fabric: fabric, LMC: spec.LMC, Forsd: o.Forsd, Config: settings(every), Conf: conf("10"), Reports: true}
 	switch o.Mode {
 	case "files":
 		o.Without += ",handover"
