@@ -148,7 +148,7 @@ func TestStopsAmidChange(t *testing.T) {
 			time.Sleep(time.Duration(ms) * time.Millisecond)
 		}})
 	}
-	stops(t, f, all, func(d *Daemon) { d.cfg.Planning.Engine = "exact" })
+	stops(t, f, all, func(d *Daemon) { d.actions.press.Planning.Engine = "exact" })
 }
 
 // TestStopsPlanningOnRoutes stops a daemon while it schedules a fabric other than a fat
