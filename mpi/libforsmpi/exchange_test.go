@@ -187,7 +187,7 @@ func (x *site) checked(plain, checked job, log string, n int, epoch uint64, sigh
 func TestExchanges(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
-	n := 60
+	n := 30
 	if os.Getenv("FORS_LONG") != "" {
 		n = 600
 	}

@@ -147,10 +147,7 @@ func (r *readers) read(sites ...*test) {
 // two plans or goes down; and when they reach each other the other one has the same plan. FORS_LONG=1
 // has 100 rounds.
 func TestApart(t *testing.T) {
-	rounds := 4
-	if os.Getenv("FORS_LONG") != "" {
-		rounds = 100
-	}
+	rounds := many(4, 100)
 	forsd, err := steppable()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,8 @@ type damage struct {
 	phases int
 }
 
-func damages() []damage {
+// damages returns what is tried by LMC 5 or LMC 3, all of it if long.
+func damages(lmc uint8) []damage {
 	rng := rand.New(rand.NewPCG(9, 2021))
 	var nine [][2]int // those of the demo
 	for len(nine) < 9 {
@@ -32,13 +33,16 @@ func damages() []damage {
 			nine = append(nine, c)
 		}
 	}
-	return []damage{
-		{"healthy", nil, "", 359},
-		{"a cable", [][2]int{{7, 10}}, "", 360},
-		{"two of a leaf", [][2]int{{7, 10}, {7, 13}}, "", 380},
-		{"nine cables", nine, "", 380},
-		{"a spine", nil, "Spine012", 360},
+	healthy, cable := damage{"healthy", nil, "", 359}, damage{"a cable", [][2]int{{7, 10}}, "", 360}
+	two, many := damage{"two of a leaf", [][2]int{{7, 10}, {7, 13}}, "", 380}, damage{"nine cables", nine, "", 380}
+	spine := damage{"a spine", nil, "Spine012", 360}
+	switch {
+	case long:
+		return []damage{healthy, cable, two, many, spine}
+	case lmc == 5:
+		return []damage{healthy, two, spine}
 	}
+	return []damage{healthy, cable, many}
 }
 
 func (d damage) ports() (ports []ibsim.Port) {
@@ -117,7 +121,7 @@ func minHop(t *testing.T, lmc uint8) map[string]int {
 	whole, err := topology.NewBaseline(o.Fabric)
 	x.ok(err)
 	took := map[string]int{}
-	for _, d := range damages() {
+	for _, d := range damages(lmc) {
 		x.ok(d.do(x.ctx, x.Sim, false), x.SM.Sweep(x.ctx))
 		s, err := x.LookBy(x.ctx, whole)
 		x.ok(err)
@@ -130,7 +134,7 @@ func minHop(t *testing.T, lmc uint8) map[string]int {
 // TestBaseLIDs damages the LHCb fabric, and holds on the tables in the switches: the plan
 // for base LIDs, walked by base LIDs, takes as many phases as documented; all at once puts no
 // more than that on a cable; and a linear shift on them takes no longer than on OpenSM's own
-// tables.
+// tables. LMC 5 has LIDs for all lanes, LMC 3 for fewer. FORS_LONG=1 has all damages with both.
 func TestBaseLIDs(t *testing.T) {
 	t.Parallel()
 	for _, lmc := range []uint8{5, 3} {
@@ -140,7 +144,7 @@ func TestBaseLIDs(t *testing.T) {
 			o := lhcb()
 			o.LMC = lmc
 			x, sight := up(t, 3*time.Minute, o)
-			for i, d := range damages() {
+			for i, d := range damages(lmc) {
 				if i > 0 {
 					x.ok(d.do(x.ctx, x.Sim, false))
 					x.settled(d.seen(false))

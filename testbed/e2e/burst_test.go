@@ -27,12 +27,8 @@ const burstSize = 9
 // shows the rest.
 func TestBurst(t *testing.T) {
 	x, healthy := up(t, 10*time.Minute, lhcb())
-	rounds := 2
-	if os.Getenv("FORS_LONG") != "" {
-		rounds = 30
-	}
 	rng := rand.New(rand.NewPCG(9, 360))
-	for range rounds {
+	for range many(2, 30) {
 		cables, ports := draw(rng, healthy.Tree)
 		var lanes []int
 		for _, c := range cables {

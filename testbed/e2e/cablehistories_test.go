@@ -25,11 +25,7 @@ import (
 // FORS_LONG has 20 sites.
 func TestCableHistories(t *testing.T) {
 	t.Parallel()
-	n := 2
-	if os.Getenv("FORS_LONG") != "" {
-		n = 20
-	}
-	for seed := range n {
+	for seed := range many(2, 20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			h := newCableHistory(t, uint64(seed))

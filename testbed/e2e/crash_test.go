@@ -14,12 +14,13 @@ import (
 
 // TestForsdKilled kills forsd by SIGKILL at random moments after a cable of a
 // spine or of a host was pulled or put back, and starts it again: see crashes.
+// FORS_LONG=1 has 50 kills.
 func TestForsdKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("FT(2;8,6)", func(t *testing.T) {
-		crashes(t, 45, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3, Config: steady})
+		crashes(t, many(12, 45), Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3, Config: steady})
 	})
-	t.Run("FT(2;20,18)", func(t *testing.T) { crashes(t, 5, lhcb()) })
+	t.Run("FT(2;20,18)", func(t *testing.T) { crashes(t, many(2, 5), lhcb()) })
 }
 
 // crashes kills forsd so many times. Each time the epoch that it leaves on disk

@@ -18,7 +18,7 @@ import (
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	site := small
-	if os.Getenv("FORS_LONG") != "" {
+	if long {
 		site = lhcb
 	}
 	t.Run("files", func(t *testing.T) { disks(t, site()) })

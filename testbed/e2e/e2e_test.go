@@ -34,6 +34,17 @@ var (
 	})
 )
 
+// long asks for the sizes and the numbers of rounds that a release is tried with.
+var long = os.Getenv("FORS_LONG") != ""
+
+// many returns few, or all of them if long.
+func many(few, all int) int {
+	if long {
+		return all
+	}
+	return few
+}
+
 func TestMain(m *testing.M) { programs.Scratch(m, &programDir) }
 
 // test is a site under test.

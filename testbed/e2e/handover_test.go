@@ -150,7 +150,7 @@ func TestHandover(t *testing.T) {
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3})
 	epoch := x.quietly(y, healthy)
 	load := &cables{test: x, tree: healthy.Tree}
-	for range 5 {
+	for range many(2, 5) {
 		epoch = load.handover(y, x, healthy, epoch, x.SM.Kill)
 		epoch = load.handover(x, y, healthy, epoch, func() { x.ok(x.SM.Restart(x.ctx)) })
 	}

@@ -43,9 +43,8 @@ func middle[T int | time.Duration](all []T) T {
 // docs/reliability.md, and fails where mending by the plugin sends more than twice the blocks of
 // tables that min-hop sends. FORS_LONG=1 has larger fabrics and more cables; FORS_TABLE names a file for the rows.
 func TestMendedSweeps(t *testing.T) {
-	cables, shapes := 4, outliving()
-	if os.Getenv("FORS_LONG") != "" {
-		cables = 20
+	cables, shapes := many(4, 20), outliving()
+	if long {
 		shapes["two levels"] = lhcb()
 		shapes["three levels"] = Options{Fabric: fabgen.GenerateTree(fabgen.KAry(6)), LMC: 2}
 	}

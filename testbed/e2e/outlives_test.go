@@ -185,10 +185,7 @@ func outliving() map[string]Options {
 // FORS_LONG=1 has 200 changes in each of the ways.
 func TestOutlives(t *testing.T) {
 	t.Parallel()
-	changes := 6
-	if os.Getenv("FORS_LONG") != "" {
-		changes = 200
-	}
+	changes := many(6, 200)
 	for shape, o := range outliving() {
 		for _, way := range []string{"plugin", "files"} {
 			t.Run(shape+" by "+way, func(t *testing.T) {

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +24,6 @@ func TestThreeLevels(t *testing.T) {
 	t.Parallel()
 	halved := fabgen.TreeSpec{Pods: 3, Leaves: 3, Mids: 2, Tops: 2, Hosts: 4}
 	trees := map[string]fabgen.TreeSpec{"2 to 1, 36 hosts": halved}
-	long := os.Getenv("FORS_LONG") != ""
 	if long {
 		trees = map[string]fabgen.TreeSpec{"8-ary, 128 hosts": fabgen.KAry(8), "2 to 1, 128 hosts": {Pods: 4, Leaves: 4, Mids: 4, Tops: 2, Hosts: 8}}
 	}
@@ -116,7 +114,7 @@ func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
 // cable on a tree of 128 hosts: OpenSM by its own engines, and with forsd by the plugin, in
 // one run, in turns.
 func TestThreeLevelsTimes(t *testing.T) {
-	if os.Getenv("FORS_LONG") == "" {
+	if !long {
 		t.Skip("it takes minutes, and fails on nothing")
 	}
 	spec := fabgen.KAry(8)

@@ -51,7 +51,7 @@ func TestPolled(t *testing.T) {
 		t.Skipf("the switches cannot be polled here: install libibumad-dev: %v", err)
 	}
 	o, pulls := Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3}, 4
-	if os.Getenv("FORS_LONG") != "" {
+	if long {
 		o, pulls = lhcb(), 20
 	}
 	t.Run("files", func(t *testing.T) { polled(t, pulls, o) })

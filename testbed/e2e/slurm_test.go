@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ type batch struct {
 // and two hosts whose names are longer than their descriptions can be.
 const foreign = "nobody"
 
-var long = []string{"a" + strings.Repeat("-long", 12) + "-01", "b" + strings.Repeat("-long", 12) + "-02"}
+var longNames = []string{"a" + strings.Repeat("-long", 12) + "-01", "b" + strings.Repeat("-long", 12) + "-02"}
 
 func startBatch(t *testing.T) *batch {
 	t.Helper()
@@ -39,7 +38,7 @@ func startBatch(t *testing.T) *batch {
 		n := &o.Fabric.Nodes[i]
 		switch {
 		case n.Name == "Hca0014" || n.Name == "Hca0015":
-			node := long[len(nodes)%2]
+			node := longNames[len(nodes)%2]
 			n.Name = node[:63]
 			nodes = append(nodes, node)
 		case strings.HasPrefix(n.Name, "Hca"):
@@ -250,12 +249,12 @@ func (b *batch) parts() {
 // have.
 func (b *batch) names() {
 	b.Helper()
-	id := b.submit("long", "", "-N2", "-t", "5", "-w", strings.Join(long, ","))
+	id := b.submit("long", "", "-N2", "-t", "5", "-w", strings.Join(longNames, ","))
 	b.all(b.notes("long", 2), b.planned(id, 2).Name)
 	b.cancel(id)
 	b.gone(id)
 
-	id = b.submit("names", "", "-N5", "-t", "5", "-w", strings.Join(append(slices.Clone(long), foreign, "Hca0002", "Hca0003"), ","))
+	id = b.submit("names", "", "-N5", "-t", "5", "-w", strings.Join(append(slices.Clone(longNames), foreign, "Hca0002", "Hca0003"), ","))
 	job := b.planned(id, 4)
 	b.holds("the prolog says which host is not known", func() bool { return strings.Contains(b.Read("scripts.log"), "does not have "+foreign) })
 	b.all(b.notes("names", 5), job.Name)
@@ -271,7 +270,7 @@ func (b *batch) without() {
 	id := b.submit("hangs", "", "-N2", "-t", "5", "-w", "Hca[0000-0001]")
 	b.holds("a job starts while forsd hangs", func() bool { return strings.HasPrefix(b.state(id), "RUNNING") })
 	b.Logf("a job started %.1f s after it was submitted, while forsd hangs", time.Since(began).Seconds())
-	if took := time.Since(began); took > 10*time.Second && os.Getenv("FORS_LONG") != "" {
+	if took := time.Since(began); took > 10*time.Second && long {
 		b.Errorf("a job starts %s after it was submitted", took)
 	}
 	b.ok(syscall.Kill(b.Forsd.PID(), syscall.SIGCONT))

@@ -30,7 +30,7 @@ import (
 // it does so with 200 cables of the LHCb fabric.
 func TestStorm(t *testing.T) {
 	o, alone, pulls, jobs, size := Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6}), LMC: 3}, 4, 6, 6, 6
-	if os.Getenv("FORS_LONG") != "" {
+	if long {
 		o, alone, pulls, jobs, size = lhcb(), 20, 200, 10, 36
 	}
 	x := newSite(t, 20*time.Minute, byPlugin(t, o))

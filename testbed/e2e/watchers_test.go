@@ -102,7 +102,7 @@ func (x *test) rss() (kb int) {
 func (x *test) pull(load *Sight, cables int) (times []float64) {
 	x.Helper()
 	for n := range cables {
-		if os.Getenv("FORS_LONG") != "" {
+		if long {
 			time.Sleep(3 * time.Second)
 		}
 		leaf, lane := n%len(load.Tree.Leaves), (3*n+1)%load.Tree.Lanes

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 // cables of a tree of three levels are pulled and put back, by the plugin, and started again: each
 // time ranks have a plan at once. Entries that it does not use may be stale. FORS_LONG=1 has 60 kills.
 func TestYearAhead(t *testing.T) {
-	kills := 3
-	if os.Getenv("FORS_LONG") != "" {
-		kills = 60
-	}
+	kills := many(3, 60)
 	forsd, err := steppable()
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +45,7 @@ func TestYearAhead(t *testing.T) {
 		x.check()
 	}
 	t.Logf("at worst ranks had no plan for %v", worst.Round(time.Millisecond))
-	if os.Getenv("FORS_LONG") != "" && worst > 5*time.Second {
+	if long && worst > 5*time.Second {
 		t.Errorf("ranks had no plan for %v", worst)
 	}
 }
