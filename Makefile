@@ -23,9 +23,12 @@ GOFMT  = $(shell $(GO) env GOROOT)/bin/gofmt
 GOARCH = $(shell $(GO) env GOARCH)
 export PATH := $(PATH):$(patsubst %/,%,$(dir $(GO))):/usr/sbin:/sbin
 
+# Programs, tests and checks share what is compiled, in any directory.
+export GOFLAGS := $(GOFLAGS) -trimpath
+
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # git describes the version; a checkout that belongs to someone else builds too.
-GOBUILD  = $(GO) build $(GOMODE) -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+GOBUILD  = $(GO) build $(GOMODE) -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
 # The engine ilp stands on lp_solve, through cgo, linked from where Debian's lp-solve
 # keeps its library. It is in a program of its own, forsd-lpsolve: the others start

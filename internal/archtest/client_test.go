@@ -68,7 +68,7 @@ func TestAnotherModuleBuilds(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", "-mod=mod", ".", filepath.Join(dir, "no-forsd"))
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-trimpath", "GOWORK=off", "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "true true true\n" {
 		t.Errorf("the client says %q (%v)", out, err)
