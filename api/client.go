@@ -50,7 +50,7 @@ func DialAs(addr string, as Credentials) (*Client, error) {
 	}
 	path, named := strings.CutPrefix(addr, "unix:")
 	if path == "" || !named && !strings.Contains(path, "/") {
-		return nil, fmt.Errorf("%q is no address of a forsd: want the path of its socket, http://host:port or https://host:port", addr)
+		return nil, fmt.Errorf("%q is not an address of a forsd: want the path of its socket, http://host:port or https://host:port", addr)
 	}
 	c.base = "http://forsd"
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

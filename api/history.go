@@ -59,7 +59,7 @@ func historyQuery(v url.Values) (q HistoryQuery, err error) {
 		switch name {
 		case "kind", "about", "by", "since", "until", "order", "limit", "cursor":
 		default:
-			return q, BadRequest("%.40s is no parameter of the history: there are kind, about, by, since, until, order, limit and cursor", name)
+			return q, BadRequest("%.40s is not a parameter of the history: there are kind, about, by, since, until, order, limit and cursor", name)
 		}
 	}
 	for _, k := range v["kind"] {

@@ -23,7 +23,7 @@ func TestHistoryQuery(t *testing.T) {
 	s := newSite(t)
 	for query, text := range map[string]string{
 		"since=yesterday": "want a time such as", "until=1": "want a time such as", "limit=0": "want 1 to 1000", "limit=1001": "want 1 to 1000", "limit=x": "want 1 to 1000",
-		"order=up": "newest or oldest", "cable=x": "is no parameter", "kind=" + strings.Repeat("a,", 40): "kinds: want 32",
+		"order=up": "newest or oldest", "cable=x": "is not a parameter", "kind=" + strings.Repeat("a,", 40): "kinds: want 32",
 	} {
 		if w := request(Handler(s.Config, false), "GET", "/v1/history?"+query, ""); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), text) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)

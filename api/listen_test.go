@@ -102,7 +102,7 @@ func TestListenRefuses(t *testing.T) {
 		l    Listeners
 		want string
 	}{
-		{Listeners{Socket: file, Mode: 0o600}, "there is a file that is no socket"},
+		{Listeners{Socket: file, Mode: 0o600}, "there is a file that is not a socket"},
 		{Listeners{Socket: filepath.Join(dir, "none", "forsd.sock"), Mode: 0o600}, "create its directory first"},
 		{Listeners{Socket: filepath.Join(dir, strings.Repeat("x", 120)), Mode: 0o600}, "listen on"},
 	} {

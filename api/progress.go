@@ -21,13 +21,13 @@ func ParseProgress(text string) (*Progress, error) {
 	if number, ok := strings.CutSuffix(text, "%"); ok {
 		share, err := strconv.ParseFloat(number, 64)
 		if err != nil || !(share >= 0 && share <= 100) {
-			return nil, fmt.Errorf("%q is no share of a plan: want 0%% to 100%%", text)
+			return nil, fmt.Errorf("%q is not a share of a plan: want 0%% to 100%%", text)
 		}
 		return &Progress{share: share, percent: true}, nil
 	}
 	phases, err := strconv.Atoi(text)
 	if err != nil || phases < 0 {
-		return nil, fmt.Errorf("%q is no number of phases: want 120 for instance, or 33%%", text)
+		return nil, fmt.Errorf("%q is not a number of phases: want 120 for instance, or 33%%", text)
 	}
 	return &Progress{phases: phases}, nil
 }

@@ -159,7 +159,7 @@ func (r *reader) parse(line []byte) error {
 	case r.open && r.count == 0 && isCaption(line):
 		r.owed = true
 	default:
-		return fmt.Errorf("%.60q is no part of a table dump: want what dump_fts -n prints, or a table file of forsd", line)
+		return fmt.Errorf("%.60q is not a part of a table dump: want what dump_fts -n prints, or a table file of forsd", line)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestReadErrors(t *testing.T) {
 		head + entry + "0x0006 0x1\n":                     `line 3: "0x1" is not a port`,
 		head + entry + "0x0006 70000\n":                   `line 3: "70000" is not a port`,
 		head + entry + "0x0006 001":                       "line 3: the text ends within a line: it was cut off",
-		head + entry + "gibberish\n":                      `line 3: "gibberish" is no part of a table dump: want what dump_fts -n prints, or a table file of forsd`,
+		head + entry + "gibberish\n":                      `line 3: "gibberish" is not a part of a table dump: want what dump_fts -n prints, or a table file of forsd`,
 		head + entry + head:                               "line 3: switch 0x0000000000200000 appears again: its table begins on line 1",
 		head + entry + "2 valid lids dumped\n":            `line 3: 1 entries since line 1, and "2 valid lids dumped" announces 2: the text is not whole`,
 		entry:                                             "line 1: an entry without a switch above it",

@@ -37,7 +37,7 @@ func (f PIDFile) Find(context.Context) (Process, error) {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil || pid <= 1 {
-		return Process{}, fmt.Errorf("find OpenSM: %s holds %.40q, which is no process ID", f.Path, data)
+		return Process{}, fmt.Errorf("find OpenSM: %s holds %.40q, which is not a process ID", f.Path, data)
 	}
 	p, err := f.proc.process(pid)
 	if err != nil {

@@ -133,12 +133,12 @@ func (p procFS) bootTime() time.Time {
 func parseStat(line []byte) (comm string, state byte, ticks uint64, err error) {
 	open, end := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
 	if open < 0 || end < open {
-		return "", 0, 0, fmt.Errorf("%q is no process status", line)
+		return "", 0, 0, fmt.Errorf("%q is not a process status", line)
 	}
 	fields := strings.Fields(string(line[end+1:]))
 	const startTime = 22 - 3 // proc(5) counts from 1, and PID and name are cut off
 	if len(fields) <= startTime {
-		return "", 0, 0, fmt.Errorf("%q is no process status: it has %d fields", line, len(fields)+2)
+		return "", 0, 0, fmt.Errorf("%q is not a process status: it has %d fields", line, len(fields)+2)
 	}
 	ticks, err = strconv.ParseUint(fields[startTime], 10, 64)
 	return string(line[open+1 : end]), fields[0][0], ticks, err

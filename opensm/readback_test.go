@@ -56,7 +56,7 @@ func TestReadBackFails(t *testing.T) {
 	}{
 		"status":     {ReadBack{Command: shell("echo half; echo no umad device >&2; exit 3")}, []string{"exit status 3", "no umad device", "sh -c"}},
 		"no program": {ReadBack{Command: []string{"no-such-program"}}, []string{"no-such-program", "not found", "infiniband-diags"}},
-		"parser":     {ReadBack{Command: shell("echo no table")}, []string{"is no part of a table dump"}},
+		"parser":     {ReadBack{Command: shell("echo no table")}, []string{"is not a part of a table dump"}},
 		"too slow":   {ReadBack{Command: shell("echo first; sleep 1000 & wait"), Timeout: 50 * time.Millisecond}, []string{"took longer than 50ms"}},
 		"chatty":     {ReadBack{Command: shell("yes complaint | head -c 100000 >&2; exit 1")}, []string{"exit status 1", "complaint"}},
 	} {

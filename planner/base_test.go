@@ -164,7 +164,7 @@ func TestBaseTables(t *testing.T) {
 			}
 			h := own[topology.LID(lid)]
 			if h == nil {
-				t.Fatalf("leaf %d: the entry of LID %d has changed, which is no base LID", l, lid)
+				t.Fatalf("leaf %d: the entry of LID %d has changed, which is not a base LID", l, lid)
 			}
 			if k := ft.LIDLane(h, 0); ft.LaneUp(l, k) && ft.LaneUp(h.Leaf, k) {
 				t.Fatalf("leaf %d: the entry of the base LID of %s has changed, whose lane %d is up", l, h.Name, k)

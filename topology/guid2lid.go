@@ -105,7 +105,7 @@ func (f *Fabric) lmcOf(e EndPort, r LIDRange) (uint8, error) {
 	case size < 1 || size > 1<<MaxLMC || size&(size-1) != 0:
 		return 0, fmt.Errorf("port %s (%s) has %d LIDs, %d to %d: a power of two up to %d was expected", e.GUID, f.PortLabel(e.PortRef), size, r.Min, r.Max, 1<<MaxLMC)
 	case int(r.Min)%size != 0:
-		return 0, fmt.Errorf("port %s (%s) has %d LIDs from %d on, which is no multiple of %d", e.GUID, f.PortLabel(e.PortRef), size, r.Min, size)
+		return 0, fmt.Errorf("port %s (%s) has %d LIDs from %d on, which is not a multiple of %d", e.GUID, f.PortLabel(e.PortRef), size, r.Min, size)
 	}
 	return uint8(bits.TrailingZeros(uint(size))), nil
 }

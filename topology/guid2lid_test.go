@@ -85,7 +85,7 @@ func TestApplyGUID2LIDStale(t *testing.T) {
 		"too many": {func(m map[topology.GUID]topology.LIDRange) { m[port] = topology.LIDRange{Min: 8, Max: 263} },
 			"apply guid2lid: port 0x0000000000100001 (Hca0000 port 1) has 256 LIDs, 8 to 263: a power of two up to 128 was expected"},
 		"not aligned": {func(m map[topology.GUID]topology.LIDRange) { m[port] = topology.LIDRange{Min: 8, Max: 23} },
-			"apply guid2lid: port 0x0000000000100001 (Hca0000 port 1) has 16 LIDs from 8 on, which is no multiple of 16"},
+			"apply guid2lid: port 0x0000000000100001 (Hca0000 port 1) has 16 LIDs from 8 on, which is not a multiple of 16"},
 		"overlap": {func(m map[topology.GUID]topology.LIDRange) { m[port+2] = topology.LIDRange{Min: 16, Max: 31} },
 			"apply guid2lid: the cache is stale: Hca0002 port 1 has LID 24, which is in the range 16–31 of Hca0001 port 1"},
 	} {

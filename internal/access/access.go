@@ -37,7 +37,7 @@ func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 func (r *Role) UnmarshalText(text []byte) error {
 	i := slices.Index(names[:], string(text))
 	if i < 0 {
-		return fmt.Errorf("%.40q is no role: want viewer, operator or administrator", text)
+		return fmt.Errorf("%.40q is not a role: want viewer, operator or administrator", text)
 	}
 	*r = Role(i)
 	return nil

@@ -39,7 +39,7 @@ reason and exit code 1, where it does not hold any more; nothing changes then.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.ParseUint(args[0], 10, 64)
 			if err != nil || n == 0 {
-				return fmt.Errorf("%q is no epoch: want a number that forsctl epochs lists", args[0])
+				return fmt.Errorf("%q is not an epoch: want a number that forsctl epochs lists", args[0])
 			}
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Rollback(ctx, n) }, printChange)
 		},

@@ -46,7 +46,7 @@ func Load(path string) (*Config, error) {
 // is an *Error.
 func Parse(data []byte, name string) (*Config, error) {
 	if len(data) > maxSize {
-		return nil, newError(name, []Problem{{Text: fmt.Sprintf("is longer than %d bytes: this is no configuration of forsd", maxSize)}})
+		return nil, newError(name, []Problem{{Text: fmt.Sprintf("is longer than %d bytes: this is not a configuration of forsd", maxSize)}})
 	}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {

@@ -28,10 +28,10 @@ func (r *rooms) openAccess() {
 	}
 	var err error
 	if r.access.Tokens, err = access.OpenTokens(filepath.Join(r.cfg.StateDir, "tokens.json")); err != nil {
-		r.incomplete("tokens", err.Error()+": remove the file, and create them anew")
+		r.incomplete("tokens", err.Error()+": remove the file, and create the tokens again")
 	}
 	if c.Listen != "" && c.ReadOverTCP {
-		r.log.Info("everybody who can connect may read over TCP without TLS; nobody can change anything there", zap.String("address", c.Listen))
+		r.log.Info("all clients that can connect may read over TCP without TLS; changes are not accepted there", zap.String("address", c.Listen))
 	}
 }
 
@@ -102,7 +102,7 @@ func (r *rooms) judgeTerms(ctx context.Context) error {
 func (r *rooms) incomplete(source, text string) {
 	var found []health.Finding
 	if text != "" {
-		r.log.Error("somebody may not do as was meant", zap.String("because", text))
+		r.log.Error("access rules could not be fully applied", zap.String("because", text))
 		found = []health.Finding{{Code: access.Incomplete, Text: text}}
 	}
 	r.health.Set("access "+source, found, time.Now())

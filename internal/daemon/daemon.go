@@ -148,7 +148,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	case <-ended:
 		return errors.Join(err, d.store.Close())
 	case <-time.After(endWithin):
-		d.log.Warn("forsd ends amid its work, as a crash would: the disk or a library does not answer", zap.Duration("waited", endWithin))
+		d.log.Warn("shutdown timed out: a disk or library call did not return", zap.Duration("waited", endWithin))
 		return err
 	}
 }

@@ -121,7 +121,7 @@ func part(t *testing.T, text string) Part {
 	kind, at, _ := strings.Cut(text, ":")
 	p := Part{Kind: Kind(kind)}
 	if _, err := fmt.Sscanf(strings.Replace(at, "/", " ", 1)+" 0", "%d %d", &p.GUID, &p.Port); err != nil || !slices.Contains([]Kind{Cable, Spine, Leaf}, p.Kind) {
-		t.Fatalf("%s is no part: %v", text, err)
+		t.Fatalf("%s is not a part: %v", text, err)
 	}
 	return p
 }

@@ -58,7 +58,7 @@ func readHost(words []string) (Host, error) {
 	host, count, counted := strings.Cut(words[0], ":")
 	h := Host{Name: host, Slots: 1}
 	if host == "" || strings.Contains(host, "=") {
-		return h, fmt.Errorf("%.60q is no host: want NAME, NAME slots=N or NAME:N", words[0])
+		return h, fmt.Errorf("%.60q is not a host: want NAME, NAME slots=N or NAME:N", words[0])
 	}
 	if counted {
 		slots, err := readSlots(count)
@@ -86,7 +86,7 @@ func readHost(words []string) (Host, error) {
 func readSlots(text string) (int, error) {
 	slots, err := strconv.Atoi(text)
 	if err != nil || slots < 1 || slots > maxSlots {
-		return 0, fmt.Errorf("%.60q is no number of processes: want 1 to %d", text, maxSlots)
+		return 0, fmt.Errorf("%.60q is not a number of processes: want 1 to %d", text, maxSlots)
 	}
 	return slots, nil
 }

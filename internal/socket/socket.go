@@ -82,7 +82,7 @@ func removeStale(path string) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return errors.New("there is a file that is no socket: remove it or choose another path")
+		return errors.New("there is a file that is not a socket: remove it or choose another path")
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {

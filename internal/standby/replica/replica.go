@@ -206,14 +206,14 @@ func question(r *http.Request) (standby.Ask, error) {
 	if s := r.FormValue("wait"); s != "" {
 		seconds, err := strconv.ParseUint(s, 10, 16)
 		if err != nil {
-			return q, api.BadRequest("wait=%s is no number of seconds", s)
+			return q, api.BadRequest("wait=%s is not a number of seconds", s)
 		}
 		q.Wait = min(time.Duration(seconds)*time.Second, longest)
 	}
 	if s := r.FormValue("claim"); s != "" {
 		claim, err := strconv.ParseUint(s, 10, 64)
 		if err != nil {
-			return q, api.BadRequest("claim=%s is no claim", s)
+			return q, api.BadRequest("claim=%s is not a claim", s)
 		}
 		q.Claim = claim
 	}

@@ -1,6 +1,6 @@
 /*
  * engine.c: the routing engine "fors". OpenSM calls it with the lock of its
- * memory held, so that the fabric asked about is the one that is routed.
+ * database held, so the fabric cannot change while it is routed.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int ask(void *context)
 struct exits {
 	bool joined[256]; /* has a cable */
 	uint16_t own;     /* the switch's LID, for port 0 */
-	uint32_t end;     /* the first LID that there is no room for */
+	uint32_t end;     /* the first LID beyond the table */
 };
 
 static void find_exits(osm_switch_t *s, struct exits *e)
@@ -48,7 +48,7 @@ static void find_exits(osm_switch_t *s, struct exits *e)
 		e->end = s->max_lid_ho + 1u;
 }
 
-/* fits tells whether a switch can have a table; otherwise text says why not. */
+/* fits reports whether a switch can hold a table. If not, text has the reason. */
 static bool fits(osm_switch_t *s, const struct table *t, char *text, size_t size)
 {
 	struct exits e;
@@ -124,7 +124,7 @@ static void hold(struct plugin *p, const struct tables *t)
 	forsosm_unmap_(&m);
 }
 
-/* read_file takes what a table file says for the tables held. */
+/* read_file replaces the held tables by those of a table file. */
 static void read_file(struct plugin *p, const char *path, const char *suffix)
 {
 	char name[PATH_MAX];
@@ -137,7 +137,7 @@ static void read_file(struct plugin *p, const char *path, const char *suffix)
 	fclose(file);
 }
 
-/* another tells whether OpenSM has an engine after this one that makes tables of its own. */
+/* another reports whether OpenSM has a further engine that makes its own tables. */
 static bool another(const osm_opensm_t *osm)
 {
 	const struct osm_routing_engine *e = osm->routing_engine_list;

@@ -3,7 +3,7 @@
  */
 #include "plugin.h"
 
-/* seen tells whether a node answered in the latest discovery. */
+/* seen reports whether a node answered in the latest discovery. */
 static bool seen(const osm_node_t *node)
 {
 	return node && node->discovery_count > 0 && node->node_info.num_ports > 0 && node->node_info.num_ports < 255;

@@ -149,7 +149,7 @@ struct settings {
 	struct sockaddr_un address;
 	unsigned deadline; /* milliseconds */
 	unsigned settle;   /* milliseconds */
-	uid_t user;        /* trusted beside root and the own one */
+	uid_t user;        /* trusted like root and the own user */
 };
 
 /* What a link calls, with none of its locks held. */
@@ -177,7 +177,7 @@ struct link {
 	struct buffer out;
 	size_t sent;    /* bytes of out */
 	struct buffer fabric; /* the body of the latest one, without its generation */
-	uint64_t generation, told; /* its own, and the one that forsd has */
+	uint64_t generation, told; /* of its tables, and of those that forsd has */
 	bool up;        /* the last sweep has ended well with it */
 	int64_t trapped; /* when the latest trap of a link came, on the monotonic clock, in ns */
 	uint64_t request; /* the latest */
@@ -203,9 +203,9 @@ void forsosm_link_stop_(struct link *l, bool started);
 void forsosm_send_(struct link *l, enum message type, const void *body, size_t n);
 /* Sends the state if it has changed. */
 void forsosm_send_state_(struct link *l, enum state state);
-/* Notes that a trap tells of a link. */
+/* Records that a trap for a link has come. */
 void forsosm_trapped_(struct link *l);
-/* Waits as long as the settings say, and until no trap has told of a link for that long, but no longer than SETTLE times that. */
+/* Waits as long as the settings say, and until no trap for a link has come for that long, but no longer than SETTLE times that. */
 void forsosm_settle_(struct link *l);
 /* Takes the contents of a fabric, sends it if it has changed, and then, unless REQUEST, a message that names it. */
 void forsosm_send_fabric_(struct link *l, struct buffer *fabric, enum message named);

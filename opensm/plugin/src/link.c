@@ -93,7 +93,7 @@ static void queue(struct link *l, enum message type, const void *body, size_t n)
 	wake(l);
 }
 
-/* active tells whether there is somebody to speak to, and something to say. */
+/* active reports whether forsd is connected and is to hear of this manager. */
 static bool active(const struct link *l) { return l->ready && (l->state == MASTER || l->state == DISCOVERING); }
 
 /* trouble notes what is to be said, unless that kind has been said already. */
@@ -109,7 +109,7 @@ static void __attribute__((format(printf, 3, 4))) trouble(struct link *l, enum t
 	va_end(args);
 }
 
-/* say says what is to be said, with the lock released. */
+/* say logs the pending text with the lock released. */
 static void say(struct link *l)
 {
 	char text[sizeof l->pending];
@@ -212,7 +212,7 @@ static void queue_named(struct link *l, enum message type)
 
 void forsosm_send_fabric_(struct link *l, struct buffer *fabric, enum message named)
 {
-	if (fabric->failed) { /* there is no memory for it: better nothing than the one before */
+	if (fabric->failed) { /* out of memory: an old fabric would be worse than none */
 		forsosm_free_(fabric);
 		return;
 	}

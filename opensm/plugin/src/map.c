@@ -20,7 +20,7 @@ static int by_place(const void *a, const void *b)
 	return x->node != y->node ? (x->node > y->node) - (x->node < y->node) : x->lid - y->lid;
 }
 
-/* index_of is a switch's place in the map, or its count where it is not there. */
+/* index_of returns a switch's index in the map, or the map's count if it is missing. */
 static uint32_t index_of(const struct map *m, osm_node_t *node)
 {
 	const struct node key = {.guid = guid_of(node)}, *found = bsearch(&key, m->nodes, m->count, sizeof key, by_guid);

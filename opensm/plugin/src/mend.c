@@ -16,7 +16,7 @@
 #include "internal.h"
 
 enum {
-	FAR = UINT16_MAX, /* there is no way */
+	FAR = UINT16_MAX, /* no path */
 	TRIES = 32,       /* switches that are tried as the highest */
 	SAMPLES = 4,      /* homes by which they are judged */
 };
@@ -55,7 +55,7 @@ static void finish(struct work *w)
 	free(w->dist);
 }
 
-/* begin finds memory; false where there is none. */
+/* begin allocates memory, and returns false if that fails. */
 static bool begin(struct work *w, const struct map *m, const struct tables *held, const struct tables *wish)
 {
 	const size_t n = m->count ? m->count : 1;
@@ -103,7 +103,7 @@ static void forget(struct work *w, const uint32_t *which, uint32_t n)
 		w->place[which[i]] = UINT32_MAX;
 }
 
-/* below tells whether a cable of a switch leads down. */
+/* below reports whether a cable of a switch leads down. */
 static bool below(const struct work *w, uint32_t at, const struct cable *c) { return w->place[c->to] > w->place[at]; }
 
 /* measure finds the ways of the switches in an order to a home. Where a way down leads there, packets go down. */
@@ -162,7 +162,7 @@ static uint64_t worth(struct work *w, const uint32_t *part, uint32_t n, uint32_t
 	return count;
 }
 
-/* highest chooses the first of an order for a part: of some switches with hosts, the one that leaves the most ways to some others. */
+/* highest chooses the root of an order for a part: among some switches with hosts, that with the most paths to some others. */
 static uint32_t highest(struct work *w, uint32_t *part, uint32_t n)
 {
 	const struct node *nodes = w->map->nodes;

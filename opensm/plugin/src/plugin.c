@@ -69,7 +69,7 @@ static bool number(const char *text, unsigned least, unsigned most, unsigned *va
 	return true;
 }
 
-/* find_user looks a user up by name or number; false where there is none. */
+/* find_user looks up a user by name or number, and returns false if that user does not exist. */
 static bool find_user(const char *name, uid_t *user)
 {
 	if (number(name, 0, UINT_MAX - 1, user))
@@ -111,7 +111,7 @@ static bool set_options(struct settings *s, osm_opensm_t *osm)
 {
 	*s = (struct settings){.address = {.sun_family = AF_UNIX, .sun_path = DEFAULT_SOCKET}, .deadline = DEFAULT_DEADLINE, .settle = DEFAULT_SETTLE};
 	s->user = geteuid();
-	find_user(DEFAULT_USER, &s->user); /* where there is no such user, only root and the own one are trusted */
+	find_user(DEFAULT_USER, &s->user); /* without that user, only root and the own user are trusted */
 	char *options = strdup(osm->subn.opt.event_plugin_options ? osm->subn.opt.event_plugin_options : "");
 	if (!options)
 		return false;
@@ -207,8 +207,8 @@ static void report(void *context, osm_epi_event_id_t event, void *data)
 		on_trap(p, data);
 		break;
 	case OSM_EVENT_ID_HEAVY_SWEEP_START:
-		/* The trap from the cable's other end would find OpenSM amid its discovery, which begins anew then. The
-		   first one may not have been told of: OpenSM starts the sweep before. No lock of OpenSM's is held here. */
+		/* The trap from the cable's other end would interrupt OpenSM's discovery and restart it. The first trap
+		   may be unreported, because OpenSM starts the sweep first. No lock of OpenSM is held here. */
 		forsosm_settle_(&p->link);
 		forsosm_send_(&p->link, SWEEP, NULL, 0);
 		break;

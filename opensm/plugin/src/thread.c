@@ -50,7 +50,7 @@ static void fail(struct link *l, enum trouble kind, int64_t wait, const char *te
 	forsosm_complain_(l, kind, text);
 }
 
-/* trusted tells whether the process at the other end may give tables. */
+/* trusted reports whether the peer process may give tables. */
 static bool trusted(const struct link *l, int fd)
 {
 	struct ucred peer;
@@ -97,7 +97,7 @@ static void call(struct link *l)
 	}
 }
 
-/* hear reads what there is, up to 64 KiB. */
+/* hear reads at most 64 KiB of the available bytes. */
 static void hear(struct link *l)
 {
 	unsigned char bytes[1 << 16];
@@ -138,7 +138,7 @@ static bool look_around(struct link *l)
 {
 	uint64_t count;
 	if (read(l->wake, &count, sizeof count) < 0) {
-		/* Nobody has called. */
+		/* no caller */
 	}
 	forsosm_send_state_(l, l->hooks->state(l->context));
 	pthread_mutex_lock(&l->lock);
