@@ -76,15 +76,16 @@ SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e
 # Tests of the other tiers' planners, of the laboratory and of the bench take a few minutes.
 SLOW := gpu lab liquid optical testbed
 
-# Units and properties of forsd and forsctl, and one run on a real OpenSM.
+# Units and properties of forsd and forsctl, and one run on a real OpenSM. Some packages mostly
+# wait: four run at a time.
 test: deps
-	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$') $(SLOW:%=-e '/%\(/\|$$\)'))
+	$(GO) test -p 4 $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$') $(SLOW:%=-e '/%\(/\|$$\)'))
 	$(GO) test $(TESTFLAGS) -run '^TestPlugin$$' ./testbed/e2e
 	@echo 'test: not run: $(SITES) and what is in $(SLOW). make check runs all tests.'
 
 # Every test. Those of make test do not run again where nothing has changed.
 check: test vet
-	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
+	$(GO) test -p 4 $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
 	$(GO) test $(TESTFLAGS) -p 1 -parallel 4 $(SITES:%=./%)
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
 	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -run AmidILP ./internal/daemon

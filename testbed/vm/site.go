@@ -131,10 +131,15 @@ forsctl verify --topology /tmp/net --lfts /tmp/tables --phases /tmp/phases.bin -
 }
 
 // scan begins scripts that read the fabric and the switches' tables by the diagnostic
-// tools, which the simulator may refuse for a moment.
+// tools, which the simulator may refuse for a moment. The simulator has ten places for
+// clients, and those that were killed keep theirs until they are freed.
 const scan = `set -e
 cd /run/ibsim
 for left in 4 3 2 1 0; do
+	: >said; echo Attached >console; sleep 1
+	sed -n 's/.*Client \([0-9]*\): pid \([0-9]*\) .*/\1 \2/p' said | while read -r client pid; do
+		[ -e /proc/$pid ] || echo "X $client" >console
+	done
 	( set -a; . /etc/fabric.env; ibnetdiscover >/tmp/net && dump_fts -n >/tmp/tables ) && break
 	[ $left -gt 0 ]
 	sleep 1
