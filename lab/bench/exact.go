@@ -18,7 +18,7 @@ import (
 type exactRow struct {
 	name string
 	tree *fors.Tree
-	goal float64 // milliseconds, 0 for none
+	goal float64 // milliseconds; 0: no goal
 }
 
 // exactRows are the kinds of damage that goals are stated for.
@@ -65,9 +65,8 @@ func growingRows() []exactRow {
 	return rows
 }
 
-// benchExact times the exact planner alone, on two workers and on one, and tells
-// the processor time of two, garbage collection included, which a busy machine
-// does not spoil as much.
+// benchExact times the exact planner alone, on two workers and on one. It also prints the
+// processor time of two, garbage collection included, which a busy machine affects less.
 func benchExact(out io.Writer, unit time.Duration) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\nthe planner alone, two workers, median of %d; ratios to one worker, and to the unit\n", runs)

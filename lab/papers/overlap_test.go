@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// TestOverlap compares with what can be computed by hand, and with no overlap at all.
+// TestOverlap compares with results computed by hand, and with no overlap at all.
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		volumes  []float64
