@@ -40,7 +40,7 @@ func (m *matcher) match(right int, start, edges []int32) (ofLeft, ofRight []int3
 }
 
 // layers sets the levels of the left vertices by a breadth-first search from the
-// free ones, up to the level at which a free right vertex turns up, and tells
+// free ones, up to the level at which a free right vertex turns up, and reports
 // whether one does.
 func (m *matcher) layers(start, edges []int32) bool {
 	queue := m.queue[:0]

@@ -56,7 +56,7 @@ func exactRows() []exactRow {
 	}
 }
 
-// growingRows show what a pair costs as fabrics grow.
+// growingRows show the cost of a pair as fabrics grow.
 func growingRows() []exactRow {
 	var rows []exactRow
 	for _, ft := range [][2]int{{8, 8}, {16, 16}, {24, 24}, {32, 32}, {48, 32}, {64, 32}} {
@@ -135,7 +135,7 @@ func benchRow(w io.Writer, r exactRow, unit time.Duration, planner string, plan 
 		two.time/pairs, two.allocs, two.bytes>>10, float64(two.time)/float64(one.time), float64(two.time)/float64(unit))
 }
 
-// processorTime is what the process has spent in user mode so far.
+// processorTime is the time of the process in user mode so far.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

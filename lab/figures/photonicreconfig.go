@@ -61,7 +61,7 @@ func measureReconfig(ctx context.Context, step chart.Step) (*chart.Table, error)
 	return t, nil
 }
 
-// topologySum is what plans of some topologies take without reconfigurations.
+// topologySum is the duration of plans of some topologies without reconfigurations.
 type topologySum struct {
 	topologies int
 	sum        photonic.Time

@@ -44,7 +44,7 @@ type built struct {
 type test struct {
 	names      string
 	took       time.Duration
-	reached    []byte        // [number of a mistake] 1 where it would change what the test does
+	reached    []byte        // [number of a mistake] 1 if it would change the course of the test
 	cpu, limit time.Duration // that a run may take
 }
 

@@ -17,14 +17,14 @@ import (
 // in slots of one packet a NIC.
 type Simulation struct {
 	gpu.Cluster
-	// Hotspot concentrates what servers have for each other on their first GPUs:
+	// Hotspot concentrates the data between servers on their first GPUs:
 	// Model NU, Eq. 36. Without it, all pairs of GPUs of different servers have the
 	// same rate: Model U, Eq. 35.
 	Hotspot bool
 	// Rate is r0: packets a slot and pair of GPUs in Model U, and in Model NU on
 	// average.
 	Rate float64
-	// Mode tells the length of a frame: None, Eq. 11 for the blocks as they are;
+	// Mode determines the length of a frame: None, Eq. 11 for the blocks as they are;
 	// Paper, Eq. 11 for balanced blocks; Rails, Eq. 26.
 	Mode gpu.Mode
 	// Slots are simulated, and frames that begin in the first Warmup are left out.
@@ -32,7 +32,7 @@ type Simulation struct {
 	Seed          uint64
 }
 
-// Frames is what a simulation has seen.
+// Frames is the result of a simulation.
 type Frames struct {
 	Count int
 	Mean  float64 // length, slots
@@ -73,7 +73,7 @@ func (s *Simulation) Run() (Frames, error) {
 	return f, nil
 }
 
-// Summary is what several runs of a simulation have seen.
+// Summary is the result of several runs of a simulation.
 type Summary struct {
 	Frames    int     // of all runs
 	Mean      float64 // length, slots: the mean of the runs' means
@@ -82,7 +82,7 @@ type Summary struct {
 }
 
 // Repeat simulates with the seeds 0 to seeds−1, and calls step after each run. Runs
-// in which no frame ends, as beyond saturation, have no mean. It fails where a run
+// in which no frame ends, as beyond saturation, have no mean. It fails if a run
 // does or the context ends.
 func (s *Simulation) Repeat(ctx context.Context, seeds int, step func()) (Summary, error) {
 	var all Summary
@@ -115,7 +115,7 @@ func (s *Simulation) Repeat(ctx context.Context, seeds int, step func()) (Summar
 	return all, nil
 }
 
-// maxSlots and maxArrivals bound what a simulation takes: a minute or so.
+// maxSlots and maxArrivals bound the time of a simulation to a minute or so.
 const (
 	maxSlots    = 100_000_000
 	maxArrivals = 1e9

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// Step is what one switch does for a step of a collective: it carries the step's data from
+// Step is the part of one switch in a step of a collective: it carries the step's data from
 // From to To, in microseconds.
 type Step struct {
 	Step, Switch int

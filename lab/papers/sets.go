@@ -44,7 +44,7 @@ type Set struct {
 	Cases []func(ctx context.Context) (float64, error)
 }
 
-// Measure plans one case in so many of a set, several at a time.
+// Measure plans one case in oneIn of a set, several at a time.
 func (s *Set) Measure(ctx context.Context, oneIn int) (SetRow, error) {
 	row := SetRow{Set: s.Name, Cases: (len(s.Cases) + oneIn - 1) / oneIn}
 	got, before := make([]float64, row.Cases), cpu()

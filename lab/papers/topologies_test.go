@@ -45,7 +45,7 @@ func TestDirects(t *testing.T) {
 	}
 }
 
-// TestTorusLiquid holds that the exchange on the torus of 8×8, whose links are all bottlenecks,
+// TestTorusLiquid checks that the exchange on the torus of 8×8, whose links are all bottlenecks,
 // has a schedule that uses each of them in every step. No clock decides.
 func TestTorusLiquid(t *testing.T) {
 	traffic, err := torus(8, 8).traffic()

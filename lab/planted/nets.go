@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// net is something that should catch faults. ask returns what it said of one, "" if it has
+// net is a check that should catch faults. ask returns its report of one, "" if it has
 // not caught it.
 type net struct {
 	name string
@@ -67,7 +67,7 @@ func mutation(ctx context.Context, p *planted) (string, error) {
 // plans are the files of forsctl plan for one fabric.
 type plans struct {
 	dir               string
-	refused           string // forsctl's words where it made none
+	refused           string // forsctl's message if it made none
 	whole, discovered []byte
 	used              []uint64 // servers
 }

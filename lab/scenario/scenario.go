@@ -41,7 +41,7 @@ func (t Tree) LMC() uint8 {
 // maxPorts is the highest port number of a switch that a table can name.
 const maxPorts = 254
 
-// Validate says why there can be no such InfiniBand fabric: a switch has at most
+// Validate returns why such an InfiniBand fabric is impossible: a switch has at most
 // 254 ports, and a server 2^LMC of the 49151 unicast LIDs.
 func (t Tree) Validate() error {
 	switch {
@@ -64,7 +64,7 @@ func (t Tree) Fabric(lmc uint8) *topology.Fabric {
 // Cable joins a leaf and a spine, each counted from 0.
 type Cable struct{ Leaf, Spine int }
 
-// Scenario is what has failed.
+// Scenario is a set of failures.
 type Scenario struct {
 	// Name is the paper's: switches are counted leaves first, so that SW0 is the
 	// first leaf, and SW18 the first spine of FT(2;20,18).
@@ -140,7 +140,7 @@ var randomDead = []int{1, 9, 40, 120}
 // Random draws n scenarios with dead cables anywhere, every set of cables of a
 // size as likely as any other. On FT(2;20,18) 1, 9, 40 and 120 cables are dead in
 // turn, on another tree the same share. A seed always gives the same scenarios,
-// whatever n.
+// for any n.
 func Random(t Tree, n int, seed uint64) []Scenario {
 	list := make([]Scenario, n)
 	cables := t.Spines * t.Leaves

@@ -106,7 +106,7 @@ func byteChunks(data string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// TestBadAnswers gives what no server should.
+// TestBadAnswers gives answers that no server should give.
 func TestBadAnswers(t *testing.T) {
 	data := string(small(t))
 	p := start(t)
@@ -148,7 +148,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestSilence gives up on a server that takes a connection and says nothing, and
+// TestSilence gives up on a server that accepts a connection and sends nothing, and
 // never waits for it when it asks for news.
 func TestSilence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")

@@ -29,7 +29,7 @@ func lidsByPair(v *phasetable.View) map[[2]int]topology.LID {
 	return lids
 }
 
-// wantDump is what the probe must print of a table.
+// wantDump is the expected output of the probe for a table.
 func wantDump(v *phasetable.View) []string {
 	lids := lidsByPair(v)
 	var lines []string

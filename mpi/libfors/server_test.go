@@ -40,7 +40,7 @@ func hostile(t testing.TB, answer func(c net.Conn)) (where string) {
 }
 
 // TestEndlessAnswers has answers that come slowly or never end: the library gives up at its
-// timeout, however much has come, or where the answer is larger than any may be.
+// timeout, however much has come, or if the answer is larger than the limit.
 func TestEndlessAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	again := func(begin, text string, every time.Duration) func(net.Conn) {

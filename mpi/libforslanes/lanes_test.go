@@ -50,7 +50,7 @@ var libraries = sync.OnceValue(func() error {
 	return built.Make(context.Background(), "mpi/libforslanes", scratch, "CFLAGS=-O2 -g -Werror")
 })
 
-// needs skips a test where what it runs is not installed.
+// needs skips a test if a program that it runs is not installed.
 func needs(t testing.TB, names ...string) {
 	t.Helper()
 	programs.Needs(t, append(names, "make", "cc")...)
@@ -98,7 +98,7 @@ type caller struct {
 	port      string // see verbs.c
 	table     string
 	env       []string
-	library   string   // where it looks verbs up; "": it has libforslanes preloaded
+	library   string   // in which it looks verbs up; "": libforslanes is preloaded
 	untouched bool     // nothing is preloaded
 	check     []string // goes before the command
 	first     string   // preloaded before the library
@@ -204,7 +204,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestLeftAlone does what is not to be touched, on a port of the table.
+// TestLeftAlone makes calls that must stay unchanged, on a port of the table.
 func TestLeftAlone(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0})
@@ -226,7 +226,7 @@ func TestLeftAlone(t *testing.T) {
 		fmt.Sprintf("ah %d 0 1234", to.LID), // beyond a router
 		fmt.Sprintf("bad 1 %d 0", to.LID),   // fails: there is nothing to hide from a query
 		"query 1",
-		fmt.Sprintf("rtr 2 %d 0", to.LID), "reset 2", "query 2", // what a query shows after that is the adapter's
+		fmt.Sprintf("rtr 2 %d 0", to.LID), "reset 2", "query 2", // the result of a query after that is the adapter's
 		fmt.Sprintf("rtr 3 %d 0", to.LID), "destroy 3", "query 3")
 	lane := fmt.Sprintf("%d %d", p.DLID, p.SrcPathBits)
 	want := fmt.Sprintf("behind %d 0\nbehind 30000 1\nbehind 49152 0\nbehind %d 0\nbehind %s\nquery %s\nbehind %s\nquery %s\nbehind %s\nquery %s\n", me.LID+1, to.LID,

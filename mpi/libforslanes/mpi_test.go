@@ -194,7 +194,7 @@ func onLanes(t testing.TB, a *adapter.Fabric, v *phasetable.View) (pairs, moved 
 	return len(met), moved
 }
 
-// mpirun runs a job of unmodified Open MPI over UCX, a rank on each of so many hosts.
+// mpirun runs a job of unmodified Open MPI over UCX, a rank on each of that many hosts.
 func mpirun(t testing.TB, a *adapter.Fabric, ranks int, env []string, command ...string) string {
 	t.Helper()
 	cmd, err := a.MPI(t.Context(), ranks, env, command...)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// application is a program that exchanges all to all and checks what it gets.
+// application is a program that exchanges all to all and checks the data received.
 type application struct {
 	name    string
 	mpi     string
@@ -48,7 +48,7 @@ func (a application) checks(t *testing.T, j job) int {
 	if a.launcher != nil {
 		start = append(a.launcher[:len(a.launcher):len(a.launcher)], strings.Join(start, " "))
 	}
-	// timeout ends what a launcher has started, too.
+	// timeout ends the launcher's processes, too.
 	cmd := exec.Command("nice", append([]string{"-n", "19", "timeout", "-k", "20", "30m"}, start...)...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch, "HWLOC_HIDE_ERRORS=2")

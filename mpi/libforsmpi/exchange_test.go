@@ -136,7 +136,7 @@ func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...s
 	toBaseLIDs(x, readLogs(x, log, plain.ranks), sight)
 }
 
-// toBaseLIDs fails where a transfer between servers is to another LID than a base LID.
+// toBaseLIDs fails if a transfer between servers is to another LID than a base LID.
 func toBaseLIDs(t testing.TB, logs [][]line, sight *e2e.Sight) {
 	t.Helper()
 	own := map[topology.GUID]topology.LID{}
@@ -152,7 +152,7 @@ func toBaseLIDs(t testing.TB, logs [][]line, sight *e2e.Sight) {
 	}
 }
 
-// checked runs a job with the shim, of n exchanges, and checks what it prints and logs.
+// checked runs a job with the shim, of n exchanges, and checks its output and logs.
 func (x *site) checked(plain, checked job, log string, n int, epoch uint64, sight *e2e.Sight) {
 	x.Helper()
 	ranks := plain.ranks
@@ -320,7 +320,7 @@ func (x *site) changes(shim, program string, before *api.Status, sight *e2e.Sigh
 	}
 }
 
-// inOrder fails where a rank goes back to an older epoch, or uses one in an
+// inOrder fails if a rank goes back to an older epoch, or uses one in an
 // exchange that begins after a newer one was in force and at rest.
 func (x *site) inOrder(rank int, log []line, epoch uint64, since int64) {
 	x.Helper()

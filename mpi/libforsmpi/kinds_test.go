@@ -52,7 +52,7 @@ func TestSessions(t *testing.T) {
 }
 
 // TestOtherMPI preloads the shim of one MPI into C programs of the other: they run
-// as without it, and one line says why.
+// as without it, and one line gives the reason.
 func TestOtherMPI(t *testing.T) {
 	table := small(t)
 	for program, other := range map[string]string{"": mpich, mpich: ""} {

@@ -435,7 +435,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// reports are what valgrind wrote of at least so many ranks.
+// reports are valgrind's reports of at least so many ranks.
 func reports(t *testing.T, dir string, ranks int) string {
 	paths, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
 	if err != nil || len(paths) < ranks {

@@ -24,7 +24,7 @@ import (
 // a tenth of it by itself.
 const patience = 5 * time.Minute
 
-// scratch is where the shim and the programs are built.
+// scratch is the directory of the shim and the programs built.
 var scratch string
 
 func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
@@ -37,7 +37,7 @@ var shim = sync.OnceValues(func() (string, error) {
 	return filepath.Join(scratch, "libforsmpi.so"), built.Make(context.Background(), "mpi/libforsmpi", scratch, "CFLAGS=-O2 -g -Werror")
 })
 
-// needs skips a test where what it runs is not installed, and returns the shim.
+// needs skips a test if a program that it runs is missing, and returns the shim.
 func needs(t testing.TB, names ...string) string {
 	t.Helper()
 	programs.Needs(t, append(names, "mpicc", "mpirun")...)

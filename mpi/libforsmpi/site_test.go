@@ -21,7 +21,7 @@ func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 		lost[i] = [2]int{c.leaf, c.lane}
 	}
 	tree := fabgen.Damaged(t, spec, lost...)
-	anything := 1.0 // plans that leave out many pairs are looked at, too
+	anything := 1.0 // accept plans that leave out many pairs, too
 	made, err := planner.Make(context.Background(), tree, planner.Settings{MaxUnreachable: &anything})
 	if err != nil {
 		t.Fatal(err)

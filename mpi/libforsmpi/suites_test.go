@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// suiteConf is what MPICH's configure would find out.
+// suiteConf has the results of MPICH's configure.
 const suiteConf = `
 #define HAVE_STDLIB_H 1
 #define HAVE_STRING_H 1
@@ -77,7 +77,7 @@ func suiteTests(t *testing.T, dir string) (tests []suiteTest) {
 // mpis are those that are tried.
 var mpis = []string{"", mpich}
 
-// called is what an MPI is called.
+// called is the name of an MPI.
 func called(mpi string) string {
 	if mpi == mpich {
 		return "MPICH"

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrEnough is what a Context says once it has ended.
+// ErrEnough is the error of a Context that has ended.
 var ErrEnough = errors.New("enough")
 
 // Context ends after its error has been asked for Most times, by any goroutines.

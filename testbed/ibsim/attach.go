@@ -13,7 +13,7 @@ import (
 
 // Client is a program that reads the simulation until its standard input ends.
 type Client struct {
-	Out io.Reader // what it prints
+	Out io.Reader // its output
 
 	cmd *exec.Cmd
 	in  io.Closer

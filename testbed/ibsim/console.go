@@ -18,7 +18,7 @@ import (
 // maxLine is the longest line that ibsim's console reads, in bytes.
 const maxLine = 126
 
-// prompt is what ibsim prints when it has done a command.
+// prompt is ibsim's output when it has done a command.
 const prompt = "sim> "
 
 // markerStart begins the comments that mark the ends of answers.

@@ -64,7 +64,7 @@ func WriteNetlist(w io.Writer, f *topology.Fabric) error {
 	return nil
 }
 
-// simulable says why ibsim cannot simulate a node, if so.
+// simulable returns why ibsim cannot simulate a node, or nil.
 func simulable(n *topology.Node) error {
 	if _, ok := keywords[n.Kind]; !ok {
 		return fmt.Errorf("%s is an %s, which ibsim does not know", n, n.Kind)
@@ -108,7 +108,7 @@ func nodeIDs(f *topology.Fabric) []string {
 }
 
 // cableRate is the rate of the cable at r, the same seen from both ends: ibsim
-// refuses to start where the ends have no width or speed in common.
+// refuses to start if the ends have no width or speed in common.
 func cableRate(f *topology.Fabric, r topology.PortRef) topology.Rate {
 	port := f.At(r)
 	if port.Peer < r.Node || port.Peer == r.Node && port.PeerPort < r.Port {

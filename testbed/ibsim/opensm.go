@@ -277,7 +277,7 @@ func (m *OpenSM) cleanWorkDir() {
 func (m *OpenSM) Log() ([]byte, error) { return os.ReadFile(m.LogFile()) }
 
 // LogSize is the log's length in bytes now: the offset from which WaitLog sees
-// only what is yet to come.
+// only later lines.
 func (m *OpenSM) LogSize() int64 {
 	info, err := os.Stat(m.LogFile())
 	if err != nil {

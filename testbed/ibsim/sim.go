@@ -28,7 +28,7 @@ import (
 // stopLimit is how long a program is given to follow a request to end.
 const stopLimit = 5 * time.Second
 
-// Options say what to simulate.
+// Options describe the simulation.
 type Options struct {
 	// Fabric is the fabric; see WriteNetlist for its limits.
 	Fabric *topology.Fabric

@@ -23,7 +23,7 @@ const (
 	// ByLinks begins a message when the message before it on each of its links has arrived,
 	// by news from its receiver.
 	ByLinks
-	// Clock begins phase p at a time, whatever has arrived.
+	// Clock begins phase p at a time, regardless of arrivals.
 	Clock
 )
 
@@ -45,7 +45,7 @@ type Pacing struct {
 	Skew int64
 }
 
-// pacer decides when messages are posted. What wake gets is what it pushed with the event.
+// pacer decides when messages are posted. wake gets the value that it pushed with the event.
 type pacer interface {
 	start()
 	wake(what int32)

@@ -61,7 +61,7 @@ func exact() Config {
 }
 
 // TestPlanWithoutConflict: by a plan without conflicts, phase after phase takes the time of a
-// block, on whatever switches.
+// block, on any switches.
 func TestPlanWithoutConflict(t *testing.T) {
 	for _, dead := range [][][2]int{nil, {{0, 2}}, {{0, 0}, {3, 5}, {3, 1}}} {
 		s := damaged(t, dead...)

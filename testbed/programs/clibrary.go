@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Output runs a command and returns what it prints.
+// Output runs a command and returns its output.
 func Output(t testing.TB, command string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(command, args...)
@@ -36,7 +36,7 @@ func (l CLibrary) read(t testing.TB, suffix string) string {
 	return string(data)
 }
 
-// Functions lists those that the header exports: one for each place that says NAME_API.
+// Functions lists the functions that the header exports: one for each NAME_API.
 func (l CLibrary) Functions(t testing.TB) (names []string) {
 	t.Helper()
 	header, api := l.read(t, ".h"), strings.ToUpper(string(l))+"_API"

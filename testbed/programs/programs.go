@@ -42,7 +42,7 @@ func Exits(ts *testscript.TestScript, neg bool, args []string) {
 // Documented checks that every command line of a program in the documentation below
 // root names a command that exists, with flags that it has. Examples, each at the
 // beginning of a line, have the arguments that the command needs; code within
-// sentences may leave them out. At least so many must be found.
+// sentences may leave them out. At least that many must be found.
 func Documented(t *testing.T, root string, program func() *cobra.Command, least int) {
 	t.Helper()
 	name := program().Name()

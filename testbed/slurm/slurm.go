@@ -207,7 +207,7 @@ func (c *Cluster) run(line []string) error {
 	return nil
 }
 
-// Command runs one of Slurm's commands and returns what it prints.
+// Command runs one of Slurm's commands and returns its output.
 func (c *Cluster) Command(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf())

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// change draws a change of one kind; none where the world offers none.
+// change draws a change of one kind; none if the world offers none.
 type change struct {
 	weight int
 	draw   func(*world, *rand.Rand) (event, bool)
@@ -34,7 +34,7 @@ var changes = []change{
 	{4, func(*world, *rand.Rand) (event, bool) { return event{}, true }},
 }
 
-// disturbance is who is disturbed how often, in thousandths of the events.
+// disturbance is a disturbed program and how often, in thousandths of the events.
 type disturbance struct {
 	name  string
 	share int
@@ -118,7 +118,7 @@ func (w *world) is(f fault) func(leaf, lane int) bool {
 	return func(leaf, lane int) bool { return w.cables[leaf][lane] == f }
 }
 
-// some draws so many cables, or what there is of them.
+// some draws that many cables, or all if there are fewer.
 func (w *world) some(rng *rand.Rand, name string, n int, fits func(leaf, lane int) bool) (event, bool) {
 	var all []string
 	for l := range w.leaves {

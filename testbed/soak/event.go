@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// event is a change of the fabric, and a disturbance of those who have to answer it.
+// event is a change of the fabric, and a disturbance of the programs that must respond to it.
 // Each may be missing. The text of an event is all that it takes to repeat it.
 type event struct {
 	Change string   // pull, plug, spine-off …; "" leaves the fabric as it is

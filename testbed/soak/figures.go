@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// figures are what a run has seen.
+// figures are the results of a run.
 type figures struct {
 	options
 	kinds  map[string]int // [change or disturbance]

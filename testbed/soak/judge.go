@@ -114,7 +114,7 @@ func (s *site) decided(ctx context.Context) error {
 	return nil
 }
 
-// part names what is drained as events do.
+// part names a drained part as events do.
 func (s *site) part(d api.Drain) string {
 	for i := range s.tree.Leaves {
 		if l := &s.tree.Leaves[i]; d.Kind == "cable" && l.GUID == d.GUID {

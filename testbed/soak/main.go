@@ -24,14 +24,14 @@ import (
 	"github.com/forsd/forsd/testbed/e2e"
 )
 
-// options are what a run is made of.
+// options are the settings of a run.
 type options struct {
 	Seed    uint64
 	Events  int
 	Mode    string // files, or plugin with two managers
 	Fabric  string // spines x leaves, or 4-ary
 	Replay  string // a log whose events are repeated; "" draws them
-	Log     string // where the log goes
+	Log     string // path of the log
 	Without string // disturbances to leave out, separated by commas
 	Pause   string // no event begins while there is such a file
 	Forsd   string // "" builds one

@@ -153,7 +153,7 @@ func (s *site) order(ctx context.Context, e event) error {
 			}
 			if c := s.counted[p]; c != nil {
 				c.ended = true                                            // it may have been isolated since countErrors looked
-				time.Sleep(time.Until(c.at.Add(2*s.every + time.Second))) // what it counted last has been read by then
+				time.Sleep(time.Until(c.at.Add(2*s.every + time.Second))) // its last count has been read by then
 			}
 			_, err = c.ReleaseCable(ctx, e.Where[0])
 			return err
@@ -169,7 +169,7 @@ func (s *site) order(ctx context.Context, e event) error {
 	return s.leader.Until(ctx, ask[e.Change])
 }
 
-// count is what a cable has counted.
+// count has the errors that a cable has counted.
 type count struct {
 	n     uint64
 	at    time.Time // when it last counted more

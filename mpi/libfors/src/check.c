@@ -17,7 +17,7 @@ static uint32_t checksum(const unsigned char *data, size_t length)
 	return fors_crc32c_(crc, data + OFF_FLAGS, length - OFF_FLAGS);
 }
 
-/* check_header checks what must hold before any other field means anything. */
+/* check_header checks the fields on which the meaning of all others depends. */
 static int check_header(const struct fors_table *t, struct fors_error *err)
 {
 	const unsigned char *h = t->data;
@@ -174,7 +174,7 @@ static int check_indexes(const struct fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/* check_send checks what server s sends in phase p, a cell that names a receiver. */
+/* check_send checks the message of server s in phase p, a cell that names a receiver. */
 static int check_send(const struct fors_table *t, uint32_t s, uint32_t p, const unsigned char *cell, struct fors_error *err)
 {
 	const uint32_t d = get16(cell), dlid = get16(cell + 4);

@@ -377,7 +377,7 @@ int fors_http_ask_(struct http *h, struct source *source, const struct question 
 	return failed;
 }
 
-/* reason copies the sentence of an error's JSON, {"code":…,"error":"…"}, as far as it is plain. */
+/* reason copies the sentence of an error's JSON, {"code":…,"error":"…"}, as far as it is plain text. */
 static void reason(const struct http *h, char *out, size_t size)
 {
 	static const char key[] = "\"error\":\"";

@@ -178,7 +178,7 @@ int fors_http_feed_(struct http *h, const unsigned char *p, size_t n, struct for
 int fors_http_refusal_(const struct http *h, const struct source *source, struct fors_error *err);
 /* Puts a question and waits for the answer: h has it, of status 200 or 304. */
 int fors_http_ask_(struct http *h, struct source *source, const struct question *q, struct fors_error *err);
-/* Closes the socket and frees what is in memory. */
+/* Closes the socket and frees the buffers. */
 void fors_http_free_(struct http *h);
 /* Milliseconds of the monotonic clock. */
 int64_t fors_now_(void);

@@ -56,7 +56,7 @@ void fors_rules_lengths_(const struct fors_table *t, uint64_t length[4])
 	length[3] = n * 4;
 }
 
-/* check_transfer checks what the servers from `first` on send to d, whatever the phase. */
+/* check_transfer checks the transfers of the servers from `first` on to d, in any phase. */
 static int check_transfer(const struct fors_table *t, uint32_t block, uint32_t first, uint32_t d, const unsigned char *unit, struct fors_error *err)
 {
 	const uint32_t dlid = get16(unit + 2), lid = lid_of(t, d);

@@ -35,7 +35,7 @@ static void require(int holds)
 		abort();
 }
 
-/* vector is what a program asks for, with bits of its own. */
+/* vector is a program's address vector, with bits of its own. */
 static struct ibv_ah_attr vector_to(uint16_t dlid, const struct fors_server *peer, unsigned bits)
 {
 	struct ibv_ah_attr v = {.dlid = dlid, .port_num = 1, .is_global = bits & 1};

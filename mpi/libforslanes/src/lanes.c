@@ -41,7 +41,7 @@ bool fl_verbose(void)
 	return text && atoi(text) > 0;
 }
 
-/* inert says why address vectors stay as they are, in one line of the job for each reason. */
+/* inert prints why address vectors stay as they are, one line of the job for each reason. */
 static void inert(atomic_flag *said, const char *format, ...)
 {
 	char why[400];

@@ -114,7 +114,7 @@ static int plan(struct comm *c)
 	return failed;
 }
 
-/* make sets up what is kept with a communicator; all its processes do it together. */
+/* make sets up the state of a communicator; all its processes do it together. */
 static int make(MPI_Comm user, int size, int key, struct comm **made_of)
 {
 	struct comm *c = calloc(1, sizeof *c);
@@ -153,8 +153,8 @@ int fm_comm(MPI_Comm user, struct comm **c)
 	int begun, over, inter, size, key, found, failed;
 	*c = NULL;
 	if (user == MPI_COMM_NULL)
-		return MPI_SUCCESS; /* MPI knows what to say of it */
-	/* A program of sessions alone has no MPI_COMM_WORLD, by which processes are told apart here. */
+		return MPI_SUCCESS; /* MPI reports the error */
+	/* A program of sessions alone has no MPI_COMM_WORLD, by which processes are distinguished here. */
 	if ((failed = PMPI_Initialized(&begun)) || (failed = PMPI_Finalized(&over)))
 		return failed;
 	if (!begun || over)

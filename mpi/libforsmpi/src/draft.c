@@ -33,7 +33,7 @@ static int by_host(const fors_table *table, const struct identity *id, char *tex
 	return found;
 }
 
-/* server_of finds the server of a process, or says why it cannot. */
+/* server_of finds the server of a process, or the reason why it cannot. */
 static int server_of(const fors_table *table, const struct identity *id, char *text)
 {
 	struct fors_error err;
@@ -51,7 +51,7 @@ static int server_of(const fors_table *table, const struct identity *id, char *t
 	return FORS_ENOTFOUND;
 }
 
-/* Rank 0's work: what is known of the table's servers and phases. */
+/* Rank 0's work: the state of the table's servers and phases. */
 struct work {
 	const fors_table *table;
 	int *server;   /* [group] */
@@ -108,7 +108,7 @@ static int once(int *met, int peer, int g)
 	return peer;
 }
 
-/* links fills in who uses a link after whom. */
+/* links fills in the order in which transfers use a link. */
 static bool links(struct draft *d, const struct work *w)
 {
 	uint16_t *leaf = calloc((size_t)d->head.groups, sizeof *leaf);

@@ -27,7 +27,7 @@ struct run {
 	struct comm *c;
 	const struct side *send, *recv;
 	bool in_place;
-	void **saved; /* in place, [rank]: where the block lies that was overwritten before it was sent */
+	void **saved; /* in place, [rank]: copy of the block that was overwritten before it was sent */
 	void **base;  /* the same as an address to send from */
 	bool *sent;   /* in place, [rank] */
 	int pending;  /* requests */

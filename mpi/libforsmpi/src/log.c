@@ -1,5 +1,5 @@
 /*
- * log.c: what a process says. With FORS_LOG=directory each process writes every
+ * log.c: the output of a process. With FORS_LOG=directory each process writes every
  * exchange that it begins and every transfer of it into rank-N.csv there, N being
  * its rank in MPI_COMM_WORLD; docs/mpi.md has the columns.
  */

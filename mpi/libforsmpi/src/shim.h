@@ -35,12 +35,12 @@ enum { BY_LINKS = -1 };
 
 /* The environment; docs/mpi.md has the meaning of each variable. */
 struct settings {
-	int sync;          /* FORS_SYNC: a barrier after so many phases, 0: none, BY_LINKS */
+	int sync;          /* FORS_SYNC: a barrier after that many phases, 0: none, BY_LINKS */
 	int min_bytes;     /* FORS_MIN_BYTES: MPI_Alltoall of smaller blocks is MPI's own */
 	bool pinned;       /* FORS_LIDS=pinned: the transport chooses LIDs as the plan has them */
 	bool verbose;      /* FORS_VERBOSE */
 	const char *log;   /* FORS_LOG: a directory, or NULL */
-	char mistake[TEXT]; /* what could not be understood, or "" */
+	char mistake[TEXT]; /* the setting that could not be understood, or "" */
 };
 const struct settings *fm_settings(void);
 
@@ -76,7 +76,7 @@ struct head {
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
 enum { LINKS = 3 };
 
-/* What the processes of one server do in one step. It is sent as it is. */
+/* The transfers of one server's processes in one step. It is sent as it is. */
 struct row {
 	int32_t step;  /* 0 … steps − 1 */
 	int32_t phase; /* of the table */
@@ -86,7 +86,7 @@ struct row {
 	/* What keeps transfers of different steps apart, see links.c. */
 	int32_t tell[LINKS]; /* groups that hear when this one has received, or −1 */
 	int32_t heard;       /* whether the group that this one sends to tells others so */
-	int32_t wait[LINKS], news[LINKS]; /* groups that must have told so often more before this one sends, or −1 */
+	int32_t wait[LINKS], news[LINKS]; /* groups of which this one awaits that many more news before it sends, or −1 */
 };
 
 /*
