@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// comparison is what forslab ocs-compare prints of one number of switches and δ.
+// comparison is the output of forslab ocs-compare for one number of switches and δ.
 type comparison struct {
 	Switches   int                    `json:"switches"`
 	Delta      float64                `json:"delta"`

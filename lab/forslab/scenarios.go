@@ -88,7 +88,7 @@ func modelText() string {
 	return fmt.Sprintf("cables of %.0f Gb/s,\nand %.3f of a transfer for the barrier after each phase", scenario.LinkGbps, scenario.PhaseOverhead)
 }
 
-// scenarioReport is what --json prints.
+// scenarioReport is the output with --json.
 type scenarioReport struct {
 	Version   int               `json:"version"`
 	Spines    int               `json:"spines"`
@@ -112,8 +112,8 @@ func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Resu
 	})
 }
 
-// printPlans prints what the plans are, and counts those over their bound. The
-// time stands last, so that it moves nothing.
+// printPlans prints the plans, and counts those over their bound. The time is the last
+// column, so that it moves nothing.
 func printPlans(w io.Writer, results []scenario.Result) {
 	fmt.Fprintln(w, "scenario\tdead cables\tf\tm\tphases\tbound\tcertificate\tunreachable\tengine\tthroughput\tplanned in")
 	for i := range results {

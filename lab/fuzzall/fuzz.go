@@ -92,7 +92,7 @@ func (f *fuzzer) logPath(t target) string {
 	return filepath.Join(f.logs, strings.ReplaceAll(t.pkg, "/", ".")+"."+t.name+".log")
 }
 
-// result is how the run of a target ended.
+// result is the outcome of a target's run.
 type result struct {
 	target target
 	took   time.Duration

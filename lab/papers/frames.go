@@ -1,4 +1,4 @@
-// Package papers measures what papers on the other tiers measured: frames of GPU clusters
+// Package papers repeats the measurements of papers on the other tiers: frames of GPU clusters
 // under random arrivals, classes of allocations of a network, and the ratios of schedules
 // for optical circuit switches to their bounds.
 package papers
@@ -77,7 +77,7 @@ func (s *Simulation) Run() (Frames, error) {
 type Summary struct {
 	Frames    int     // of all runs
 	Mean      float64 // length, slots: the mean of the runs' means
-	Deviation float64 // standard deviation of the runs' means, 0 for one
+	Deviation float64 // standard deviation of the runs' means, 0 for a single run
 	Max       int64
 }
 
@@ -121,7 +121,7 @@ const (
 	maxArrivals = 1e9
 )
 
-// rate is how many packets arrive in a slot, all together.
+// rate is the number of packets that arrive in a slot.
 func (s *Simulation) rate() float64 {
 	return float64(s.Servers*(s.Servers-1)) * float64(s.GPUs*s.GPUs) * s.Rate
 }
@@ -177,7 +177,7 @@ func (a *arrivals) draw(rng *rand.Rand, hotspot bool) {
 	a.columns[pair*a.m+k]++
 }
 
-// length is how many slots the packets take.
+// length is the number of slots that the packets take.
 func (a *arrivals) length(mode gpu.Mode) int64 {
 	m := int64(a.m)
 	switch mode {

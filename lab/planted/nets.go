@@ -89,7 +89,7 @@ var fabrics = []struct {
 	}, nil, ""},
 }
 
-// made has a forsctl with the fault plan for the fabrics.
+// made lets a forsctl with the fault plan for the fabrics.
 func (p *planted) made(ctx context.Context) ([]plans, error) {
 	if p.plans != nil {
 		return p.plans, nil
@@ -142,7 +142,7 @@ func (p *planted) made(ctx context.Context) ([]plans, error) {
 	return p.plans, nil
 }
 
-// slow has the cable at a port, such as Leaf002/7, run at one lane.
+// slow makes the cable at a port, such as Leaf002/7, run at one lane.
 func slow(f *topology.Fabric, at string) {
 	name, port, _ := strings.Cut(at, "/")
 	n, err := strconv.Atoi(port)
@@ -254,7 +254,7 @@ func (x *plans) judge(ctx context.Context) error {
 	return nil
 }
 
-// soak lets events come, with the fault in forsd and in the test bench.
+// soak runs the soak test with the fault in forsd and in the test bench.
 func soak(ctx context.Context, p *planted) (string, error) {
 	forsd, err := p.build(ctx, "cmd/forsd")
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package scenario puts a fat tree into the failure scenarios of the FORS paper
 // (section 3.1) and into random ones, plans the exchange in each, and measures on
-// a real OpenSM over a simulated fabric what the exchange costs on the tables of
-// OpenSM's own routing engines.
+// a real OpenSM over a simulated fabric the duration of the exchange on the tables
+// of OpenSM's own routing engines.
 package scenario
 
 import (
@@ -96,10 +96,9 @@ func (t Tree) pull(f *topology.Fabric, c Cable) {
 }
 
 // Paper lists the nine scenarios of the paper's section 3.1, in the order of its
-// Figs. 3 and 6. Where the paper draws spines at random (xF SW0), the first ones
-// fail. On a tree other than FT(2;20,18) the leaves SW5 and SW11 become those as
-// far along the row of leaves; scenarios that the tree is too small for are left
-// out.
+// Figs. 3 and 6. If the paper draws spines at random (xF SW0), the first ones fail.
+// On a tree other than FT(2;20,18) the leaves SW5 and SW11 become those as far along
+// the row of leaves; scenarios that the tree is too small for are left out.
 func Paper(t Tree) []Scenario {
 	list := []Scenario{{Name: "0F"}}
 	for x := 1; x <= 3; x++ {

@@ -182,7 +182,7 @@ func TestWatchKeepsItsConnection(t *testing.T) {
 	p := start(t)
 	p.contains("open "+where, "epoch 42 ")
 	<-s.requests
-	p.wants("await", "1 41") // a store that starts again counts from 1: any epoch but ours is news
+	p.wants("await", "1 41") // a new store counts from 1: any other epoch is news
 	for range 3 {
 		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.2\r\n" +
 			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=300\r\n\r\n"

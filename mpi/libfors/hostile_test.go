@@ -16,7 +16,7 @@ import (
 
 var le = binary.LittleEndian
 
-// reseal makes the length and the checksum of a table right.
+// reseal corrects the length and the checksum of a table.
 func reseal(data []byte) {
 	if len(data) < 192 {
 		return

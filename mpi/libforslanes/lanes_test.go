@@ -115,7 +115,7 @@ func (c caller) run(t testing.TB, orders ...string) (out, stderr string) {
 	return c.answered(t, orders, func(string) {})
 }
 
-// answered does so too, and calls a function with each line that it prints.
+// answered does the same, and calls a function with each line of output.
 func (c caller) answered(t testing.TB, orders []string, each func(string)) (out, stderr string) {
 	t.Helper()
 	dir := cmp.Or(c.dir, scratch)
@@ -156,10 +156,10 @@ func (c caller) answered(t testing.TB, orders []string, each func(string)) (out,
 	return said.String(), errs.String()
 }
 
-// TestLanes has each server of a tree with dead cables connect with each other one, and
-// make an address handle for it: what is behind has the lane of the pair, mirrored by the
-// peer, and the program sees what it has set. So it is with the library preloaded, and
-// with a program that looks verbs up in the library for NCCL.
+// TestLanes makes each server of a tree with dead cables connect to each other one, and
+// make an address handle for it: the adapter gets the lane of the pair, mirrored by the
+// peer, and the program sees the values that it has set. It does so with the library
+// preloaded, and with a program that looks verbs up in the library for NCCL.
 func TestLanes(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, [2]int{0, 0}, [2]int{1, 2})
@@ -236,7 +236,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOneWay has a table in which a pair occurs one way only: its other end mirrors it.
+// TestOneWay uses a table in which a pair occurs one way only: its other end mirrors it.
 func TestOneWay(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 4, Leaves: 2, LMC: 2}, [2]int{0, 0})
@@ -264,7 +264,7 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
-// TestInert has the library do nothing, and say why in one line.
+// TestInert checks that the library does nothing, and prints the reason in one line.
 func TestInert(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0})
@@ -339,7 +339,7 @@ func TestNewEpoch(t *testing.T) {
 		t.Fatalf("%d of %d pairs change", other, all)
 	}
 	plain, _ := caller{port: on(me), table: filepath.Join(dir, "phases.bin")}.run(t, orders...)
-	orders = append(orders, "replace", "sleep") // an order that it does not know is answered
+	orders = append(orders, "replace", "sleep") // an unknown order is answered
 	cmd := caller{port: on(me), table: filepath.Join(dir, "phases.bin"), env: []string{"FORS_VERBOSE=1"}}
 	orders = append(orders, orders[:all]...)
 	first := true

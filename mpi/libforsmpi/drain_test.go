@@ -43,8 +43,8 @@ func TestDrains(t *testing.T) {
 	x.unharmed(builders, log, 36, seen)
 }
 
-// TestDrainLeaf does so with a leaf. Its hosts belong to a job that uses all of them, which
-// has to end before the leaf is safe; the others go on.
+// TestDrainLeaf does the same with a leaf. Its hosts belong to a job that uses all of them,
+// which has to end before the leaf is safe; the others go on.
 func TestDrainLeaf(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")

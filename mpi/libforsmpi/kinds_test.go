@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommunicators makes as many communicators as MPI lets a program have without the
-// shim: 1500 of the 2048 that MPICH has, and exchanges on each.
+// TestCommunicators makes as many communicators as MPI allows without the shim: 1500 of
+// the 2048 that MPICH has, and exchanges on each.
 func TestCommunicators(t *testing.T) {
 	table := small(t)
 	for _, c := range []struct {

@@ -171,9 +171,9 @@ func (w *walker) links(t testing.TB, l line) (links []topology.PortRef) {
 }
 
 // checkLinks walks every transfer of the exchanges at an epoch through forwarding
-// tables. It fails if one does not arrive, if transfers of two pairs of
-// servers share a link in a phase; or if a pair was not planned though the
-// tables join it. It returns how many transfers it walked.
+// tables. It fails if one does not arrive, if transfers of two pairs of servers
+// share a link in a phase, or if a pair was not planned though the tables join it.
+// It returns the number of transfers.
 func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) int {
 	t.Helper()
 	taken := map[link]line{}
@@ -201,10 +201,10 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 }
 
 // checkOrder fails if a transfer begins before those of earlier phases on its links
-// have ended: links are those that a walk through forwarding tables takes. Servers that
-// send both, or receive the one and send the other, see to that by themselves. It looks at
-// exchanges in which all pairs have something to send, since the log lacks empty blocks,
-// and returns how many transfers it found to wait for others.
+// have ended: links are the links of a walk through forwarding tables. Servers that
+// send both, or receive the one and send the other, ensure that by themselves. It uses
+// only exchanges in which all pairs have data, since the log lacks empty blocks, and
+// returns the number of transfers that wait for others.
 func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) (waits int) {
 	t.Helper()
 	type use struct {

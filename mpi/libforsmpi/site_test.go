@@ -13,7 +13,7 @@ import (
 // cable names a cable by its leaf and its lane.
 type cable struct{ leaf, lane int }
 
-// plan is a true plan: for a fat tree with dead cables.
+// plan is a real plan: for a fat tree with dead cables.
 func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 	t.Helper()
 	lost := make([][2]int, len(dead))

@@ -74,7 +74,7 @@ func suiteTests(t *testing.T, dir string) (tests []suiteTest) {
 	return tests
 }
 
-// mpis are those that are tried.
+// mpis are the MPIs under test.
 var mpis = []string{"", mpich}
 
 // called is the name of an MPI.
@@ -110,7 +110,7 @@ func begun(t *testing.T, dir string) (exchanges, plans int) {
 	return exchanges, len(seen)
 }
 
-// firstError returns the first line of a compiler's output that has an error.
+// firstError returns the first line of a compiler's output with an error.
 func firstError(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "error:") || strings.Contains(line, "undefined reference") {

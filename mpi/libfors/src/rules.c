@@ -1,6 +1,6 @@
 /*
- * rules.c: tables of version 2. They hold a rule, and an entry is worked out when it is
- * asked for. docs/phase-table.md has the format.
+ * rules.c: tables of version 2. They hold a rule, and an entry is worked out on request.
+ * docs/phase-table.md has the format.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -152,7 +152,7 @@ int fors_rules_check_(struct fors_table *t, struct fors_error *err)
 
 /*
  * fors_rules_bits_ fills path_bits, [server·groups + group]: the place, among the LIDs of a
- * server, of the one at which it receives from a group.
+ * server, of the LID at which it receives from a group.
  */
 int fors_rules_bits_(struct fors_table *t, struct fors_error *err)
 {

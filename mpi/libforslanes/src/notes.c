@@ -1,6 +1,6 @@
 /*
- * notes.c: what was put into the address vectors of queue pairs and address handles, and
- * what of it a new epoch leaves on another lane than it has for the pair.
+ * notes.c: the contents of the address vectors of queue pairs and address handles, and the
+ * number of those to which a new epoch gives another lane.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,10 +1,10 @@
 /*
- * comm.c: what is kept with a communicator. It hangs on the communicator as an
- * attribute, goes when the communicator is freed, and is not copied to duplicates.
- * What is left at MPI_Finalize goes when MPI frees MPI_COMM_SELF, its first act.
+ * comm.c: the state of a communicator. It is an attribute of the communicator, is freed
+ * with it, and is not copied to duplicates. At MPI_Finalize the rest is freed when MPI
+ * frees MPI_COMM_SELF, its first act.
  *
  * Exchanges on different communicators may run at once (MPI_THREAD_MULTIPLE); one
- * communicator has one at a time, as MPI wants it of collective functions. So only
+ * communicator has one at a time, as MPI requires of collective functions. So only
  * the list of all communicators needs a lock.
  */
 #include <pthread.h>
