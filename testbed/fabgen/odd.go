@@ -182,7 +182,7 @@ func (o *odd) twins() {
 	o.host("twin", o.leaf())
 }
 
-// aggregation gives some switches an aggregation node, told in different ways.
+// aggregation gives some switches an aggregation node, recognizable in different ways.
 func (o *odd) aggregation() {
 	o.say("aggregation nodes on some switches")
 	for i := range len(o.f.Nodes) {

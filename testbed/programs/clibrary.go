@@ -50,7 +50,7 @@ func (l CLibrary) Functions(t testing.TB) (names []string) {
 	return names
 }
 
-// CheckExports checks that the shared library in a folder exports what the header does,
+// CheckExports checks that the shared library in a folder exports the functions of the header,
 // has the name of its first version, and needs libc alone.
 func (l CLibrary) CheckExports(t testing.TB, dir string) {
 	t.Helper()
@@ -79,8 +79,7 @@ func (l CLibrary) CheckHeader(t testing.TB) {
 	}
 }
 
-// CheckPage checks that the manual page knows every function and every code, and nothing
-// that there is not.
+// CheckPage checks that the manual page has every function and every code, and no others.
 func (l CLibrary) CheckPage(t testing.TB) {
 	t.Helper()
 	page, header := l.read(t, ".3"), l.read(t, ".h")

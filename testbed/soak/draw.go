@@ -63,7 +63,7 @@ func (w *world) draw(rng *rand.Rand, without []string) event {
 	}
 }
 
-// during is the world before what an event does has ended by itself.
+// during is the world before the effect of an event has ended by itself.
 func (w *world) during(e event) *world {
 	if e.Change != "drain-for" {
 		return w
@@ -132,7 +132,7 @@ func (w *world) some(rng *rand.Rand, name string, n int, fits func(leaf, lane in
 	return event{Change: name, Where: all[:min(n, len(all))]}, len(all) > 0
 }
 
-// drawErrors has a cable count errors, of which one at a leaf and two in all may be isolated.
+// drawErrors makes a cable count errors, of which one at a leaf and two in all may be isolated.
 func (w *world) drawErrors(rng *rand.Rand) (event, bool) {
 	return w.some(rng, "errors", 1, func(leaf, lane int) bool {
 		at := func(p place) bool { return p.Node == w.tree.Leaves[leaf].Name }
@@ -208,7 +208,7 @@ func (w *world) drawSpine(rng *rand.Rand) (event, bool) {
 	return event{Change: "spine-off", Where: []string{w.tree.Spines[s].Name}}, w.cross == nil
 }
 
-// drawLeaf does so with leaves.
+// drawLeaf does the same with leaves.
 func (w *world) drawLeaf(rng *rand.Rand) (event, bool) {
 	if l := slices.Index(w.leaves, true); l >= 0 {
 		return event{Change: "leaf-on", Where: []string{w.tree.Leaves[l].Name}}, w.cross == nil
@@ -217,7 +217,7 @@ func (w *world) drawLeaf(rng *rand.Rand) (event, bool) {
 	return event{Change: "leaf-off", Where: []string{w.tree.Leaves[l].Name}}, w.cross == nil && !slices.Contains(w.keep, l)
 }
 
-// drawWires swaps two cables of different lanes, or puts those right that are swapped.
+// drawWires swaps two cables of different lanes, or puts swapped ones right.
 func (w *world) drawWires(rng *rand.Rand) (event, bool) {
 	if w.cross != nil {
 		return event{Change: "rewire"}, true
