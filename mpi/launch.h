@@ -1,6 +1,6 @@
 /*
- * launch.h: what launchers of parallel programs tell their processes, for libraries
- * that are preloaded.
+ * launch.h: what launchers of parallel programs tell their processes, for preloaded
+ * libraries.
  */
 #ifndef FORS_LAUNCH_H
 #define FORS_LAUNCH_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* launched_first tells whether this is the first process of its job, or the only one. */
+/* launched_first reports whether this is the first process of its job, or the only one. */
 static inline bool launched_first(void)
 {
 	static const char *const ranks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};

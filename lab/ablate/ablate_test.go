@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEdits holds that every heuristic is still where its edit looks for it, and that the file
+// TestEdits checks that every heuristic is still where its edit expects it, and that the file
 // without it is Go.
 func TestEdits(t *testing.T) {
 	for _, h := range heuristics {

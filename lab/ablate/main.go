@@ -79,7 +79,7 @@ func run(ctx context.Context, oneIn int, only string) error {
 	return nil
 }
 
-// measure builds forslab without a heuristic and prints what it makes of the sets.
+// measure builds forslab without a heuristic and prints its results on the sets.
 func (h *heuristic) measure(ctx context.Context, dir string, oneIn int) error {
 	program := filepath.Join(dir, "forslab")
 	build := []string{"build", "-o", program}

@@ -30,7 +30,7 @@ func (s *Stages) Length() int64 {
 	return sum
 }
 
-// nics is the matrix of what NICs send each other without moves inside servers.
+// nics is the traffic matrix of the NICs if no data moves inside servers.
 func nics(t *gpu.Traffic) []int64 {
 	x := make([]int64, len(t.Bytes))
 	ranks := t.Ranks()
@@ -42,7 +42,7 @@ func nics(t *gpu.Traffic) []int64 {
 	return x
 }
 
-// Servers is the matrix of what the NICs of servers send each other in equal shares.
+// Servers is the traffic matrix of the servers per NIC, whose shares are equal.
 func Servers(t *gpu.Traffic) []int64 {
 	x := t.Pairs()
 	for at, v := range x {
@@ -87,7 +87,7 @@ func Padded(n int, x []int64) *Stages {
 }
 
 // FlatKoenig colours the matrix of NICs packet by packet, in as many slots as the
-// busiest NIC has packets. It fails where these are more than most.
+// busiest NIC has packets. It fails if these are more than most.
 func FlatKoenig(t *gpu.Traffic, most int64) (*Stages, error) {
 	n := t.Ranks()
 	x, length := bipartite.Pad(n, nics(t), 0)

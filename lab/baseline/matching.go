@@ -7,15 +7,15 @@ import "slices"
 // zero value is ready for use; a matcher must not be used by two goroutines at
 // once.
 type matcher struct {
-	left, right []int32 // [vertex] its partner, −1 for none
-	level       []int32 // [left] steps from a free left vertex, −1 where not reached
+	left, right []int32 // [vertex] its partner, or −1
+	level       []int32 // [left] steps from a free left vertex, or −1
 	look        []int32 // [left] first edge not followed yet
 	queue, path []int32
 }
 
 // match finds a maximum matching of a bipartite graph with some right vertices;
 // the neighbours of left vertex u are edges[start[u]:start[u+1]]. It returns the
-// partner of each left and each right vertex, −1 for none, in memory that the
+// partner of each left and each right vertex, or −1, in memory that the
 // next call writes over, and the number of pairs. Edges and starts out of range
 // make it panic.
 func (m *matcher) match(right int, start, edges []int32) (ofLeft, ofRight []int32, size int) {
@@ -40,7 +40,7 @@ func (m *matcher) match(right int, start, edges []int32) (ofLeft, ofRight []int3
 }
 
 // layers sets the levels of the left vertices by a breadth-first search from the
-// free ones, up to the level at which a free right vertex turns up, and tells
+// free ones, up to the level at which a free right vertex turns up, and reports
 // whether one does.
 func (m *matcher) layers(start, edges []int32) bool {
 	queue := m.queue[:0]
@@ -100,7 +100,7 @@ func (m *matcher) augment(start, edges []int32, root int32) bool {
 	return false
 }
 
-// grown makes room for n elements, whose values are of no matter.
+// grown makes room for n elements, with undefined values.
 func grown(s *[]int32, n int) []int32 {
 	*s = slices.Grow((*s)[:0], n)[:n]
 	return *s

@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMatch holds matchings to be maximum by König's theorem: there is a vertex
-// cover of the same size.
+// TestMatch checks that matchings are maximum by König's theorem: a vertex cover has the same size.
 func TestMatch(t *testing.T) {
 	var m matcher
 	rapid.Check(t, func(t *rapid.T) {
@@ -47,8 +46,8 @@ func TestMatch(t *testing.T) {
 }
 
 // coverSize makes a vertex cover from a matching: the left vertices that no
-// alternating path from a free left vertex reaches, and the right ones that one
-// does. It is a cover if the matching is maximum; −1 tells that it is none.
+// alternating path from a free left vertex reaches, and the right vertices that one
+// does. It is a cover if the matching is maximum; otherwise coverSize returns −1.
 func coverSize(start, edges, ofLeft, ofRight []int32) int {
 	seenLeft, seenRight := make([]bool, len(ofLeft)), make([]bool, len(ofRight))
 	var visit func(u int32)

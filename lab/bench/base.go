@@ -15,10 +15,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// benchBase tells what programs get that send to base LIDs on FT(2;20,18): by the plan for
-// them and by a linear shift, in phases of one undisturbed transfer; how evenly base LIDs
-// are spread over cables; how many of their 6120 entries have moved; and what the plan
-// takes.
+// benchBase measures exchanges on base LIDs on FT(2;20,18): their duration by the plan and
+// by a linear shift, in phases of one undisturbed transfer; how evenly base LIDs are spread
+// over cables; how many of their 6120 entries have moved; and the planning time.
 func benchBase(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\nbase LIDs on FT(2;20,18), median of %d\n", runs)

@@ -18,7 +18,7 @@ import (
 type exactRow struct {
 	name string
 	tree *fors.Tree
-	goal float64 // milliseconds, 0 for none
+	goal float64 // milliseconds; 0: no goal
 }
 
 // exactRows are the kinds of damage that goals are stated for.
@@ -56,7 +56,7 @@ func exactRows() []exactRow {
 	}
 }
 
-// growingRows show what a pair costs as fabrics grow.
+// growingRows show the cost of a pair as fabrics grow.
 func growingRows() []exactRow {
 	var rows []exactRow
 	for _, ft := range [][2]int{{8, 8}, {16, 16}, {24, 24}, {32, 32}, {48, 32}, {64, 32}} {
@@ -65,9 +65,8 @@ func growingRows() []exactRow {
 	return rows
 }
 
-// benchExact times the exact planner alone, on two workers and on one, and tells
-// the processor time of two, garbage collection included, which a busy machine
-// does not spoil as much.
+// benchExact times the exact planner alone, on two workers and on one. It also prints the
+// processor time of two, garbage collection included, which a busy machine affects less.
 func benchExact(out io.Writer, unit time.Duration) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\nthe planner alone, two workers, median of %d; ratios to one worker, and to the unit\n", runs)
@@ -136,7 +135,7 @@ func benchRow(w io.Writer, r exactRow, unit time.Duration, planner string, plan 
 		two.time/pairs, two.allocs, two.bytes>>10, float64(two.time)/float64(one.time), float64(two.time)/float64(unit))
 }
 
-// processorTime is what the process has spent in user mode so far.
+// processorTime is the time of the process in user mode so far.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
 	check(syscall.Getrusage(syscall.RUSAGE_SELF, &usage))

@@ -16,7 +16,7 @@ import (
 // gpuRows are the clusters that goals are stated for.
 var gpuRows = []struct {
 	gpu.Cluster
-	goal float64 // milliseconds, 0 for none
+	goal float64 // milliseconds; 0: no goal
 }{
 	{gpu.Cluster{Servers: 8, GPUs: 8}, .05},
 	{gpu.Cluster{Servers: 32, GPUs: 8}, 0},
@@ -25,9 +25,9 @@ var gpuRows = []struct {
 }
 
 // benchGPU times the stages of servers for uniform random traffic of up to 1 MiB for
-// each pair of GPUs, beside the baselines on the same traffic: the padded matrix of
-// servers with matchings from scratch, and, while it ends, the matrix of NICs
-// without hierarchy, packet by packet of 64 KiB for König's.
+// each pair of GPUs, and the baselines on the same traffic: the padded matrix of servers
+// with matchings from scratch, and, on small clusters, the matrix of NICs without
+// hierarchy, in packets of 64 KiB for König's.
 func benchGPU(out io.Writer, unit time.Duration) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\nGPU clusters, median of %d (baselines above 1 s: one run); the last columns are ratios to the padded scheme, and to the unit\n", runs)
@@ -104,7 +104,7 @@ func benchCluster(w io.Writer, c gpu.Cluster, goal float64, unit time.Duration) 
 	}))
 }
 
-// patient is median for what may take seconds: that runs once.
+// patient is median for bodies that may take seconds: these run once.
 func patient(body func()) cost {
 	start := time.Now()
 	body()
@@ -114,11 +114,11 @@ func patient(body func()) cost {
 	return median(body)
 }
 
-// benchFAST compares what exchanges take with what FAST's plans take, as its paper
+// benchFAST compares the times of exchanges by our plans with those by FAST's, as its paper
 // describes them, by one model of time. Exchanges are carried out byte by byte first.
 func benchFAST(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "\nGPU exchanges beside FAST (from its paper, not its program), predicted milliseconds by the model of docs/gpu.md")
+	fmt.Fprintln(out, "\nGPU exchanges compared with FAST (from its paper, not its program), predicted milliseconds by the model of docs/gpu.md")
 	fmt.Fprintln(w, "exchange\tbound\tforsd\twithout overlap\tFAST\tFAST/forsd\tstages\tFAST's\tplanned in\tFAST's\tNIC buffer, MB\twithout overlap\t")
 	slower := 0
 	for _, r := range fast.Rows(128) {

@@ -1,9 +1,9 @@
-// Command bench times what stands between a failure and its new plan: planning,
+// Command bench times the work between a failure and its new plan: planning,
 // tables, verification, and the files, for the three fat trees that the goals
 // are stated for; then the exact planner alone under all kinds of damage, see
 // benchExact. Every figure is the median of ten runs, with the allocations of
 // one run. The last column is a ratio to hashing 8 MiB by SHA-256 in the same
-// run, which tells a slow machine from a slow program.
+// run, which distinguishes a slow machine from a slow program.
 package main
 
 import (

@@ -15,7 +15,7 @@ import (
 var ocsRows = []struct {
 	racks int
 	o     ocs.Options
-	goal  float64 // milliseconds, 0 for none
+	goal  float64 // milliseconds; 0: no goal
 }{
 	{100, ocs.Options{Method: ocs.Less}, 0},
 	{100, ocs.Options{Method: ocs.Fast}, 3},

@@ -16,7 +16,7 @@ var photonicRows = []struct {
 	sizes        string
 	method       photonic.Method
 	us           float64 // R
-	goal         float64 // milliseconds, 0 for none
+	goal         float64 // milliseconds; 0: no goal
 }{
 	{64, 1, "uniform", photonic.Paper, 1000, 0},
 	{64, 1, "uniform", photonic.Auto, 1000, 1000},
@@ -32,9 +32,9 @@ var photonicRows = []struct {
 	{4096, 1, "uniform", photonic.Auto, 10_000, 10_000},
 }
 
-// benchPhotonic times the choice among all numbers of topologies, with the replay
-// of the plan, beside the published method on the same exchange, and tells what the
-// plans cost beside the best of static topology and direct links.
+// benchPhotonic times the choice among all numbers of topologies, with the replay of the plan,
+// and the published method on the same exchange. It compares the costs of the plans with the
+// best of static topology and direct links.
 func benchPhotonic(out io.Writer, unit time.Duration) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\nGPUs on optical switches, any number of reconfigurations, plan and replay, median of %d (above 1 s: one run); the last columns are ratios to the published method, and to the unit\n", runs)

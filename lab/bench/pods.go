@@ -15,13 +15,13 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// benchPods sets plans on fat trees of three levels beside schedules on the tables that
+// benchPods compares plans on fat trees of three levels with schedules on the tables that
 // OpenSM's engines make of the same fabrics, from a cold start each: healthy, and with
-// cables dead, every other one of a leaf. The time is that of planning, for OpenSM's
-// tables of the schedule alone.
+// dead cables, of a leaf and of a top in turn. The time is that of planning; for OpenSM's
+// tables, of the schedule alone.
 func benchPods(out io.Writer) {
 	if err := ibsim.Available(); err != nil {
-		fmt.Fprintf(out, "\nThree levels beside OpenSM's engines: left out: %v\n", err)
+		fmt.Fprintf(out, "\nThree levels and OpenSM's engines: left out: %v\n", err)
 		return
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)

@@ -10,8 +10,8 @@ import (
 )
 
 // benchStay plans failures so that lanes stay, and afresh by the exact planner, in turns:
-// what either takes, and how many of the pairs of different leaves have another lane
-// than while nothing fails, in percent; and how many must.
+// the time of both, the percentage of pairs of different leaves with another lane than
+// without failures, and the least possible percentage.
 func benchStay(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "\nlanes that stay, median of %d; lanes changed in %% of the pairs of different leaves\n", runs)

@@ -1,12 +1,11 @@
-// Command benchopensm times what follows on a pulled cable, in OpenSM and in
-// forsd, on the LHCb network FT(2;20,18) simulated by ibsim: under OpenSM's own
-// min-hop engine, with forsd beside OpenSM watching files, with forsd in OpenSM's
-// sweep by the plugin, and the same while forsd is stopped. They run side by side,
-// and take turns in having a cable pulled and put back, so that what else the
-// machine does hits them alike. What OpenSM does is seen in the datagrams that it
-// sends and by its events; see tap.c. With -history it compares forsd in OpenSM's sweep with
-// its history and without: each cable is a pair of times, and what is told of them is the
-// ratio of Hodges and Lehmann with its range.
+// Command benchopensm times the reaction to a pulled cable, in OpenSM and in forsd, on the LHCb
+// network FT(2;20,18) simulated by ibsim: under OpenSM's own min-hop engine, with forsd watching
+// OpenSM's files, with forsd in OpenSM's sweep by the plugin, and the same while forsd is stopped.
+// They run at the same time and take turns in having a cable pulled and put back, so that other
+// load on the machine affects all of them. OpenSM's actions are seen in its events and in the
+// datagrams that it sends; see tap.c. With -history it compares forsd in OpenSM's sweep with and
+// without its history: each cable gives a pair of times, and the result is the ratio of Hodges and
+// Lehmann with its confidence interval.
 package main
 
 import (
@@ -40,7 +39,7 @@ func main() {
 
 func run(ctx context.Context, failures int, forsd, plugin string, raw, history bool) (err error) {
 	if failures < 1 {
-		return fmt.Errorf("-failures %d: one cable at least has to be pulled", failures)
+		return fmt.Errorf("-failures %d: want at least 1", failures)
 	}
 	dir, err := os.MkdirTemp("", "bench-opensm-")
 	if err != nil {

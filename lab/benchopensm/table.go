@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// report prints the medians of all ways, as tables of Markdown, and what the
-// plugin is held to.
+// report prints the medians of all ways as Markdown tables, and the plugin's figures with
+// their limits.
 func report(out io.Writer, ways []*way) {
 	fmt.Fprintf(out, "Medians of %d, in milliseconds after the change, FT(2;%d,%d), LMC 5; tables, in blocks of 64 entries:\n", len(ways[0].pulled), spines, leaves)
 	table(out, "A cable is pulled", ways, func(w *way) []timeline { return w.pulled })
@@ -53,9 +53,9 @@ func compare(out io.Writer, ways []*way) error {
 // toPlan is the time from the trap to the plan, in nanoseconds; not positive without a plan.
 func (t timeline) toPlan() float64 { return float64(t.published - t.trap) }
 
-// hodgesLehmann is the estimate of Hodges and Lehmann of what paired differences lie around,
-// the median of the averages of any two of them, and the range that holds it 95 times in 100
-// by the signed-rank test of Wilcoxon.
+// hodgesLehmann is the estimate of Hodges and Lehmann of the location of paired differences,
+// the median of the averages of any two of them, and its 95 % confidence interval by the
+// signed-rank test of Wilcoxon.
 func hodgesLehmann(differences []float64) (estimate, from, to float64) {
 	var averages []float64
 	for i, a := range differences {
@@ -121,7 +121,7 @@ func median(all []timeline) timeline {
 	}
 }
 
-// String is all of it in one line.
+// String prints the timeline on one line.
 func (t timeline) String() string {
 	return fmt.Sprintf("trap %s, sweep done %s, engine %s, published %s, last of %d blocks %s, up %s", ms(t.trap), ms(t.discovered), ms(t.engine), ms(t.published), t.blocks, ms(t.tables), ms(t.up))
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHodgesLehmann compares with what R's wilcox.test says of the differences that Hollander
-// and Wolfe have as their example of the signed-rank test.
+// TestHodgesLehmann compares with the results of R's wilcox.test for the differences that
+// Hollander and Wolfe use as their example of the signed-rank test.
 func TestHodgesLehmann(t *testing.T) {
 	before := []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	var differences []float64

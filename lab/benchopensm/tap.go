@@ -20,7 +20,7 @@ import (
 //go:embed tap/tap.c
 var tapSource []byte
 
-// buildTap compiles the library that OpenSM loads to be watched.
+// buildTap compiles the library with which OpenSM is watched.
 func buildTap(ctx context.Context, dir string) (string, error) {
 	source, library := filepath.Join(dir, "tap.c"), filepath.Join(dir, "libforstap.so")
 	if err := os.WriteFile(source, tapSource, 0o644); err != nil {
@@ -34,7 +34,7 @@ func buildTap(ctx context.Context, dir string) (string, error) {
 	return library, nil
 }
 
-// deed is what a record of the tap tells of.
+// deed is the kind of a record of the tap.
 type deed uint32
 
 // The kinds, as tap.c numbers them.
@@ -88,7 +88,7 @@ func newTap(library, path string) (*tap, error) {
 
 func (t *tap) close() error { return syscall.Munmap(t.memory) }
 
-// watch has an OpenSM load the tap, beside its own plugin where it has one.
+// watch makes an OpenSM load the tap as well as its own plugin, if any.
 func (t *tap) watch(o *ibsim.OpenSMOptions) {
 	o.Conf = maps.Clone(o.Conf)
 	o.Conf["event_plugin_name"] = "forstap" // it is loaded already
@@ -135,7 +135,7 @@ func (t *tap) quiet(ctx context.Context, n int, while time.Duration) error {
 	}
 }
 
-// ended tells whether the last sweep has come to its end.
+// ended reports whether the last sweep has ended.
 func ended(records []record) bool {
 	over := false
 	for _, r := range records {

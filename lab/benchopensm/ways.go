@@ -18,13 +18,12 @@ import (
 // The fabric.
 const leaves, spines = 18, 20
 
-// cable is the one that the nth failure takes; there are 180. Lane k is at port spines+1+k of
-// every leaf.
+// cable is the cable of the nth failure, one of 180. Lane k is at port spines+1+k of every leaf.
 func cable(n int) (leaf, lane int) { return (5*n + 3) % leaves, (7*n + 4) % spines }
 
-// rest is how long OpenSM must have been quiet for a change to be over, longer
-// than forsd ever takes to go on to its next step. Where only the time to the plan is looked
-// at, it is as long as forsd takes to store a change in its history.
+// rest is how long OpenSM must have been quiet for a change to be over; forsd never takes
+// longer to go on to its next step. If only the time to the plan is measured, shortRest is
+// enough: as long as forsd takes to store a change in its history.
 const (
 	rest      = 400 * time.Millisecond
 	shortRest = 150 * time.Millisecond
@@ -51,7 +50,7 @@ type way struct {
 	epochs []time.Time // when new plans came to a subscriber of forsd's
 }
 
-// timeline is what followed on a change: how long after it, 0 for never.
+// timeline has the times of the steps after a change, 0 for never.
 type timeline struct {
 	trap       time.Duration // OpenSM received it
 	discovered time.Duration // OpenSM has seen the whole fabric
@@ -62,7 +61,7 @@ type timeline struct {
 	blocks     int           // of tables, sent
 }
 
-// kind is a way that is to be started.
+// kind is a way before it is started.
 type kind struct {
 	name    string
 	options e2e.Options
@@ -136,8 +135,8 @@ func (w *way) subscribe(ctx context.Context) {
 	}
 }
 
-// settled waits until a change is over. forsd is not asked before OpenSM is
-// quiet: the benchmark must not take part.
+// settled waits until a change is over. It asks forsd nothing before OpenSM is quiet,
+// so as not to affect the times.
 func (w *way) settled(ctx context.Context, n int, seen func(*api.Topology) error) error {
 	if err := w.tap.quiet(ctx, n, w.rest); err != nil {
 		return err
@@ -183,7 +182,7 @@ func (w *way) fail(ctx context.Context, n int) error {
 	return err
 }
 
-// timeline is what has happened since a change.
+// timeline is the sequence of steps since a change.
 func (w *way) timeline(began time.Time, from int) (t timeline) {
 	first := func(d *time.Duration, at time.Time) {
 		if *d == 0 && t.trap != 0 {

@@ -40,7 +40,7 @@ var growth = Set{
 	}}},
 }
 
-// TestMake measures and draws a set twice: the steps are told, and the files are
+// TestMake measures and draws a set twice: the steps are reported, and the files are
 // the same.
 func TestMake(t *testing.T) {
 	var dirs [2]string
@@ -70,7 +70,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestMakeFails spoils the measurement and the numbers: the error says where.
+// TestMakeFails spoils the measurement and the numbers: the error names the place.
 func TestMakeFails(t *testing.T) {
 	bad, dir := growth, t.TempDir()
 	bad.Measure = func(context.Context, Step) (*Table, error) { return nil, errors.New("no fabric") }

@@ -15,10 +15,10 @@ var Palette = []color.Color{Blue, Vermilion, Green, Orange, Purple, SkyBlue, Ink
 
 // Line is a curve through points, or the points alone.
 type Line struct {
-	Name   string // in the legend; nothing keeps it out of there
+	Name   string // in the legend, unless it is empty
 	Points plotter.XYs
 	Colour color.Color // nil takes the next of the palette
-	Dashes []vg.Length // nil for a solid line
+	Dashes []vg.Length // nil: a solid line
 	Dots   bool        // discs at the points
 	Bare   bool        // no curve
 }

@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// RefusalMark stands where an engine refuses, PaperMark for what a paper reports.
+// RefusalMark marks the refusal of an engine, PaperMark a value reported by a paper.
 var (
 	RefusalMark = draw.GlyphStyle{Color: Vermilion, Radius: 3.2, Shape: Strokes{}}
 	PaperMark   = draw.GlyphStyle{Color: Ink, Radius: 4, Shape: Diamond{}}

@@ -1,5 +1,5 @@
 // Package chart draws figures of measured numbers in one style, as SVG and PNG,
-// with the numbers beside them as CSV. The same numbers give the same bytes.
+// and writes the numbers as CSV. The same numbers give the same bytes.
 package chart
 
 import (
@@ -14,16 +14,16 @@ import (
 )
 
 // Set is a set of numbers with the figures that show them. The numbers are in
-// NAME.csv, and no time of a clock is among them. A set without Measure has its numbers
-// from elsewhere, and is drawn where they are.
+// NAME.csv and contain no measured times. Without Measure, the numbers come from
+// elsewhere, and the figures are drawn if NAME.csv exists.
 type Set struct {
 	Name    string
 	Measure func(context.Context, Step) (*Table, error)
 	Figures []Figure
 }
 
-// Step is told of each step of a measurement before it is taken: how many are
-// done, of how many, and what comes now.
+// Step is called before each step of a measurement, with the number of steps done,
+// their total, and the next step.
 type Step func(done, total int, what string)
 
 // Figure is a picture: NAME.svg and NAME.png.
@@ -33,8 +33,8 @@ type Figure struct {
 	Draw          func(draw.Canvas, *Table) error
 }
 
-// Make measures the set and draws its figures into a directory, which it makes
-// where it is missing.
+// Make measures the set and draws its figures into a directory, which it creates
+// if necessary.
 func (s *Set) Make(ctx context.Context, dir string, step Step) error {
 	if s.Measure == nil {
 		if _, err := os.Stat(s.numbers(dir)); errors.Is(err, os.ErrNotExist) {

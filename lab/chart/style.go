@@ -48,7 +48,7 @@ func Typeface(size vg.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-// Lettering is text of a size, aligned to the point where it is drawn.
+// Lettering is the style of text of a size, aligned to a point.
 func Lettering(size vg.Length, x text.XAlignment, y text.YAlignment) text.Style {
 	return text.Style{Color: Ink, Font: Typeface(size), XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler}
 }
@@ -65,7 +65,7 @@ func (f *Figure) Render(t *Table, format string) ([]byte, error) {
 	case "png":
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(f.Width, f.Height), vgimg.UseDPI(DPI))}
 	default:
-		return nil, fmt.Errorf("there is no format %q", format)
+		return nil, fmt.Errorf("unknown format %q", format)
 	}
 	c := draw.New(canvas)
 	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
@@ -76,7 +76,7 @@ func (f *Figure) Render(t *Table, format string) ([]byte, error) {
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return nil, err
 	}
-	// Where the font is not installed, one with the same metrics mostly is.
+	// If the font is not installed, one with the same metrics usually is.
 	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")), nil
 }
 
@@ -116,7 +116,7 @@ const (
 )
 
 // Legend draws the keys in a row along the top of the canvas, above all data, and
-// returns what is left below.
+// returns the rest of the canvas.
 func Legend(c draw.Canvas, keys ...Key) draw.Canvas {
 	style := Lettering(10, text.XLeft, text.YCenter)
 	x, y := c.Min.X, c.Max.Y-keyHeight/2

@@ -41,7 +41,7 @@ func (t *Table) Encode() []byte {
 	return out.Bytes()
 }
 
-// ReadTable reads what Encode wrote.
+// ReadTable reads a table written by Encode.
 func ReadTable(path string) (*Table, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -75,7 +75,7 @@ type Row struct {
 func (r *Row) Text(column string) string {
 	c := slices.Index(r.t.Rows[0], column)
 	if c < 0 {
-		r.fail(fmt.Errorf("there is no column %q", column))
+		r.fail(fmt.Errorf("unknown column %q", column))
 		return ""
 	}
 	return r.t.Rows[r.i+1][c]

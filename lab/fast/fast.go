@@ -2,12 +2,12 @@
 // Scheduler for All-to-All GPU Communication" (NSDI 2026), for comparison with package
 // gpu. It is written from the paper and is not the authors' program.
 //
-// What a server has for another is balanced over its GPUs first: those with more than
-// the average give to those with less (Sec. 4.1). Each GPU then sends to the one of its
-// number (merged peer transfers). The matrix of servers, padded until all rows and
-// columns are equal, is decomposed by Birkhoff's theorem, a matching from scratch for
-// each stage (Sec. 4.2). What has come in a stage is handed out beside the next one, and
-// what stays inside servers is sent beside the first (Sec. 4.3, Fig. 11).
+// A server's data for another server is balanced over its GPUs first: GPUs with more than the
+// average give to those with less (Sec. 4.1). Each GPU then sends to the GPU of the same number
+// (merged peer transfers). The matrix of servers, padded until all rows and columns are equal,
+// is decomposed by Birkhoff's theorem, a matching from scratch for each stage (Sec. 4.2). The
+// data received in a stage is handed out during the next one, and data that stays inside
+// servers is sent during the first (Sec. 4.3, Fig. 11).
 package fast
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/forsd/forsd/lab/baseline"
 )
 
-// Plan is an exchange as FAST plans it, with what the busiest GPUs send or receive inside
-// their servers.
+// Plan is an exchange as FAST plans it, with the bytes that the busiest GPUs send or receive
+// inside their servers.
 type Plan struct {
 	Lengths  []int64 // of the stages, bytes a NIC
 	Balance  int64   // before the first stage
-	Restores []int64 // [stage] beside the stage after it
-	Local    int64   // beside the first stage
+	Restores []int64 // [stage] during the stage after it
+	Local    int64   // during the first stage
 }
 
-// New plans a traffic. Without balance, GPUs keep what they have and stages are as long
-// as the GPUs with the most need.
+// New plans a traffic. Without balance, GPUs keep their data, and the GPUs with the most data
+// determine the length of the stages.
 func New(t *gpu.Traffic, balance bool) *Plan {
 	f := &fast{t: t, left: slices.Clone(t.Bytes), loads: make([]int64, 2*t.Ranks())}
 	p := &Plan{}
@@ -47,7 +47,7 @@ func New(t *gpu.Traffic, balance bool) *Plan {
 	return p
 }
 
-// Seconds is what the plan takes by the model of package gpu.
+// Seconds is the duration of the plan by the model of package gpu.
 func (p *Plan) Seconds(m gpu.Model) float64 {
 	latency := m.Latency.Seconds()
 	moves := func(bytes int64) float64 {
@@ -81,14 +81,14 @@ func (f *fast) move(from, to int, bytes int64) {
 	}
 }
 
-// most is what the busiest GPU has moved in the step, which is over.
+// most returns the load of the busiest GPU in the step, and begins the next step.
 func (f *fast) most() int64 {
 	most := slices.Max(f.loads)
 	clear(f.loads)
 	return most
 }
 
-// row is what a GPU has for those of a server.
+// row is the data of GPU g for the GPUs of a server.
 func (f *fast) row(g, server int) []int64 {
 	return f.left[g*f.t.Ranks()+server*f.t.GPUs:][:f.t.GPUs]
 }
@@ -100,7 +100,7 @@ func sum(list []int64) (sum int64) {
 	return sum
 }
 
-// shares is what each NIC of a server sends to another server.
+// shares is the number of bytes that each NIC of a server sends to another server.
 func (f *fast) shares(balance bool) []int64 {
 	n, m := f.t.Servers, f.t.GPUs
 	share := make([]int64, n*n)
@@ -124,8 +124,8 @@ func (f *fast) shares(balance bool) []int64 {
 	return share
 }
 
-// balance has the GPUs of server i that have more than a share for server j give to those
-// that have less.
+// balance moves data from the GPUs of server i that have more than a share for server j to
+// those that have less.
 func (f *fast) balance(i, j int, share int64) {
 	m := f.t.GPUs
 	to := 0
@@ -149,7 +149,7 @@ func (f *fast) balance(i, j int, share int64) {
 	}
 }
 
-// restore carries out a stage and hands out what has come.
+// restore carries out a stage and hands out the data received.
 func (f *fast) restore(match []int32, length int64) {
 	m := f.t.GPUs
 	for i, j := range match {

@@ -8,7 +8,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// The paper's Fig. 10 in small: what FAST plans has the length of the busiest server, and
+// The paper's Fig. 10 in small: FAST's plan has the length of the busiest server, and
 // everything is sent.
 func TestNew(t *testing.T) {
 	for _, c := range []gpu.Cluster{{Servers: 2, GPUs: 2}, {Servers: 3, GPUs: 2}, {Servers: 8, GPUs: 8}} {

@@ -19,13 +19,13 @@ type Row struct {
 	Traffic func() (*gpu.Traffic, error)
 }
 
-// Comparison is what an exchange takes, by one model.
+// Comparison has the times of an exchange by one model.
 type Comparison struct {
 	Bound                     float64 // seconds: Eq. 26 at the speed of the NICs
 	Seconds, Sequential, FAST float64 // of gpu's plan, of the same without overlap, and of FAST's
 	Stages, FASTStages        int
 	Planned, FASTPlanned      time.Duration
-	Buffer, Whole             int64 // bytes of the largest buffer of a NIC, and what one for the whole exchange would have
+	Buffer, Whole             int64 // bytes of the largest buffer of a NIC, and of one for the whole exchange
 }
 
 // The two clusters that the paper measures on: H200 and MI300X.
@@ -37,11 +37,11 @@ var models = []struct {
 	{"448/12.5 GB/s", gpu.Model{B1: 448e9, B2: 12.5e9, Latency: 10 * time.Microsecond}},
 }
 
-// tokenBytes is what a token has: 7168 numbers of 16 bits.
+// tokenBytes is the size of a token: 7168 numbers of 16 bits.
 const tokenBytes = 14336
 
 // Rows are the exchanges, up to so many servers of 8 GPUs: token routings both ways, and
-// what the paper measures, at 1 GB a GPU and at a hundredth of it.
+// the exchanges that the paper measures, at 1 GB a GPU and at a hundredth of it.
 func Rows(most int) []Row {
 	var rows []Row
 	for _, m := range models {
@@ -79,8 +79,8 @@ func Rows(most int) []Row {
 	return rows
 }
 
-// Routed is what tokens take to as many different experts each, placed in blocks, whose
-// popularity falls as rank^−skew.
+// Routed is the traffic of tokens, each to top different experts, which are placed in blocks
+// and whose popularity falls as rank^−skew.
 func Routed(c gpu.Cluster, tokens, top, experts int, skew float64) (*gpu.Traffic, error) {
 	rng := rand.New(rand.NewPCG(1, uint64(c.Servers)))
 	ladder, sum := make([]float64, experts), 0.0
@@ -135,8 +135,8 @@ func (r *Row) Compare(ctx context.Context) (*Comparison, error) {
 	return c, nil
 }
 
-// sequential is what a plan takes where all moves to NICs come before the stages and all
-// from NICs after them, and the largest buffer that a NIC needs then.
+// sequential is the duration of a plan if all moves to NICs come before the stages and all
+// from NICs after them, and the largest buffer that a NIC then needs.
 func sequential(p *gpu.Plan, m gpu.Model) (seconds float64, buffer int64) {
 	ranks := p.Ranks()
 	f := &fast{loads: make([]int64, 2*ranks)}

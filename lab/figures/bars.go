@@ -12,13 +12,13 @@ import (
 	"github.com/forsd/forsd/lab/chart"
 )
 
-// column is that of one series in a group.
+// column is the bar of one series in a group.
 type column struct {
-	height, mark float64 // mark is 0 where there is nothing to mark beside it
-	refused      bool    // an engine refused, and this is what took over
+	height, mark float64 // mark 0: no mark
+	refused      bool    // an engine refused; this is its fallback
 }
 
-// group is what stands together, its bars by series.
+// group is a group of bars, by series.
 type group struct {
 	name string // lines of text
 	bars map[string]column
@@ -28,7 +28,7 @@ type group struct {
 type series struct {
 	of, key        string
 	colour, number color.Color
-	fallback       bool // where it was refused, show what took over, not a cross
+	fallback       bool // if it was refused, show the fallback, not a cross
 }
 
 // axis is a vertical axis from 0.
@@ -62,13 +62,13 @@ func newBarChart(list []group, y axis, n int, width vg.Length) *barChart {
 	return &barChart{Plot: p, groups: list, width: width, n: n}
 }
 
-// place is where bar j stands beside the middle of its group.
+// place is the offset of bar j from the middle of its group.
 func (c *barChart) place(j int) vg.Length {
 	return c.width * (vg.Length(j) - vg.Length(c.n-1)/2)
 }
 
 // add draws the bars of a series as the j-th of each group that has it. The values are at
-// their feet, where no mark is.
+// the feet of the bars, away from the marks.
 func (c *barChart) add(j int, s series) error {
 	values := make(plotter.Values, len(c.groups))
 	feet := &chart.Marks{Style: draw.GlyphStyle{Color: s.number}, Size: min(chart.SmallSize, c.width/2)}
@@ -98,7 +98,7 @@ func (c *barChart) add(j int, s series) error {
 	return nil
 }
 
-// mark draws the marks beside a series; at says at which column of the group.
+// mark draws the marks of a series; at returns the place in the group.
 func (c *barChart) mark(style draw.GlyphStyle, of string, at func(column) int) {
 	marks := &chart.Marks{Style: style, Size: chart.SmallSize}
 	for i, g := range c.groups {

@@ -154,10 +154,10 @@ func TestRefusals(t *testing.T) {
 		sets  []string
 		want  string
 	}{
-		{"unknown set", func() {}, []string{"fig8"}, `there is no set "fig8"`},
+		{"unknown set", func() {}, []string{"fig8"}, `unknown set "fig8"`},
 		{"no numbers", func() {}, []string{"fors-phases"}, "fors-phases.csv: no such file"},
 		{"empty", func() { _ = os.WriteFile(filepath.Join(out, "fors-phases.csv"), nil, 0o644) }, []string{"fors-phases"}, "want a header"},
-		{"no column", func() { spoil(&forsPhases, "phases,", "faces,") }, []string{"fors-phases"}, `there is no column "phases"`},
+		{"no column", func() { spoil(&forsPhases, "phases,", "faces,") }, []string{"fors-phases"}, `unknown column "phases"`},
 		{"no number", func() { spoil(&forsPhases, ",127,", ",many,") }, []string{"fors-phases"}, "row 1, column phases"},
 		{"no number", func() { spoil(&forsScenarios, "141.0437", "fast") }, []string{"fors-scenarios"}, "row 1, column model_gbps"},
 		{"ragged", func() { spoil(&forsScenarios, "0F,", "") }, []string{"fors-scenarios"}, "wrong number of fields"},

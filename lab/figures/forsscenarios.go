@@ -56,7 +56,7 @@ func addScenario(ctx context.Context, t *chart.Table, s scenario.Scenario) error
 	return nil
 }
 
-// gbpsAxis is that of both figures.
+// gbpsAxis is the axis of both figures.
 var gbpsAxis = axis{"throughput of a server by the model, Gb/s", 160, 20}
 
 // groups reads the paper's scenarios out of the table.
@@ -84,7 +84,7 @@ func groups(t *chart.Table) (list []group, err error) {
 	return list, nil
 }
 
-// drawFig3 is the paper's Fig. 3: what OpenSM's engines leave of the throughput.
+// drawFig3 is the paper's Fig. 3: the throughput that OpenSM's engines leave.
 func drawFig3(c draw.Canvas, t *chart.Table) error {
 	list, err := groups(t)
 	if err != nil {
@@ -113,7 +113,7 @@ func drawFig3(c draw.Canvas, t *chart.Table) error {
 	return nil
 }
 
-// drawFig6 is the paper's Fig. 6: FORS beside OpenSM's default.
+// drawFig6 is the paper's Fig. 6: FORS and OpenSM's default.
 func drawFig6(c draw.Canvas, t *chart.Table) error {
 	list, err := groups(t)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestFrameLengths simulates the reference's mean frame lengths with fewer seeds and
-// slots; "make figures" does with all, and fails where they are not met.
+// slots than "make figures", which fails if they differ.
 func TestFrameLengths(t *testing.T) {
 	seeds, slots := 4, frameSlots/4
 	if long() {
@@ -67,8 +67,8 @@ func TestStagesStillHold(t *testing.T) {
 	}
 }
 
-// TestPaperStatements holds the numbers of docs/figures to what the paper says of
-// its Figs. 2 and 3.
+// TestPaperStatements checks the numbers of docs/figures against the paper's
+// statements about its Figs. 2 and 3.
 func TestPaperStatements(t *testing.T) {
 	means := map[string]map[string]map[gpu.Mode]float64{} // [model][r0][scheme]
 	for _, m := range frameModels {

@@ -97,7 +97,7 @@ func frameCurves(t *chart.Table) (map[string]map[gpu.Mode]plotter.XYs, error) {
 			return nil, r.Err
 		}
 		if curves[model] == nil {
-			return nil, fmt.Errorf("%s: row %d: there is no model %q", t.Name, i+1, model)
+			return nil, fmt.Errorf("%s: row %d: unknown model %q", t.Name, i+1, model)
 		}
 		if frames > 0 { // beyond saturation no frame ends
 			curves[model][mode] = append(curves[model][mode], xy)

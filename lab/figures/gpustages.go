@@ -13,8 +13,8 @@ import (
 	"github.com/forsd/forsd/lab/chart"
 )
 
-// gpuStages is how many stages exchanges take, and how long they are, over the
-// number of GPUs.
+// gpuStages is the number of stages of exchanges, and their length, over the number
+// of GPUs.
 var gpuStages = chart.Set{
 	Name:    "gpu-stages",
 	Measure: measureStages,
@@ -36,7 +36,7 @@ const (
 // stageWays are the ways in which stages are made.
 var stageWays = []struct {
 	name   string
-	upTo   int // servers, 0 for all
+	upTo   int // servers, 0: all
 	stages func(ctx context.Context, p *gpu.Planner, t *gpu.Traffic) (stages int, length int64, err error)
 }{
 	{"flat König, 64 KiB", 16, func(_ context.Context, _ *gpu.Planner, t *gpu.Traffic) (int, int64, error) {

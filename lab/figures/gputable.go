@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/lab/papers"
 )
 
-// gpuTable is the mean frame lengths of docs/gpu.md's table, 20 seeds each, beside
-// those of a reference that was computed apart.
+// gpuTable is the mean frame lengths of docs/gpu.md's table, 20 seeds each, and
+// those of a reference that was computed independently.
 var gpuTable = chart.Set{Name: "gpu-table", Measure: measureTable}
 
 // frameReferences are the mean lengths without balancing, with the published one,
@@ -45,7 +45,7 @@ func measureTable(ctx context.Context, step chart.Step) (*chart.Table, error) {
 	return t, nil
 }
 
-// addReference simulates a mean frame length of the reference. It fails where the
+// addReference simulates a mean frame length of the reference. It fails if the
 // two differ by more than 4 standard deviations of their difference and half the
 // reference's last digit.
 func addReference(ctx context.Context, t *chart.Table, i, scheme, seeds, slots int) error {

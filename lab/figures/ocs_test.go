@@ -30,8 +30,8 @@ func TestMakespansStillHold(t *testing.T) {
 	}
 }
 
-// TestOCSStatements holds the curves of docs/figures to what docs/optical.md says of
-// them: best is never above Spectra, nor any method below the bound.
+// TestOCSStatements checks the curves of docs/figures against docs/optical.md:
+// best is never above Spectra, and no method is below the bound.
 func TestOCSStatements(t *testing.T) {
 	for _, set := range []*chart.Set{&ocsDelta, &ocsFlows} {
 		all, err := chart.ReadTable(pictures + "/" + set.Name + ".csv")
@@ -51,7 +51,7 @@ func TestOCSStatements(t *testing.T) {
 	}
 }
 
-// TestGanttOfTheExample holds the figure's makespans to the paper's.
+// TestGanttOfTheExample compares the figure's makespans with the paper's.
 func TestGanttOfTheExample(t *testing.T) {
 	for name, want := range map[string]float64{"(a) Schedule": .62, "(b) Equalize": .525} {
 		for _, row := range kept(t, &ocsGantt, name) {

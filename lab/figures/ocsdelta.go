@@ -15,8 +15,8 @@ import (
 )
 
 // ocsDelta is the makespan of every method against δ, for the three workloads of
-// the Spectra paper and two numbers of switches: its Figs. 6 and 9, and what
-// Equalize is worth, Fig. 7.
+// the Spectra paper and two numbers of switches: its Figs. 6 and 9, and the gain
+// by Equalize, Fig. 7.
 var ocsDelta = chart.Set{
 	Name:    "ocs-delta",
 	Measure: measureDelta,

@@ -23,14 +23,14 @@ var photonicRatio = chart.Set{
 	},
 }
 
-// What is planned: the worst ratio for each number of GPUs, and all hop sums for
+// The planned cases: the worst ratio for each number of GPUs, and all hop sums for
 // two of them.
 var (
 	ratioGPUs = []int{4, 6, 8, 12, 16, 24, 32, 48, 63, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4095, 4096}
 	shownGPUs = []int{32, 512}
 )
 
-// mostCarry is up to how many topologies the search with waiting goes.
+// mostCarry is the largest number of topologies of the search with waiting.
 const mostCarry = 64
 
 // ratioWays are the ways to choose shifts, with the bound of each.

@@ -61,7 +61,7 @@ func measureReconfig(ctx context.Context, step chart.Step) (*chart.Table, error)
 	return t, nil
 }
 
-// topologySum is what plans of some topologies take without reconfigurations.
+// topologySum is the duration of plans of some topologies without reconfigurations.
 type topologySum struct {
 	topologies int
 	sum        photonic.Time
@@ -113,12 +113,12 @@ func addReconfig(ctx context.Context, t *chart.Table, gpus, degree int, megabyte
 	return nil
 }
 
-// labelledUpTo is up to how many reconfigurations the number stands below the curve:
-// more are too close together.
+// labelledUpTo is the largest number of reconfigurations that is printed below the
+// curve: more are too close together.
 const labelledUpTo = 8
 
-// drawReconfig draws a panel an exchange. Numbers below the curve of auto are those
-// of reconfigurations where they change.
+// drawReconfig draws a panel for each exchange. Numbers below the curve of auto are the
+// numbers of reconfigurations, at their changes.
 func drawReconfig(c draw.Canvas, t *chart.Table) error {
 	width, height := (c.Max.X-c.Min.X)/2, vg.Length(0)
 	for i, at := range reconfigPanels {

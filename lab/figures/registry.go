@@ -55,7 +55,7 @@ func Draw(dir string, names ...string) error {
 func each(names []string, do func(*chart.Set) error) error {
 	for _, name := range names {
 		if !slices.Contains(Names(), name) {
-			return fmt.Errorf("there is no set %q: want some of %q", name, Names())
+			return fmt.Errorf("unknown set %q: want some of %q", name, Names())
 		}
 	}
 	for _, s := range sets {

@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/lab/chart"
 )
 
-// testbed is what running programs had on the simulated fabric that carries data: "make
-// testbed" measures it, and writes its numbers.
+// testbed is the throughput of running programs on the simulated fabric that carries data:
+// "make testbed" measures it, and writes its numbers.
 var testbed = chart.Set{
 	Name:    "testbed",
 	Figures: []chart.Figure{{Name: "testbed", Width: 9.6 * vg.Inch, Height: 4 * vg.Inch, Draw: drawTestbed}},

@@ -27,7 +27,7 @@ need OpenSM and its simulated fabric.`,
   forslab draw --out docs/figures --numbers-there liquid`,
 		RunE: func(cmd *cobra.Command, sets []string) error { return draw(cmd, out, only, sets) },
 	}
-	cmd.Flags().StringVar(&out, "out", "", "directory of the pictures and of their numbers, made where it is missing")
+	cmd.Flags().StringVar(&out, "out", "", "directory of the pictures and of their numbers, created if necessary")
 	cmd.Flags().BoolVar(&only, "numbers-there", false, "measure nothing: draw the numbers that are in the directory")
 	return cmd
 }
@@ -51,8 +51,8 @@ func setsText() string {
 	return words.String()
 }
 
-// draw measures sets of figures, all where none is named, and draws them, with a bar
-// on a terminal.
+// draw measures sets of figures, all if none is named, and draws them, with a progress
+// bar on a terminal.
 func draw(cmd *cobra.Command, out string, only bool, sets []string) error {
 	if out == "" {
 		return fmt.Errorf("--out is missing: name a directory for the figures")

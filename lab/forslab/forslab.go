@@ -1,5 +1,5 @@
-// Package forslab is the laboratory's program: it measures what the papers show,
-// compares with it, and draws it. One file a command.
+// Package forslab is the laboratory's program: it measures the results of the papers,
+// compares with them, and draws them. One file a command.
 package forslab
 
 import (
@@ -13,7 +13,7 @@ import (
 // Version is set at link time.
 var Version = "development"
 
-// mostRandom bounds how many random scenarios or matrices a command makes.
+// mostRandom limits the random scenarios or matrices of a command.
 const mostRandom = 10_000
 
 // Run executes forslab with the arguments until it is done or interrupted, and

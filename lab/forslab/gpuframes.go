@@ -104,8 +104,8 @@ func (f *gpuFramesFlags) run(cmd *cobra.Command) error {
 		"slots": f.Slots, "warmup": f.Warmup, "seeds": f.seeds, "frames": rows}, func(w io.Writer) { f.print(w, rows) })
 }
 
-// print shows people the mean lengths, a line for each rate. Where no frame has
-// ended, there is a dash.
+// print prints the mean lengths for people, a line for each rate, with a dash if no
+// frame has ended.
 func (f *gpuFramesFlags) print(w io.Writer, rows []frameRow) {
 	fmt.Fprint(w, "r0")
 	for _, scheme := range frameSchemes {

@@ -30,7 +30,7 @@ type liquidClass struct {
 	seconds     float64
 }
 
-// liquidClasses is what forslab liquid-classes prints.
+// liquidClasses is the output of forslab liquid-classes.
 type liquidClasses struct {
 	Version     int           `json:"version"`
 	Allocations int           `json:"allocations"`
@@ -129,7 +129,7 @@ func (o *liquidClasses) add(ctx context.Context, n *liquid.Network, c papers.Cla
 	return nil
 }
 
-// print shows people the numbers of all classes together, and those without a
+// print prints the numbers of all classes together for people, and those without a
 // liquid schedule.
 func (o *liquidClasses) print(w io.Writer, n *liquid.Network) {
 	all, quick, slowest, tenth := len(o.List), 0, 0.0, 0.1

@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// comparison is what forslab ocs-compare prints of one number of switches and δ.
+// comparison is the output of forslab ocs-compare for one number of switches and δ.
 type comparison struct {
 	Switches   int                    `json:"switches"`
 	Delta      float64                `json:"delta"`
@@ -74,8 +74,7 @@ paper's lower bound they are, for each number of switches and each δ: of the ma
 	return cmd
 }
 
-// readDemand reads a demand matrix from a file, or from standard input where path
-// is -.
+// readDemand reads a demand matrix from a file, or from standard input if path is -.
 func readDemand(cmd *cobra.Command, path string) (*ocs.Demand, error) {
 	m, err := matrix.ReadInput(cmd, path, matrix.Options{Square: true, MaxSide: ocs.MaxRacks})
 	if err != nil {
@@ -209,7 +208,7 @@ func measured(mean, off float64) string {
 	return fmt.Sprintf("%.3f ±%.3f", mean, off)
 }
 
-// known prints a number of the reference, a dash where it has none.
+// known prints a number of the reference, or a dash.
 func known(x float64, digits int) string {
 	if x == 0 {
 		return "–"

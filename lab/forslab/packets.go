@@ -70,7 +70,7 @@ type packetRow struct {
 	Share    float64 `json:"share"`
 }
 
-// packetReport is what --json prints.
+// packetReport is the output with --json.
 type packetReport struct {
 	Version    int         `json:"version"`
 	Spines     int         `json:"spines"`
@@ -82,7 +82,7 @@ type packetReport struct {
 	Rows       []packetRow `json:"rows"`
 }
 
-// exchange is a schedule to be simulated.
+// exchange is a schedule to simulate.
 type exchange struct {
 	name     string
 	adaptive bool
@@ -163,7 +163,7 @@ func (f *packetFlags) tree() (*topology.FatTree, error) {
 }
 
 // exchanges are the plan on lanes and that on base LIDs, and the plan's order with adaptive
-// routing, each under the rules that make sense for it.
+// routing, each under the applicable rules.
 func (f *packetFlags) exchanges(made *planner.Result) ([]exchange, error) {
 	paces := []packets.Pacing{
 		{Pace: packets.AtOnce}, {Pace: packets.Window, Window: 4}, {Pace: packets.Pairwise}, {Pace: packets.ByLinks},

@@ -61,7 +61,7 @@ waiting.`,
 	return cmd
 }
 
-// coprime tells whether two numbers have no common factor.
+// coprime reports whether two numbers have no common factor.
 func coprime(a, b int) bool {
 	for b != 0 {
 		a, b = b, a%b

@@ -46,7 +46,7 @@ The paper's own numbers stand beside them where its text has some.`,
 	}
 	cmd.Flags().IntVar(&f.tree.Spines, "spines", f.tree.Spines, "M0: spines, and servers of a leaf")
 	cmd.Flags().IntVar(&f.tree.Leaves, "leaves", f.tree.Leaves, "M1: leaves")
-	cmd.Flags().IntVar(&f.random, "random", 4, "number of random scenarios beside the paper's")
+	cmd.Flags().IntVar(&f.random, "random", 4, "number of random scenarios, in addition to the paper's")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the random scenarios")
 	cmd.Flags().BoolVar(&f.opensm, "opensm", false, "simulate each under a real OpenSM as well")
 	return cmd
@@ -83,12 +83,12 @@ func (f *scenarioFlags) run(cmd *cobra.Command) error {
 	return printScenarios(cmd, tree, results)
 }
 
-// modelText says what the model is.
+// modelText describes the model.
 func modelText() string {
 	return fmt.Sprintf("cables of %.0f Gb/s,\nand %.3f of a transfer for the barrier after each phase", scenario.LinkGbps, scenario.PhaseOverhead)
 }
 
-// scenarioReport is what --json prints.
+// scenarioReport is the output with --json.
 type scenarioReport struct {
 	Version   int               `json:"version"`
 	Spines    int               `json:"spines"`
@@ -107,13 +107,13 @@ func printScenarios(cmd *cobra.Command, t scenario.Tree, results []scenario.Resu
 		}
 		fmt.Fprintf(w, "\nTransfers on the busiest link of a phase, mean over the exchange, on tables read back from the switches;\nlinear shift on OpenSM's engines, forsd's plan on its own:\n\n")
 		printLoads(w, results)
-		fmt.Fprintf(w, "\nGb/s of a server by the model, beside the paper's measurement of Ftree/Min-Hop and of FORS:\n\n")
+		fmt.Fprintf(w, "\nGb/s of a server by the model, and the paper's measurement of Ftree/Min-Hop and of FORS:\n\n")
 		printGbps(w, results)
 	})
 }
 
-// printPlans prints what the plans are, and counts those over their bound. The
-// time stands last, so that it moves nothing.
+// printPlans prints the plans, and counts those over their bound. The time is the last
+// column, so that it moves nothing.
 func printPlans(w io.Writer, results []scenario.Result) {
 	fmt.Fprintln(w, "scenario\tdead cables\tf\tm\tphases\tbound\tcertificate\tunreachable\tengine\tthroughput\tplanned in")
 	for i := range results {
@@ -154,7 +154,7 @@ func printLoads(w io.Writer, results []scenario.Result) {
 	}
 }
 
-// printGbps prints the model's throughput beside the paper's.
+// printGbps prints the model's throughput and the paper's.
 func printGbps(w io.Writer, results []scenario.Result) {
 	heading(w, results, "\tpaper: default\tpaper: FORS")
 	for i := range results {
@@ -175,7 +175,7 @@ func heading(w io.Writer, results []scenario.Result, more string) {
 	fmt.Fprintln(w, more)
 }
 
-// reported prints a number of the paper, a dash where it has none.
+// reported prints a number of the paper, or a dash.
 func reported(gbps float64) string {
 	if gbps == 0 {
 		return "–"

@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// TestScenariosWithoutOpenSM runs where the simulation's packages are missing.
+// TestScenariosWithoutOpenSM runs without the simulation's packages.
 func TestScenariosWithoutOpenSM(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	var stdout, stderr bytes.Buffer

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the scripts of testdata/script. Beside testscript's commands
+// TestScripts runs the scripts of testdata/script. In addition to testscript's commands
 // they have exits CODE COMMAND…, for a command that must end with this exit code.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

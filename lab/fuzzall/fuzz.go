@@ -65,7 +65,7 @@ func parseList(out []byte) ([]target, error) {
 
 var isTarget = regexp.MustCompile(`^Fuzz\w*$`)
 
-// failures is what the build of the tests complained of.
+// failures are the complaints of the build of the tests.
 func failures(out []byte) string {
 	var text strings.Builder
 	dec := json.NewDecoder(bytes.NewReader(out))
@@ -87,12 +87,12 @@ type fuzzer struct {
 	workers int    // processes for a target
 }
 
-// logPath is where the log of a target goes.
+// logPath is the path of a target's log.
 func (f *fuzzer) logPath(t target) string {
 	return filepath.Join(f.logs, strings.ReplaceAll(t.pkg, "/", ".")+"."+t.name+".log")
 }
 
-// result is how the run of a target ended.
+// result is the outcome of a target's run.
 type result struct {
 	target target
 	took   time.Duration

@@ -51,8 +51,8 @@ func TestOnlyDeadline(t *testing.T) {
 	}
 }
 
-// fakeGo puts a go before the true one that runs script in place of "go test
-// -fuzz": the true one would build the standard library anew for it.
+// fakeGo puts a go before the real one that runs script in place of "go test
+// -fuzz": the real one would rebuild the standard library for it.
 func fakeGo(t *testing.T, script string) {
 	t.Helper()
 	tool, err := exec.LookPath("go")

@@ -86,26 +86,26 @@ func (x *idler) measure(ctx context.Context, program string, rest time.Duration)
 	return err
 }
 
-// runtimeOf is what a process's threads have run for.
+// runtimeOf is the run time of a process's threads.
 func runtimeOf(pid int) (sum time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, path := range threads {
 		var ns int64
 		if text, err := os.ReadFile(path); err == nil {
-			_, _ = fmt.Sscan(string(text), &ns) // a thread that ends meanwhile has none
+			_, _ = fmt.Sscan(string(text), &ns) // a thread that has ended has none
 		}
 		sum += time.Duration(ns)
 	}
 	return sum
 }
 
-// refresh is how often a page that is open asks again, where nothing happens.
+// refresh is how often an open page asks again if nothing happens.
 const refresh = 15 * time.Second
 
 // file finds the page's files in one another.
 var file = regexp.MustCompile(`(?:/page/|"\./)([a-z]+\.[a-z]+)`)
 
-// counted counts what is read of a connection.
+// counted counts the bytes read from a connection.
 type counted struct {
 	net.Conn
 	bytes *atomic.Int64
@@ -117,9 +117,9 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// openPage does what a browser with the view of the fabric does, until ctx ends: it loads
-// the page's files, follows the events, and asks again from time to time. It returns how many
-// files there are, and their weight in bytes over the wire.
+// openPage does the work of a browser with the view of the fabric until ctx ends: it loads the
+// page's files, follows the events, and asks again from time to time. It returns the number of
+// files, and their size in bytes over the wire.
 func openPage(ctx context.Context, site *e2e.Site) (files int, weight int64, err error) {
 	var read atomic.Int64
 	socket := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

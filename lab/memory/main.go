@@ -1,7 +1,7 @@
-// Command memory measures what memory forsd has beside an OpenSM on FT(2;32,32), simulated
+// Command memory measures the memory of forsd with an OpenSM on FT(2;32,32), simulated
 // by ibsim: at rest after its start, and while cables die and return one after another.
-// Several programs take turns, each from an empty state directory, so that what else the
-// machine does hits them alike. With -idle it measures one program at rest: memory and
+// Several programs take turns, each from an empty state directory, so that other load on
+// the machine affects all of them. With -idle it measures one program at rest: memory and
 // processor time without history, with it, and with a page open.
 package main
 
@@ -23,7 +23,7 @@ import (
 
 const leaves, spines = 32, 32
 
-// moments are when memory is looked at, after the change has settled.
+// moments are the times of measurement, after the change has settled.
 var moments = []time.Duration{2 * time.Second, 10 * time.Second}
 
 func main() {
@@ -78,8 +78,8 @@ func run(ctx context.Context, programs []string, starts, failures int) error {
 	return w.Flush()
 }
 
-// measure starts a program, and returns what memory it has at the moments, at most until
-// the last of these and, where cables die and return, at most until their end and after it.
+// measure starts a program and returns its memory: at the moments, the peak until then and, if
+// cables die and return, the peak until their end and the memory after it.
 func measure(ctx context.Context, program string, failures int) (found []int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

@@ -44,7 +44,7 @@ func readEquivalents(dir string) (equivalents, error) {
 	return all, nil
 }
 
-// key names a mistake, as far as other lines do not change it.
+// key names a mistake such that changes of other lines do not affect it.
 func (m *mutant) key() string {
 	text, _, _ := strings.Cut(m.text, "\n")
 	return fmt.Sprintf("%s:%d: %s: %s", filepath.Base(m.at.Filename), m.at.Column, m.kind, text)

@@ -1,4 +1,4 @@
-// Command mutate tells what the tests of a package would not notice. It makes small
+// Command mutate finds mistakes that the tests of a package would miss. It makes small
 // mistakes in the package's files, one at a time, runs the package's own tests
 // against each, and prints the mistakes that survive them and the score: the share
 // that the tests find.

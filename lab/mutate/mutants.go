@@ -32,7 +32,7 @@ type mutant struct {
 	text string // of the source that it spoils
 }
 
-// String prints where the mistake is, and what.
+// String prints the mistake and its position.
 func (m *mutant) String() string {
 	text, _, more := strings.Cut(m.text, "\n")
 	if more {
@@ -43,9 +43,9 @@ func (m *mutant) String() string {
 
 // edit is a piece of text put into a file, or in place of some of it.
 type edit struct {
-	at, end int // offsets; at is end for what is put between
+	at, end int // offsets; at is end for an insertion
 	text    string
-	closes  bool // what stands before
+	closes  bool // the text before it
 	order   int  // as it was found: outer before inner
 }
 
@@ -161,7 +161,7 @@ func (p *spoilt) wrap(n ast.Node, before, after string) {
 	p.edits = append(p.edits, edit{start, start, before, false, len(p.edits)}, edit{end, end, after, true, len(p.edits)})
 }
 
-// visit spoils what stands at a node of a function.
+// visit spoils a node of a function.
 func (p *spoilt) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncLit:
@@ -226,8 +226,8 @@ func (p *spoilt) declaration(name string, d *ast.GenDecl) {
 	}
 }
 
-// function has a function return zero values at once. What can then be the end of its
-// body panics.
+// function makes a function return zero values at once. If control can then reach the end of
+// its body, it panics there.
 func (p *spoilt) function(t *ast.FuncType, body *ast.BlockStmt, name string) {
 	if len(body.List) == 0 {
 		return
@@ -281,7 +281,7 @@ func (p *spoilt) statements(list []ast.Stmt) {
 	}
 }
 
-// negate takes a condition for its opposite.
+// negate negates a condition.
 func (p *spoilt) negate(e ast.Expr) {
 	if e == nil || p.constant(e) {
 		return
@@ -290,5 +290,5 @@ func (p *spoilt) negate(e ast.Expr) {
 	p.wrap(e, fmt.Sprintf("mutant__not(%d, ", p.add(e, negated, p.source(e))), ")")
 }
 
-// constant tells whether the compiler knows the value of an expression.
+// constant reports whether the compiler knows the value of an expression.
 func (p *spoilt) constant(e ast.Expr) bool { return p.pkg.TypesInfo.Types[e].Value != nil }

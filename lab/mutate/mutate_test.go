@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/fates.txt")
 
-// TestFates makes every mistake in the sample, and compares what became of each with
-// what a reader finds.
+// TestFates makes every mistake in the sample, and compares the outcome of each with
+// a reader's findings.
 func TestFates(t *testing.T) {
 	p, err := load("./testdata/sample")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestRefused says why nothing can be told of a package.
+// TestRefused checks the reasons why a package cannot be tested.
 func TestRefused(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"./nowhere":           "directory not found",

@@ -17,8 +17,8 @@ func (p *spoilt) replace(op token.Pos, was token.Token, text string) {
 	p.edits = append(p.edits, edit{at, at + len(was.String()), text, false, len(p.edits)})
 }
 
-// binary takes one operator for another. What negating the condition as a whole does
-// as well is left to that.
+// binary replaces an operator by another. It leaves out changes that are the same as
+// negating the whole condition.
 func (p *spoilt) binary(n *ast.BinaryExpr) {
 	if p.constant(n) {
 		return
@@ -52,14 +52,14 @@ func (p *spoilt) binary(n *ast.BinaryExpr) {
 	}
 }
 
-// ordered tells whether a generic function of ordered types can take an operand.
+// ordered reports whether a generic function of ordered types accepts an operand.
 func (p *spoilt) ordered(e ast.Expr) bool {
 	b, is := p.pkg.TypesInfo.TypeOf(e).Underlying().(*types.Basic)
 	return is && b.Info()&types.IsOrdered != 0 && !p.shifted(e)
 }
 
-// shifted tells whether an expression has a shift whose left operand takes its type
-// from what is around it.
+// shifted reports whether an expression has a shift whose left operand takes its type
+// from its context.
 func (p *spoilt) shifted(e ast.Expr) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		b, is := n.(*ast.BinaryExpr)
@@ -74,7 +74,7 @@ func (p *spoilt) number(e ast.Expr) bool {
 	return is && b.Info()&(types.IsInteger|types.IsFloat) != 0
 }
 
-// literal takes a number for the next one. The mode of a file has none.
+// literal replaces a number by the next one, unless it is the mode of a file.
 func (p *spoilt) literal(n *ast.BasicLit) {
 	if n.Kind != token.INT && n.Kind != token.FLOAT || strings.HasPrefix(n.Value, "0o") {
 		return
@@ -87,7 +87,7 @@ func (p *spoilt) literal(n *ast.BasicLit) {
 	p.wrap(n, fmt.Sprintf("mutant__next(%d, %s(", p.add(n, offByOne, p.line(n)), name), "))")
 }
 
-// room tells whether the next number is one of its type, too.
+// room reports whether the next number fits the type, too.
 func (p *spoilt) room(n *ast.BasicLit, t types.Type) bool {
 	v, exact := constant.Int64Val(constant.ToInt(p.pkg.TypesInfo.Types[n].Value))
 	b := t.Underlying().(*types.Basic)
@@ -106,7 +106,7 @@ func (p *spoilt) line(n ast.Node) string {
 	return strings.TrimSpace(string(p.src[at:end]))
 }
 
-// typeName is a number's type as the file can name it, "" where it cannot.
+// typeName is a number's type as the file can name it, or "".
 func (p *spoilt) typeName(t types.Type) string {
 	switch t := types.Unalias(t).(type) {
 	case *types.Basic:

@@ -19,7 +19,7 @@ import (
 	"github.com/forsd/forsd/internal/parallel"
 )
 
-// fate is what became of a mistake.
+// fate is the outcome of a mistake.
 type fate uint8
 
 const (
@@ -44,11 +44,11 @@ type built struct {
 type test struct {
 	names      string
 	took       time.Duration
-	reached    []byte        // [number of a mistake] 1 where it would change what the test does
+	reached    []byte        // [number of a mistake] 1 if it would change the course of the test
 	cpu, limit time.Duration // that a run may take
 }
 
-// Bounds of what one run may take beyond the run without a mistake.
+// Limits of one run, relative to the run without a mistake.
 const (
 	moreCPU    = time.Second
 	cpuFactor  = 4
@@ -56,15 +56,15 @@ const (
 	memoryKB   = 6 << 20 // of addresses, which Go is generous with
 )
 
-// quick is what a test may take to be run together with others.
+// quick is the longest time of a test that is run together with others.
 const quick = 100 * time.Millisecond
 
-// build compiles the spoilt package with its tests, and has each of those wanted pass
+// build compiles the spoilt package with its tests, and checks that each wanted test passes
 // without a mistake first.
 func (p *spoilt) build(tmp, wanted string, args []string) (*built, error) {
 	deps, err := exec.Command("go", "list", "-deps", "-test", p.path).Output()
 	if err != nil {
-		return nil, fmt.Errorf("list what the tests of %s import: %w", p.path, err)
+		return nil, fmt.Errorf("list the imports of the tests of %s: %w", p.path, err)
 	}
 	b := &built{p: p, tmp: tmp, args: append(flagsFor(strings.Fields(string(deps))), args...)}
 	files := maps.Clone(p.files)
@@ -147,7 +147,7 @@ func (b *built) reach(name string) (test, error) {
 	return t, err
 }
 
-// bound tells how long a test took without a mistake.
+// bound sets the limits of a test from its duration without a mistake.
 func (t *test) bound(took time.Duration) {
 	t.took = took
 	t.cpu = cpuFactor*took + moreCPU
@@ -213,7 +213,7 @@ func (b *built) command(binary string, t *test, n int) (*exec.Cmd, context.Cance
 	return cmd, cancel
 }
 
-// runAll tells the fate of every mistake that is wanted. Those that survive are told at once.
+// runAll finds the fate of every wanted mistake. It reports those that survive at once.
 func (b *built) runAll(workers int, wanted func(m *mutant) bool, alive func(m *mutant)) ([]fate, error) {
 	fates := make([]fate, len(b.p.mutants))
 	return fates, parallel.All(len(fates), workers, func(int) func(int) error {
@@ -230,7 +230,7 @@ func (b *built) runAll(workers int, wanted func(m *mutant) bool, alive func(m *m
 	})
 }
 
-// run tells the fate of the n-th mistake.
+// run finds the fate of the n-th mistake.
 func (b *built) run(n int) (fate, error) {
 	binary := b.binary
 	if f, apart := b.p.apart[n]; apart {
@@ -248,7 +248,7 @@ func (b *built) run(n int) (fate, error) {
 	return survived, nil
 }
 
-// try tells the fate of the n-th mistake in one test.
+// try finds the fate of the n-th mistake in one test.
 func (b *built) try(binary string, t *test, n int) (fate, error) {
 	cmd, cancel := b.command(binary, t, n)
 	defer cancel()

@@ -1,7 +1,7 @@
 package main
 
-// switches is the file that each spoilt package gets: which mistake is made, what
-// operators do under it, and which mistakes are reached where none is made.
+// switches is the file that each spoilt package gets: which mistake is made, how
+// operators work under it, and, if none is made, which mistakes are reached.
 const switches = `package %s
 
 import (

@@ -24,9 +24,9 @@ const maxAllocations = 1 << 24
 // Classes goes through all allocations of the network, in which each switch gives
 // none, some or all of its nodes, and returns the classes, sorted by nodes and
 // then by liquid throughput, as the paper sorts them along its figures' axis; the
-// empty allocation comes first. It fails where nodes of one switch are routed in
-// different ways, for then the number on each switch does not tell the duration,
-// and where there are more than 2²⁴ allocations.
+// empty allocation comes first. It fails if there are more than 2²⁴ allocations, and
+// if nodes of one switch are routed in different ways, because the number on each
+// switch then does not determine the duration.
 func Classes(n *liquid.Network) ([]Class, error) {
 	capacity := n.Capacity()
 	total := 1
@@ -98,9 +98,9 @@ func (t *through) duration(alloc []int) int {
 	return most
 }
 
-// throughOf finds the pairs of switches that use each link. It checks that nothing
-// but the nodes' switches decides on the way, apart from links of the source or
-// the destination that no other node uses, and that each node has one of these for
+// throughOf finds the pairs of switches that use each link. It checks that routes
+// depend only on the nodes' switches, apart from links of the source or the
+// destination that no other node uses, and that each node has one of these for
 // all it sends.
 func throughOf(n *liquid.Network) (*through, error) {
 	nodes := n.Nodes()

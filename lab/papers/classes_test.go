@@ -12,7 +12,7 @@ import (
 )
 
 // testBed is the test bed of the paper, 8 switches in a K-ring with 4 nodes each, with
-// those of its routes that are to stay.
+// the routes that stays accepts.
 func testBed(t *testing.T, stays func(src, dst int) bool) *liquid.Network {
 	t.Helper()
 	text, err := os.ReadFile("../../liquid/testdata/swiss-t1.json")
@@ -55,8 +55,8 @@ func TestClassesRefuse(t *testing.T) {
 }
 
 // TestSwissT1Classes goes through the paper's 363 sub-topologies: a liquid
-// schedule of every one, and what Dsatur loses. The times are printed; no clock
-// fails the test.
+// schedule of every one, and the loss by Dsatur. It prints the times, and does not
+// judge them.
 func TestSwissT1Classes(t *testing.T) {
 	n := testBed(t, func(int, int) bool { return true })
 	classes, err := Classes(n)

@@ -8,13 +8,13 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// Digits is an exchange by the digits of what a message has to go: phase i takes it over
-// those of weight b^i, so that ⌈log_b n⌉ phases deliver all. Base 2 is J. Bruck's algorithm.
-// Base 3 is A. Juerss's and S. Schmid's ReTri (2026) with digits −1, 0 and 1, so that each
-// GPU sends both ways over a pair of switches. Switches are set to b^i at the phases where
-// that pays; until then a phase goes on over what stands, by several hops a digit, as ReTri
-// does and as Bridge (2026) does for base 2. Messages are of one size. Modelled from the
-// papers' descriptions.
+// Digits is an exchange by the digits of the distances that messages have to go: phase i takes
+// them over the digits of weight b^i, so that ⌈log_b n⌉ phases deliver all. Base 2 is J. Bruck's
+// algorithm. Base 3 is A. Juerss's and S. Schmid's ReTri (2026) with digits −1, 0 and 1, so that
+// each GPU sends both ways over a pair of switches. Switches are set to b^i at the phases where
+// that pays; until then a phase uses the circuits that exist, by several hops a digit, as ReTri
+// does and as Bridge (2026) does for base 2. Messages are of one size. Modelled from the papers'
+// descriptions.
 func Digits(in *photonic.Instance, base int) (*photonic.Plan, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func Digits(in *photonic.Instance, base int) (*photonic.Plan, error) {
 	return p, nil
 }
 
-// digitRounds are the messages whose digit of a weight is not 0, as many at a time as
-// there are switches that go their way.
+// digitRounds are the messages whose digit of a weight is not 0, as many at a time as there
+// are switches in their direction.
 func digitRounds(n, k, base, w int) (rounds [][]photonic.Path) {
 	var ways [2][]int // classes, by the sign of the digit
 	for x := 1; x < n; x++ {
 		digit := x / w % 2
 		if base == 3 {
-			rest := x // what is left of it for the digits from w on
+			rest := x // the remainder, for the digits from w on
 			if 2*x > n {
 				rest -= n
 			}
@@ -108,7 +108,7 @@ func digitRounds(n, k, base, w int) (rounds [][]photonic.Path) {
 	return rounds
 }
 
-// digitOffsets are what the switches are set to for digits of a weight.
+// digitOffsets are the offsets of the switches for digits of a weight.
 func digitOffsets(n, k, base, w int) []int {
 	offsets := make([]int, k)
 	for s := range offsets {

@@ -11,8 +11,8 @@ func one(n, k int, r float64) *photonic.Instance {
 	return &photonic.Instance{GPUs: n, Degree: k, Reconfig: photonic.Micros(r), Link: photonic.Link{Gbps: 8, Chunk: 1000}, Message: 1000}
 }
 
-// TestDigits replays exchanges by digits of all small sizes: they carry all in as many phases as
-// there are digits where a reconfiguration costs nothing, and none where it costs most.
+// TestDigits replays exchanges by digits of all small sizes: they carry everything in as many
+// phases as there are digits if a reconfiguration costs nothing, and in none if it costs most.
 func TestDigits(t *testing.T) {
 	for n := 2; n <= 90; n++ {
 		for _, k := range []int{1, 2, 3, 4} {

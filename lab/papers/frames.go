@@ -1,4 +1,4 @@
-// Package papers measures what papers on the other tiers measured: frames of GPU clusters
+// Package papers repeats the measurements of papers on the other tiers: frames of GPU clusters
 // under random arrivals, classes of allocations of a network, and the ratios of schedules
 // for optical circuit switches to their bounds.
 package papers
@@ -17,14 +17,14 @@ import (
 // in slots of one packet a NIC.
 type Simulation struct {
 	gpu.Cluster
-	// Hotspot concentrates what servers have for each other on their first GPUs:
+	// Hotspot concentrates the data between servers on their first GPUs:
 	// Model NU, Eq. 36. Without it, all pairs of GPUs of different servers have the
 	// same rate: Model U, Eq. 35.
 	Hotspot bool
 	// Rate is r0: packets a slot and pair of GPUs in Model U, and in Model NU on
 	// average.
 	Rate float64
-	// Mode tells the length of a frame: None, Eq. 11 for the blocks as they are;
+	// Mode determines the length of a frame: None, Eq. 11 for the blocks as they are;
 	// Paper, Eq. 11 for balanced blocks; Rails, Eq. 26.
 	Mode gpu.Mode
 	// Slots are simulated, and frames that begin in the first Warmup are left out.
@@ -32,7 +32,7 @@ type Simulation struct {
 	Seed          uint64
 }
 
-// Frames is what a simulation has seen.
+// Frames is the result of a simulation.
 type Frames struct {
 	Count int
 	Mean  float64 // length, slots
@@ -73,16 +73,16 @@ func (s *Simulation) Run() (Frames, error) {
 	return f, nil
 }
 
-// Summary is what several runs of a simulation have seen.
+// Summary is the result of several runs of a simulation.
 type Summary struct {
 	Frames    int     // of all runs
 	Mean      float64 // length, slots: the mean of the runs' means
-	Deviation float64 // standard deviation of the runs' means, 0 for one
+	Deviation float64 // standard deviation of the runs' means, 0 for a single run
 	Max       int64
 }
 
 // Repeat simulates with the seeds 0 to seeds−1, and calls step after each run. Runs
-// in which no frame ends, as beyond saturation, have no mean. It fails where a run
+// in which no frame ends, as beyond saturation, have no mean. It fails if a run
 // does or the context ends.
 func (s *Simulation) Repeat(ctx context.Context, seeds int, step func()) (Summary, error) {
 	var all Summary
@@ -115,13 +115,13 @@ func (s *Simulation) Repeat(ctx context.Context, seeds int, step func()) (Summar
 	return all, nil
 }
 
-// maxSlots and maxArrivals bound what a simulation takes: a minute or so.
+// maxSlots and maxArrivals bound the time of a simulation to a minute or so.
 const (
 	maxSlots    = 100_000_000
 	maxArrivals = 1e9
 )
 
-// rate is how many packets arrive in a slot, all together.
+// rate is the number of packets that arrive in a slot.
 func (s *Simulation) rate() float64 {
 	return float64(s.Servers*(s.Servers-1)) * float64(s.GPUs*s.GPUs) * s.Rate
 }
@@ -177,7 +177,7 @@ func (a *arrivals) draw(rng *rand.Rand, hotspot bool) {
 	a.columns[pair*a.m+k]++
 }
 
-// length is how many slots the packets take.
+// length is the number of slots that the packets take.
 func (a *arrivals) length(mode gpu.Mode) int64 {
 	m := int64(a.m)
 	switch mode {

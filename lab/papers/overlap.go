@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// Step is what one switch does for a step of a collective: it carries the step's data from
+// Step is the part of one switch in a step of a collective: it carries the step's data from
 // From to To, in microseconds.
 type Step struct {
 	Step, Switch int
@@ -20,10 +20,10 @@ type Step struct {
 // Overlap carries the steps of a collective out on switches that change one by one, each
 // while others carry data, as SWOT (C. Wu et al., 2025) does: the data of a step is split
 // over some of the switches so that they end together, and the others prepare for later
-// steps. volumes are what each step takes one switch, r what a change takes, also before a
-// switch's first step. A step begins when the one before it has ended. It tries all ways to
-// give switches to steps, as far as they may still be the shortest; of more than mostStates
-// ways, those that are furthest. Modelled from the paper's abstract.
+// steps. volumes are the times of the steps on one switch, r is the time of a change, also
+// before a switch's first step. A step begins when the one before it has ended. Overlap tries
+// all ways to assign switches to steps that may still be the shortest; if these are more than
+// mostStates, the most advanced. Modelled from the paper's abstract.
 func Overlap(volumes []float64, switches int, r float64) []Step {
 	states := []*overlapped{{free: make([]float64, switches)}}
 	for step, volume := range volumes {
@@ -46,7 +46,7 @@ func Overlap(volumes []float64, switches int, r float64) []Step {
 // overlapped is how far an exchange has come.
 type overlapped struct {
 	end    float64
-	free   []float64 // [switch] when it has carried what it had
+	free   []float64 // [switch] when it has carried its data
 	order  []float64 // the same in ascending order: switches are all alike
 	now    []Step
 	before *overlapped
@@ -54,7 +54,7 @@ type overlapped struct {
 
 const mostStates = 100
 
-// carry has a set of switches carry a step.
+// carry adds a step on a set of switches.
 func (s *overlapped) carry(step, set int, volume, r float64) *overlapped {
 	var ready []float64
 	for h := range s.free {
@@ -79,8 +79,8 @@ func (s *overlapped) carry(step, set int, volume, r float64) *overlapped {
 	return next
 }
 
-// undominated leaves out states that others are ahead of with every switch; the one that is
-// furthest comes first.
+// undominated leaves out states that are behind another one on every switch; the most
+// advanced state comes first.
 func undominated(list []*overlapped) (keep []*overlapped) {
 	slices.SortStableFunc(list, func(a, b *overlapped) int {
 		if a.end != b.end {
@@ -104,8 +104,8 @@ func undominated(list []*overlapped) (keep []*overlapped) {
 	return keep
 }
 
-// CheckOverlap walks through what switches do and returns when the last step ends. It knows
-// nothing of how it was planned.
+// CheckOverlap walks through the steps of the switches and returns when the last step ends.
+// It is independent of the planning.
 func CheckOverlap(steps []Step, volumes []float64, switches int, r float64) (float64, error) {
 	const slack = 1e-6
 	carried, begin, end := make([]float64, len(volumes)), make([]float64, len(volumes)), make([]float64, len(volumes))
@@ -115,7 +115,7 @@ func CheckOverlap(steps []Step, volumes []float64, switches int, r float64) (flo
 	free := make([]float64, switches) // when each switch may begin to change
 	for _, s := range steps {
 		if s.Step < 0 || s.Step >= len(volumes) || s.Switch < 0 || s.Switch >= switches {
-			return 0, fmt.Errorf("there is no step %d or no switch %d", s.Step, s.Switch)
+			return 0, fmt.Errorf("no step %d or no switch %d", s.Step, s.Switch)
 		}
 		if s.To < s.From || s.From < free[s.Switch]+r-slack {
 			return 0, fmt.Errorf("step %d: switch %d carries from %g to %g, and its circuits stand from %g on", s.Step, s.Switch, s.From, s.To, free[s.Switch]+r)
@@ -137,8 +137,7 @@ func CheckOverlap(steps []Step, volumes []float64, switches int, r float64) (flo
 	return last, nil
 }
 
-// SequenceRow is an exchange, and what it takes by sequences of several papers, in
-// microseconds.
+// SequenceRow is an exchange, and its times by sequences of several papers, in microseconds.
 type SequenceRow struct {
 	GPUs       int     `json:"gpus"`
 	Switches   int     `json:"switches"`
@@ -166,8 +165,8 @@ func (r *SequenceRow) Least() (name string, us float64) {
 	return name, us
 }
 
-// Sequences plans one exchange by all sequences. All plans are replayed, and what overlaps
-// is checked.
+// Sequences plans one exchange by all sequences. It replays all plans, and checks those that
+// overlap.
 func Sequences(ctx context.Context, in *photonic.Instance) (*SequenceRow, error) {
 	if in.Sizes != nil {
 		return nil, errors.New("sequences are compared on messages of one size")

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// TestOverlap compares with what can be computed by hand, and with no overlap at all.
+// TestOverlap compares with results computed by hand, and with no overlap at all.
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		volumes  []float64
@@ -43,7 +43,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCheckOverlap spoils what switches do.
+// TestCheckOverlap spoils the steps of switches.
 func TestCheckOverlap(t *testing.T) {
 	volumes := []float64{5, 7, 3}
 	for i := range 5 {
@@ -66,7 +66,7 @@ func TestCheckOverlap(t *testing.T) {
 	}
 }
 
-// TestSequences holds that auto takes no longer than any published sequence.
+// TestSequences checks that auto takes no longer than any published sequence.
 func TestSequences(t *testing.T) {
 	for _, n := range []int{9, 16, 27} {
 		for _, k := range []int{1, 2, 4} {

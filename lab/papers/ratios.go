@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// Ratios are means over random matrices of the benchmark workload, 0 for what was
-// not measured: of Spectra as published and of the method Best to lower bounds, and
+// Ratios are means over random matrices of the benchmark workload, 0 if not
+// measured: of Spectra as published and of the method Best to lower bounds, and
 // of the alternatives to Spectra.
 type Ratios struct {
 	Spectra  float64 `json:"spectra_to_bound,omitempty"`
@@ -30,8 +30,8 @@ func (r *Ratios) fields() [6]*float64 {
 }
 
 // ReferenceRow is a case of the benchmark workload, with the ratios that an
-// implementation of the paper is known to give, those measured, and how far the
-// latter may be off because they are means of so many matrices and not of all.
+// implementation of the paper is known to give, those measured, and the standard
+// errors of these.
 type ReferenceRow struct {
 	Switches int     `json:"switches"`
 	Delta    float64 `json:"delta"`
@@ -131,7 +131,7 @@ func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []ocs.Me
 	return got, nil
 }
 
-// makespan is that of a schedule in the row's case, which is replayed.
+// makespan is the makespan of a schedule in the row's case, which is replayed.
 func (r *ReferenceRow) makespan(ctx context.Context, d *ocs.Demand, o ocs.Options) (float64, error) {
 	o.Switches, o.Delta = r.Switches, r.Delta
 	s, err := ocs.Make(ctx, d, o)

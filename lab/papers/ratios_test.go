@@ -8,10 +8,10 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// TestReference holds Spectra, the baseline and Eclipse to the reference's ratios,
-// within 3 %, on as many matrices as make the standard errors of our means at most
-// 1 %: the baseline's ratio has a standard deviation of 5 to 9 %, Eclipse's of 1 to
-// 5 %. FORS_LONG=1 takes 200 matrices for all.
+// TestReference compares Spectra, the baseline and Eclipse with the reference's ratios,
+// within 3 %, on enough matrices for standard errors of our means of at most 1 %: the
+// baseline's ratio has a standard deviation of 5 to 9 %, Eclipse's of 1 to 5 %.
+// FORS_LONG=1 takes 200 matrices for all.
 func TestReference(t *testing.T) {
 	for _, c := range []struct {
 		method ocs.Method

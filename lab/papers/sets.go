@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/optical/photonic"
 )
 
-// SetRow is what a planner made of a fixed set of cases.
+// SetRow is the result of a planner on a fixed set of cases.
 type SetRow struct {
 	Set   string  `json:"set"`
 	Cases int     `json:"cases"`
@@ -22,8 +22,8 @@ type SetRow struct {
 	CPUMS float64 `json:"cpu_ms"` // a case, with bound and replay
 }
 
-// Sets are the fixed sets on which a heuristic of the methods best (circuit switches) and auto
-// (photonics) must show what it is worth, by name.
+// Sets are the fixed sets, by name, on which a heuristic of the methods best (circuit
+// switches) and auto (photonics) must show its gain.
 func Sets() []Set {
 	return []Set{
 		{"ocs thinned sites", thinnedSites()},
@@ -44,7 +44,7 @@ type Set struct {
 	Cases []func(ctx context.Context) (float64, error)
 }
 
-// Measure plans one case in so many of a set, several at a time.
+// Measure plans one case in oneIn of a set, several at a time.
 func (s *Set) Measure(ctx context.Context, oneIn int) (SetRow, error) {
 	row := SetRow{Set: s.Name, Cases: (len(s.Cases) + oneIn - 1) / oneIn}
 	got, before := make([]float64, row.Cases), cpu()
@@ -103,7 +103,7 @@ func thinned(racks, flows int, seed uint64, how string) func() (*ocs.Demand, err
 		for i := range racks {
 			for j := range racks {
 				to := j
-				if how == "diagonal" { // columns change places, and what falls on the diagonal is lost
+				if how == "diagonal" { // columns are permuted, and entries on the diagonal are lost
 					to = column[j]
 				}
 				if how == "idle rack" && (i == 3 || j == 3) || how == "idle receiver" && j == 3 || how == "one in a hundred" && rng.Float64() < 0.01 {

@@ -10,11 +10,11 @@ import (
 	"github.com/forsd/forsd/liquid"
 )
 
-// Direct is a topology whose nodes pass on what is for others, with the routes of an
+// Direct is a topology whose nodes forward messages for others, with the routes of an
 // all-to-all exchange.
 type Direct struct {
 	Name      string
-	Published string // what others have published for it, "" for nothing
+	Published string // a published time, or ""
 
 	nodes  int
 	relays []int // nodes that send nothing of their own
@@ -230,11 +230,11 @@ func (d *Direct) traffic() (*liquid.Traffic, error) {
 	return t, t.SetRates(rates)
 }
 
-// sweeps is how often every route is chosen anew.
+// sweeps is how often every route is chosen.
 const sweeps = 30
 
-// balance chooses shortest routes, one after the other, each over the links that are least
-// loaded for their speed, and each anew for as long as it may.
+// balance chooses shortest routes, one after the other, over the links with the least load for
+// their speed, in several sweeps, and returns the routes of the best one.
 func (d *Direct) balance() [][]liquid.Link {
 	n := d.nodes
 	out := make([][]int, n)
@@ -268,8 +268,8 @@ func (d *Direct) balance() [][]liquid.Link {
 	return best
 }
 
-// route is a shortest way whose links' loads, which weigh the more the larger they are, sum
-// to least.
+// route is a shortest path with the least cost of its links; the cost of a link grows faster
+// than its load.
 func (d *Direct) route(src, dst int, out [][]int, far [][]int, load []float64) []liquid.Link {
 	top := slices.Max(load) + 1/d.wires[0].rate
 	cost := map[int]float64{dst: 0}
@@ -319,8 +319,8 @@ func (d *Direct) distances() [][]int {
 	return far
 }
 
-// bound is what no routes can do without, in transfers over the slowest link: over the links
-// between the two halves of the nodes, and, where all links are alike, over all links.
+// bound is a lower bound for any routes, in transfers over the slowest link: over the links
+// between the two halves of the nodes, and, if all links are alike, over all links.
 func (d *Direct) bound(slowest float64) float64 {
 	half := d.nodes / 2
 	senders := [2]int{half, d.nodes - half}
@@ -346,7 +346,7 @@ func (d *Direct) bound(slowest float64) float64 {
 	return bound
 }
 
-// DirectRow is what liquid makes of a topology. Times are in transfers over the slowest link.
+// DirectRow is liquid's result for a topology. Times are in transfers over the slowest link.
 type DirectRow struct {
 	Name       string        `json:"topology"`
 	Nodes      int           `json:"nodes"` // that send

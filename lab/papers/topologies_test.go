@@ -7,8 +7,8 @@ import (
 	"github.com/forsd/forsd/liquid"
 )
 
-// TestDirects schedules the smaller topologies: routes lead where they should over links that
-// there are, no schedule is below the bounds, and none takes longer than what was published.
+// TestDirects schedules the smaller topologies: routes reach their destinations over existing
+// links, no schedule is below the bounds, and none takes longer than the published time.
 func TestDirects(t *testing.T) {
 	published := map[string]float64{"NDv2, 2 chassis": 64.2, "NDv2, 15 GPUs": 59, "DGX-2, 2 chassis": 34}
 	for _, d := range Directs() {
@@ -45,7 +45,7 @@ func TestDirects(t *testing.T) {
 	}
 }
 
-// TestTorusLiquid holds that the exchange on the torus of 8×8, whose links are all bottlenecks,
+// TestTorusLiquid checks that the exchange on the torus of 8×8, whose links are all bottlenecks,
 // has a schedule that uses each of them in every step. No clock decides.
 func TestTorusLiquid(t *testing.T) {
 	traffic, err := torus(8, 8).traffic()

@@ -66,7 +66,7 @@ var faults = []fault{
 		{"internal/delivery/core.go", "c.confirmed != nil && c.confirmed == c.tables && !c.changing", "c.confirmed != nil && !c.changing"}}},
 }
 
-// collide has two servers of a leaf that send at once do so over one lane, by the LID of the
+// collide makes two servers of a leaf that send at once use one lane, by the LID of the
 // destination that stands for it.
 const collide = `func collide(t *Table) {
 	n := len(t.Servers)

@@ -7,7 +7,7 @@
 //	go run ./lab/planted [-without NET,…] [-only REGEXP] [-enough] [-seed N] [-events N]
 //
 // It prints a table, and fails if a fault is caught by fewer than two nets. The tree is not
-// changed: the Go tool is given the changed files in place of those that they stand for.
+// changed: the Go tool is given the changed files in place of the original ones.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// net is something that should catch faults. ask returns what it said of one, "" if it has
+// net is a check that should catch faults. ask returns its report of one, "" if it has
 // not caught it.
 type net struct {
 	name string
@@ -67,7 +67,7 @@ func mutation(ctx context.Context, p *planted) (string, error) {
 // plans are the files of forsctl plan for one fabric.
 type plans struct {
 	dir               string
-	refused           string // forsctl's words where it made none
+	refused           string // forsctl's message if it made none
 	whole, discovered []byte
 	used              []uint64 // servers
 }
@@ -89,7 +89,7 @@ var fabrics = []struct {
 	}, nil, ""},
 }
 
-// made has a forsctl with the fault plan for the fabrics.
+// made lets a forsctl with the fault plan for the fabrics.
 func (p *planted) made(ctx context.Context) ([]plans, error) {
 	if p.plans != nil {
 		return p.plans, nil
@@ -142,7 +142,7 @@ func (p *planted) made(ctx context.Context) ([]plans, error) {
 	return p.plans, nil
 }
 
-// slow has the cable at a port, such as Leaf002/7, run at one lane.
+// slow makes the cable at a port, such as Leaf002/7, run at one lane.
 func slow(f *topology.Fabric, at string) {
 	name, port, _ := strings.Cut(at, "/")
 	n, err := strconv.Atoi(port)
@@ -254,7 +254,7 @@ func (x *plans) judge(ctx context.Context) error {
 	return nil
 }
 
-// soak lets events come, with the fault in forsd and in the test bench.
+// soak runs the soak test with the fault in forsd and in the test bench.
 func soak(ctx context.Context, p *planted) (string, error) {
 	forsd, err := p.build(ctx, "cmd/forsd")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/testbed/built"
 )
 
-// TestTexts holds that the texts which faults replace are there, once each.
+// TestTexts checks that the texts that faults replace exist, once each.
 func TestTexts(t *testing.T) {
 	root, err := built.Module(t.Context())
 	if err != nil {

@@ -33,7 +33,7 @@ const Forsd = "forsd"
 // of an engine of OpenSM, or forsd's plan on its own.
 type Exchange struct {
 	Engine string `json:"engine"` // asked for, or Forsd
-	// Used is the engine that made the tables. It differs from Engine where that
+	// Used is the engine that made the tables. It differs from Engine if that engine
 	// refused the fabric and OpenSM fell back.
 	Used   string `json:"used"`
 	Phases int    `json:"phases"` // those with transfers
@@ -47,7 +47,7 @@ type Exchange struct {
 	Lost       int     `json:"lost"` // transfers that do not arrive
 }
 
-// Refused tells whether OpenSM's engine would not route the fabric.
+// Refused reports whether OpenSM's engine refused to route the fabric.
 func (x *Exchange) Refused() bool { return x.Engine != x.Used }
 
 // measureLimit bounds one exchange on OpenSM.
@@ -68,7 +68,7 @@ func (o *Options) measure(ctx context.Context, s *Scenario) ([]Exchange, error) 
 }
 
 // exchange brings up the damaged fabric and an OpenSM of its own, so that no
-// engine sees what another one left in the switches.
+// engine sees the tables that another one left in the switches.
 func (o *Options) exchange(ctx context.Context, s *Scenario, engine string) (x *Exchange, err error) {
 	fabric := o.Tree.Fabric(0)
 	base, err := topology.NewBaseline(fabric)
@@ -126,8 +126,8 @@ func shift(ctx context.Context, site *e2e.Site, base *topology.Baseline, engine 
 	return run(sight.Tree, sight.Tables, sim.LinearShift(sight.Tree), engine, used)
 }
 
-// plan has OpenSM load forsd's tables, and runs forsd's plan on what the switches
-// then hold.
+// plan makes OpenSM load forsd's tables, and runs forsd's plan on the tables read back
+// from the switches.
 func plan(ctx context.Context, site *e2e.Site, base *topology.Baseline) (*Exchange, error) {
 	before, err := site.LookBy(ctx, base)
 	if err != nil {
@@ -192,7 +192,7 @@ func run(t *topology.FatTree, tables *lft.Tables, rows []sim.Row, engine, used s
 	return x, nil
 }
 
-// usedBy is the engine that OpenSM says it has taken the tables from.
+// usedBy is the engine from which OpenSM reports that it has taken the tables.
 func usedBy(sm *ibsim.OpenSM) (string, error) {
 	log, err := sm.Log()
 	if err != nil {

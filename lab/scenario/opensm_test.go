@@ -5,9 +5,8 @@ import (
 )
 
 // TestOpenSM measures one dead cable of FT(2;20,18) on a real OpenSM: min-hop
-// nearly doubles the time of the exchange, ftree refuses the fabric and leaves it
-// to min-hop, and forsd's plan, on tables read back from the switches, takes what
-// the planner says.
+// nearly doubles the time of the exchange, OpenSM falls back from ftree to min-hop,
+// and forsd's plan, on tables read back from the switches, takes the planned time.
 func TestOpenSM(t *testing.T) {
 	var steps int
 	o := Options{Tree: LHCb, Scenarios: Paper(LHCb)[1:2], Engines: []string{"minhop", "ftree"}, Step: func(string, string) { steps++ }}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestTableOfPapers holds the table of measurements in docs/papers.md: what the
-// model gives, and that the paper's measurement is within 3 %.
+// TestTableOfPapers checks the table of measurements in docs/papers.md: the model's
+// values, and that the paper's measurements are within 3 % of them.
 func TestTableOfPapers(t *testing.T) {
 	for _, c := range []struct {
 		name             string

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Result is what a scenario comes to.
+// Result is the outcome of a scenario.
 type Result struct {
 	Scenario           string `json:"scenario"`
 	DeadCables         int    `json:"dead_cables"`
@@ -19,8 +19,8 @@ type Result struct {
 	AffectedSpines     int    `json:"affected_spines"`     // m
 	phasetable.Summary
 	phasetable.Proof
-	// Throughput is (P−1)/phases, the share of what the servers' own cables allow;
-	// it means little where pairs are unreachable.
+	// Throughput is (P−1)/phases, as a share of the speed of the servers' own cables;
+	// it means little if pairs are unreachable.
 	Throughput  float64  `json:"throughput"`
 	Gbps        float64  `json:"model_gbps"` // by the model, for a server
 	Paper       Reported `json:"paper"`
@@ -34,11 +34,11 @@ type Result struct {
 type Options struct {
 	Tree      Tree
 	Scenarios []Scenario
-	// Engines are the routing engines of OpenSM to measure, beside forsd; nil
-	// means none, and that OpenSM is not needed. See Engines.
+	// Engines are the routing engines of OpenSM to measure, in addition to forsd. If
+	// it is nil, OpenSM is not needed. See Engines.
 	Engines []string
-	// Step, where not nil, is called before each piece of work, of which there
-	// are Steps.
+	// Step, if not nil, is called before each piece of work; Steps returns their
+	// number.
 	Step func(scenario, work string)
 }
 
@@ -78,7 +78,7 @@ func (o *Options) step(s *Scenario, work string) {
 	}
 }
 
-// anyPlan takes plans whatever they leave out, which a scenario is to show.
+// anyPlan accepts plans with any number of unreachable pairs, which a scenario is to show.
 var anyPlan = planner.Settings{MaxUnreachable: new(1.0)}
 
 // planTimes is how often a scenario is planned: the time is the median.

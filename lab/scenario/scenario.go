@@ -1,7 +1,7 @@
 // Package scenario puts a fat tree into the failure scenarios of the FORS paper
 // (section 3.1) and into random ones, plans the exchange in each, and measures on
-// a real OpenSM over a simulated fabric what the exchange costs on the tables of
-// OpenSM's own routing engines.
+// a real OpenSM over a simulated fabric the duration of the exchange on the tables
+// of OpenSM's own routing engines.
 package scenario
 
 import (
@@ -41,7 +41,7 @@ func (t Tree) LMC() uint8 {
 // maxPorts is the highest port number of a switch that a table can name.
 const maxPorts = 254
 
-// Validate says why there can be no such InfiniBand fabric: a switch has at most
+// Validate returns why such an InfiniBand fabric is impossible: a switch has at most
 // 254 ports, and a server 2^LMC of the 49151 unicast LIDs.
 func (t Tree) Validate() error {
 	switch {
@@ -64,7 +64,7 @@ func (t Tree) Fabric(lmc uint8) *topology.Fabric {
 // Cable joins a leaf and a spine, each counted from 0.
 type Cable struct{ Leaf, Spine int }
 
-// Scenario is what has failed.
+// Scenario is a set of failures.
 type Scenario struct {
 	// Name is the paper's: switches are counted leaves first, so that SW0 is the
 	// first leaf, and SW18 the first spine of FT(2;20,18).
@@ -96,10 +96,9 @@ func (t Tree) pull(f *topology.Fabric, c Cable) {
 }
 
 // Paper lists the nine scenarios of the paper's section 3.1, in the order of its
-// Figs. 3 and 6. Where the paper draws spines at random (xF SW0), the first ones
-// fail. On a tree other than FT(2;20,18) the leaves SW5 and SW11 become those as
-// far along the row of leaves; scenarios that the tree is too small for are left
-// out.
+// Figs. 3 and 6. If the paper draws spines at random (xF SW0), the first ones fail.
+// On a tree other than FT(2;20,18) the leaves SW5 and SW11 become those as far along
+// the row of leaves; scenarios that the tree is too small for are left out.
 func Paper(t Tree) []Scenario {
 	list := []Scenario{{Name: "0F"}}
 	for x := 1; x <= 3; x++ {
@@ -140,7 +139,7 @@ var randomDead = []int{1, 9, 40, 120}
 // Random draws n scenarios with dead cables anywhere, every set of cables of a
 // size as likely as any other. On FT(2;20,18) 1, 9, 40 and 120 cables are dead in
 // turn, on another tree the same share. A seed always gives the same scenarios,
-// whatever n.
+// for any n.
 func Random(t Tree, n int, seed uint64) []Scenario {
 	list := make([]Scenario, n)
 	cables := t.Spines * t.Leaves

@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestPaper holds the scenarios on FT(2;20,18) to the paper's section 3.1.
+// TestPaper compares the scenarios on FT(2;20,18) with the paper's section 3.1.
 func TestPaper(t *testing.T) {
 	list := Paper(LHCb)
 	var names []string
@@ -48,8 +48,8 @@ func TestPaper(t *testing.T) {
 	}
 }
 
-// severedOn lists the cables between leaves and spines that a scenario takes
-// away, by what the fabric lacks afterwards.
+// severedOn lists the cables between leaves and spines that a scenario removes, by
+// comparing the damaged fabric with the whole one.
 func severedOn(tree Tree, s *Scenario) (dead []string) {
 	whole, damaged := tree.Fabric(0), tree.Fabric(0)
 	s.Damage(tree, damaged)
@@ -65,8 +65,8 @@ func severedOn(tree Tree, s *Scenario) (dead []string) {
 	return dead
 }
 
-// TestSmallTrees plans every scenario on trees down to the smallest: what a tree
-// is too small for must be left out, and nothing may fail.
+// TestSmallTrees plans every scenario on trees down to the smallest: scenarios that
+// a tree is too small for must be left out, and nothing may fail.
 func TestSmallTrees(t *testing.T) {
 	for spines := 2; spines <= 7; spines++ {
 		for leaves := 2; leaves <= 6; leaves++ {
@@ -134,9 +134,9 @@ func lastLID(f *topology.Fabric) topology.LID {
 	return last
 }
 
-// TestModel holds the model to the paper's figures: its throughput without
-// failure, which the constant comes from, and those with failures, which it must
-// meet within 4 %.
+// TestModel compares the model with the paper's figures: its throughput without
+// failure, from which the constant is derived, and those with failures, which it
+// must meet within 4 %.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		phases, duration int

@@ -1,6 +1,6 @@
-// Package yardstick measures plans and tables of fixed fabrics, so that a change that makes
-// one of them worse is seen. The figures in testdata are those of commit 8626402, improved
-// since where a later version is better.
+// Package yardstick measures plans and tables of fixed fabrics, to detect a change that
+// makes one of them worse. The figures in testdata are those of commit 8626402, or of a
+// later version if that is better.
 package yardstick
 
 import (
@@ -16,11 +16,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Fabrics is how many there are.
+// Fabrics is the number of fabrics.
 const Fabrics = 200
 
-// Names are those of the figures that Measure returns. Bounds are better when they are
-// higher, all others when they are lower.
+// Names are the names of the figures that Measure returns. For bounds, higher is better;
+// for all others, lower.
 var Names = []string{"phases", "bound", "moved", "base phases", "base bound", "busiest"}
 
 // None stands for a figure that a fabric does not have.

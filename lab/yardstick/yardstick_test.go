@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "keep the figures that have become better; a worse one fails, and nothing is written then")
 
 const (
-	kept   = "testdata/figures.csv" // the best that each figure has been
+	kept   = "testdata/figures.csv" // the best value of each figure so far
 	traded = "testdata/traded.csv"  // figures that are worse now, of those that were traded for others: fabric, figure, value
 )
 
@@ -34,8 +34,8 @@ func trades(t *testing.T) map[string]int {
 	return found
 }
 
-// TestNoWorse compares the figures of all fabrics with those that are kept. A figure may be
-// worse only as far as it is listed as traded, and one that is no longer so leaves the list.
+// TestNoWorse compares the figures of all fabrics with the stored ones. A figure may be worse
+// only as far as it is listed as traded, and is removed from the list when it no longer is.
 func TestNoWorse(t *testing.T) {
 	data, err := os.ReadFile(kept)
 	if err != nil {

@@ -106,7 +106,7 @@ func byteChunks(data string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// TestBadAnswers gives what no server should.
+// TestBadAnswers gives answers that no server should give.
 func TestBadAnswers(t *testing.T) {
 	data := string(small(t))
 	p := start(t)
@@ -148,7 +148,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestSilence gives up on a server that takes a connection and says nothing, and
+// TestSilence gives up on a server that accepts a connection and sends nothing, and
 // never waits for it when it asks for news.
 func TestSilence(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
@@ -182,7 +182,7 @@ func TestWatchKeepsItsConnection(t *testing.T) {
 	p := start(t)
 	p.contains("open "+where, "epoch 42 ")
 	<-s.requests
-	p.wants("await", "1 41") // a store that starts again counts from 1: any epoch but ours is news
+	p.wants("await", "1 41") // a new store counts from 1: any other epoch is news
 	for range 3 {
 		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.2\r\n" +
 			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=300\r\n\r\n"

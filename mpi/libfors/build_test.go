@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "write the seeds of the fuzz targets")
 
 const library programs.CLibrary = "fors"
 
-// TestInstalled builds and installs the library, and uses it as a program does
-// that knows of it from pkg-config.
+// TestInstalled builds and installs the library, and uses it like a program that finds
+// it by pkg-config.
 func TestInstalled(t *testing.T) {
 	dir := t.TempDir()
 	out, root := filepath.Join(dir, "out"), filepath.Join(dir, "root")
@@ -50,7 +50,7 @@ func TestInstalled(t *testing.T) {
 	programs.CheckNothingLeft(t, root)
 }
 
-// embedded takes the static library into a shared one, whose functions it is none of.
+// embedded links the static library into a shared one, which must not export its functions.
 func embedded(t *testing.T, root, include string) {
 	t.Helper()
 	path, prefix := filepath.Join(t.TempDir(), "own.so"), filepath.Join(root, "opt/fors")

@@ -44,7 +44,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// wantChanged is what the probe must print.
+// wantChanged is the expected output of the probe.
 func wantChanged(old, now *phasetable.View) []string {
 	var lines []string
 	for s := range now.Servers() {

@@ -53,14 +53,14 @@ func serve(t testing.TB, plans *api.Plans, socket, tcp string) (s *api.Server, s
 	return s, stop
 }
 
-// forecaster answers only what is left of an exchange: the phases that are not
-// done, whatever fails.
+// forecaster answers only requests for the rest of an exchange: the phases that are
+// not done, whatever fails.
 type forecaster struct {
 	api.Backend
 	plans *api.Plans
 }
 
-// WhatIf cuts the phases that are done off the plan in force.
+// WhatIf removes the phases that are done from the plan in force.
 func (f forecaster) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, error) {
 	if current := f.plans.Current().Epoch; q.Epoch != current || q.Done == nil {
 		return nil, api.Refused("epoch %d is not in force", q.Epoch)
@@ -73,8 +73,8 @@ func (f forecaster) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, erro
 	return &api.Forecast{What: q.Fail, Table: rest}, err
 }
 
-// serveJobs serves the table of job 7, which is called run-7.b too, and as job 8's
-// the one of the whole fabric.
+// serveJobs serves the table of job 7, which is also called run-7.b, and the whole
+// fabric's table as that of job 8.
 func serveJobs(t testing.TB) (where string) {
 	t.Helper()
 	table := plan(t, 2, 2, 0, 1)
@@ -184,7 +184,7 @@ func TestSameEpoch(t *testing.T) {
 	p.contains("open unix:"+socket+"?epoch=41", "status 410: there is no table of epoch 41: epoch 46 is in force")
 }
 
-// TestLocations opens tables as the location and the environment say.
+// TestLocations opens tables by location and by environment.
 func TestLocations(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
 	plans := &api.Plans{}
@@ -245,8 +245,8 @@ func TestLocations(t *testing.T) {
 	p.contains("open", "unix:/run/forsd/forsd.sock")
 }
 
-// TestDaemonRestarts loses the daemon, says so, and hears of the next epoch once
-// it is back.
+// TestDaemonRestarts loses the daemon, reports it, and hears of the next epoch once
+// the daemon is back.
 func TestDaemonRestarts(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
 	plans := &api.Plans{}

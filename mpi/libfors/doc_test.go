@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// documentedVerbs is the C function of docs/mpi.md that uses the library.
+// documentedVerbs is the C function in docs/mpi.md that uses the library.
 func documentedVerbs(t *testing.T) string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/mpi.md")

@@ -19,13 +19,13 @@
  *	}
  *	fors_close(table);
  *
- * Results: what is below zero is one of FORS_E…, everything else is success.
- * Functions that take a struct fors_error fill it where they fail; it may be
- * NULL. Nothing here prints, exits, starts a thread or installs a handler.
+ * Results: a value below zero is one of FORS_E…, any other is success. Functions
+ * that take a struct fors_error fill it on failure; it may be NULL. Nothing here
+ * prints, exits, starts a thread or installs a handler.
  *
  * Threads: a table does not change, and any number of threads may look things
- * up in it. fors_newer, fors_refresh and fors_close of one table exclude each
- * other; the caller sees to that. Different tables are independent.
+ * up in it. Calls of fors_newer, fors_refresh and fors_close for one table must
+ * not overlap; the caller ensures that. Different tables are independent.
  */
 #ifndef FORS_H
 #define FORS_H
@@ -55,7 +55,7 @@ enum fors_code {
 	FORS_OK = 0,
 	FORS_EINVAL = -1,      /* an argument is NULL or out of range */
 	FORS_ENOMEM = -2,      /* no memory */
-	FORS_ELOCATION = -3,   /* the location is none that this library knows */
+	FORS_ELOCATION = -3,   /* this library does not understand the location */
 	FORS_ESYSTEM = -4,     /* a system call failed on a file: see errnum */
 	FORS_ECONNECT = -5,    /* forsd cannot be reached: see errnum */
 	FORS_ETIMEOUT = -6,    /* forsd did not answer in time */
@@ -68,16 +68,16 @@ enum fors_code {
 	FORS_EMAGIC = -13,     /* not a phase table */
 	FORS_EVERSION = -14,   /* a version of the format that this library does not know */
 	FORS_ECHECKSUM = -15,  /* the CRC-32C is wrong: the table is damaged */
-	FORS_EFLAGS = -16,     /* flags that a reader must know, and does not */
+	FORS_EFLAGS = -16,     /* unknown flags that a reader must not ignore */
 	FORS_EHEADER = -17,    /* impossible numbers in the header */
 	FORS_ESECTION = -18,   /* a section leaves the file, overlaps, or has a wrong length */
 	FORS_ESERVER = -19,    /* an entry of the directory is wrong */
 	FORS_EINDEX = -20,     /* an index by GUID or LID is out of order or range */
-	FORS_ETRANSFER = -21,  /* a row names a server, lane or LID that cannot be */
-	FORS_ESTALE = -22,     /* there is no table of the epoch asked for */
+	FORS_ETRANSFER = -21,  /* a row has an impossible server, lane or LID */
+	FORS_ESTALE = -22,     /* the table of the epoch asked for is not available */
 	FORS_ENOTFOUND = -23,  /* no server of the table matches */
 	FORS_EAMBIGUOUS = -24, /* several servers match: ask by port GUID */
-	FORS_ENOSOURCE = -25,  /* the table came from memory: nobody can be asked for news */
+	FORS_ENOSOURCE = -25,  /* the table came from memory: newer ones have no source */
 	FORS_EPINNED = -26     /* the plan sends to LIDs of lanes, and base LIDs were asked for */
 };
 
@@ -98,7 +98,7 @@ FORS_API const char *fors_strerror(int code);
 /*
  * Opens the table at a location and checks all of it: magic, version, length,
  * CRC-32C, flags, every section, every server, both indexes and every transfer.
- * The table is held in memory; nothing that happens to the file later touches it.
+ * The table is held in memory; later changes to the file do not affect it.
  * Returns FORS_OK and sets *table, or FORS_E… and sets it to NULL. Locations:
  *
  *	/path/phases.bin               a file; file:/path for a name with a colon
@@ -108,11 +108,11 @@ FORS_API const char *fors_strerror(int code);
  *
  * The last three may end in ?job=JOB&lids=LIDS&epoch=N&timeout=MS, each part optional
  * and in any order: the table of a job, by number or name; the plan for "base" LIDs or
- * the "pinned" one, which forsd gives unless told otherwise; the plan of this epoch and
- * no other, FORS_ESTALE where forsd does not have it (any more), so that processes that
+ * the "pinned" one, which forsd gives unless told otherwise; the plan of this epoch
+ * only, or FORS_ESTALE if forsd does not have it (any more), so that processes that
  * start one after the other hold the same table; the time for the whole request in
- * milliseconds (5000). Where NULL or "" leads to forsd and names no job, $FORSD_JOB
- * does. There is no TLS: ask a forsd near you.
+ * milliseconds (5000). If NULL or "" leads to forsd and names no job, $FORSD_JOB
+ * applies. TLS is not supported: ask a forsd near you.
  */
 FORS_API int fors_open(const char *where, fors_table **table, struct fors_error *err);
 
@@ -125,7 +125,7 @@ FORS_API int fors_open_base(const char *where, fors_table **table, struct fors_e
 
 /*
  * Checks a table of length bytes in memory and uses it in place: data must stay
- * there, unchanged, until fors_close. It need not be aligned.
+ * there, unchanged, until fors_close. It may be unaligned.
  */
 FORS_API int fors_open_memory(const void *data, size_t length, fors_table **table, struct fors_error *err);
 
@@ -136,7 +136,7 @@ FORS_API void fors_close(fors_table *table);
 struct fors_info {
 	uint64_t epoch;            /* number of the plan; it only grows */
 	uint64_t job;              /* 0 is the whole fabric */
-	uint8_t topology_hash[32]; /* SHA-256 of the fabric; zero where unknown */
+	uint8_t topology_hash[32]; /* SHA-256 of the fabric; zero if unknown */
 	uint32_t servers;          /* n, at most 49151 */
 	uint32_t phases;           /* P */
 	uint32_t lanes;            /* K */
@@ -149,8 +149,8 @@ struct fors_info {
 FORS_API const struct fors_info *fors_info(const fors_table *table);
 
 /*
- * Returns the table's bytes, as they came, and sets *length: to hand the table to
- * other processes, which open it with fors_open_memory.
+ * Returns the table's bytes, unchanged, and sets *length, so that the table can be
+ * handed to other processes, which open it with fors_open_memory.
  */
 FORS_API const void *fors_bytes(const fors_table *table, size_t *length);
 
@@ -188,56 +188,56 @@ FORS_API int fors_find_name(const fors_table *table, const char *name, int after
 
 /*
  * The same for a host: its name is the description's first word ("node7" of
- * "node7 mlx5_0"), compared without regard to case, and without the domain where
+ * "node7 mlx5_0"), compared without regard to case, and without the domain if
  * either name has none.
  */
 FORS_API int fors_find_host(const fors_table *table, const char *host, int after);
 
 /*
- * The server that a text means: a description, a port GUID ("0x" in front), a LID
- * (decimal) or a host, in this order. FORS_EAMBIGUOUS where several share it.
+ * The server that a text names: a description, a port GUID ("0x" in front), a LID
+ * (decimal) or a host, in this order. FORS_EAMBIGUOUS if several share it.
  */
 FORS_API int fors_find(const fors_table *table, const char *text, struct fors_error *err);
 
 /*
- * The first phase in which a server sends to a peer, or FORS_ENOTFOUND where it never
- * does: fors_entry has DLID, lane and src_path_bits of it. It reads the server's row:
- * keep what it says for each pair.
+ * The first phase in which a server sends to a peer, or FORS_ENOTFOUND if it never
+ * does; fors_entry has its DLID, lane and src_path_bits. It reads the server's row:
+ * keep the result for each pair.
  */
 FORS_API int fors_find_phase(const fors_table *table, int server, int peer);
 
 /*
- * The peers whose connection to a server must be made anew after a new plan: those that
- * the server sends to by both tables, at another destination LID or from another source
- * LID than before. server and the peers are numbers in table; the first `size` of them go
- * to peers, in the order of its phases. It returns how many there are, 0 also where the old table
- * does not have the server, or FORS_EINVAL for a server that table does not have. It
- * reads both tables' rows for the server, and allocates nothing.
+ * The peers to which a server must reconnect after a new plan: those to which it sends
+ * by both tables, at another destination LID or from another source LID than before.
+ * server and the peers are numbers in table; the first `size` of them go to peers, in
+ * the order of its phases. It returns their number, 0 also if the old table does not
+ * have the server, or FORS_EINVAL for a server that table does not have. It reads both
+ * tables' rows for the server, and allocates nothing.
  */
 FORS_API int fors_changed(const fors_table *old, const fors_table *table, int server, int *peers, int size);
 
-/* What a server does in a phase. */
+/* A server's part in a phase. */
 struct fors_entry {
 	int32_t send_to;       /* number of a server, or −1: it does not send */
 	int32_t recv_from;     /* number of a server, or −1: it does not receive */
 	uint16_t dlid;         /* destination LID of the message; 0 when it does not send */
-	int16_t lane;          /* −1: the message stays on its leaf, there are no lanes, or it does not send */
+	int16_t lane;          /* −1: the message stays on its leaf, without lanes, or it does not send */
 	uint8_t src_path_bits; /* source LID − base LID, below 2^lmc: see below */
 	uint8_t reserved[3];   /* zero */
 };
 
 /*
- * src_path_bits names the LID of the sender at which it receives from its peer:
- * the one that the peer's own message to it has in this table (0 where there is
- * none, between servers of one leaf, and without lanes). So the two ends of a connection mirror
- * each other, as reliable connections want it,
+ * src_path_bits names the LID of the sender at which it receives from its peer: the
+ * destination of the peer's own message to it in this table (0 if the peer sends none,
+ * between servers of one leaf, and without lanes). So the two ends of a connection
+ * mirror each other, as reliable connections require,
  *
  *	a.dlid = b.lid + b.src_path_bits   and   b.dlid = a.lid + a.src_path_bits,
  *
- * one connection serves a pair both ways, and acknowledgements and responses, too,
- * keep to a path that was verified. Where the peer sends nothing back, it can still
- * mirror the sender's entry e: its dlid is a.lid + e.src_path_bits, and its own
- * path bits are e.dlid − b.lid.
+ * one connection serves a pair both ways, and acknowledgements and responses also keep
+ * to a verified path. If the peer sends nothing back, it can still mirror the sender's
+ * entry e: its dlid is a.lid + e.src_path_bits, and its own path bits are
+ * e.dlid − b.lid.
  */
 
 /*
@@ -250,13 +250,13 @@ struct fors_rows_ {
 	uint32_t servers, phases;
 };
 
-/* Works an entry of a table out that holds a rule; only fors_entry may call it. Since 1.2. */
+/* Works out an entry of a table that holds a rule; only fors_entry may call it. Since 1.2. */
 FORS_API struct fors_entry fors_entry_by_rule(const fors_table *table, uint32_t server, uint32_t phase);
 
 /*
- * Returns what a server does in a phase: a read from memory, or a few for a table that
- * holds a rule (docs/phase-table.md). A server or phase that the
- * table does not have does nothing. C and C++ read it in place; other languages call it.
+ * Returns a server's entry for a phase by one read from memory, or a few for a table
+ * that holds a rule (docs/phase-table.md). For a server or phase that the table does not
+ * have, the entry does nothing. C and C++ read it in place; other languages call it.
  */
 FORS_API inline struct fors_entry fors_entry(const fors_table *table, int server, uint32_t phase)
 {
@@ -278,39 +278,38 @@ FORS_API inline struct fors_entry fors_entry(const fors_table *table, int server
 }
 
 /*
- * Tells whether another epoch than the table's is in force, without blocking.
- * Returns 1 and sets *epoch (unless it is NULL), 0 where nothing is known of one,
- * or FORS_E….
+ * Reports whether an epoch other than the table's is in force, without blocking.
+ * Returns 1 and sets *epoch (unless it is NULL), 0 if it knows of none, or FORS_E….
  *
  * The first call leaves a request with forsd that is answered when the epoch
- * changes; each call after it only looks whether the answer is there, so that it
- * may be called before every exchange. A request is answered after five minutes in
- * any case: where calls are further apart, it may take two of them to tell. Where
- * the connection breaks, a call says so, and a later one connects again, at most
- * once a second. For a file it looks whether the file was replaced. FORS_ENOSOURCE
- * for a table from memory. After a fork, only one of the processes may ask: they
- * share the connection.
+ * changes; later calls only check for the answer, so that they may precede every
+ * exchange. A request is answered after five minutes in any case: if calls are
+ * further apart, it may take two of them to learn of a change. If the connection
+ * breaks, a call reports this, and a later one connects again, at most once a
+ * second. For a file it checks whether the file was replaced. FORS_ENOSOURCE for a
+ * table from memory. After a fork, only one of the processes may ask: they share
+ * the connection.
  */
 FORS_API int fors_newer(fors_table *table, uint64_t *epoch, struct fors_error *err);
 
 /*
  * Fetches the table again, and waits for it. Returns 1 and the new table in
- * *newer where another epoch is in force, 0 and NULL where there is none, or
- * FORS_E… and NULL. The old table stays valid: close it once nobody uses it.
- * Server numbers belong to a table: look yourself up again in the new one, and
- * never mix two epochs in one exchange.
+ * *newer if another epoch is in force, 0 and NULL if not, or FORS_E… and NULL.
+ * The old table stays valid: close it when it is no longer used. Server numbers
+ * belong to a table: look yourself up again in the new one, and never mix two
+ * epochs in one exchange.
  */
 FORS_API int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err);
 
 /*
- * Asks forsd to plan what is left of an exchange of which `done` phases are done,
- * on the fabric without what is named in `fail`: nodes ("Spine010"), or one of
+ * Asks forsd to plan the rest of an exchange of which `done` phases are done, on
+ * the fabric without the elements named in `fail`: nodes ("Spine010"), or one of
  * their ports ("Leaf007/31"); the list ends with NULL, and may be NULL. Waits for
  * the plan, and sets *left to its table: the same epoch, and phases for the pairs
  * that the phases from `done` on have and the fabric still joins. Returns FORS_OK,
- * or FORS_E… and sets *left to NULL. forsd takes this on its Unix socket only, and
- * publishes nothing: all servers must be given the same table. In it a pair may
- * occur one way only; see src_path_bits.
+ * or FORS_E… and sets *left to NULL. forsd accepts this on its Unix socket only,
+ * and publishes nothing: all servers must be given the same table. In it a pair
+ * may occur one way only; see src_path_bits.
  */
 FORS_API int fors_remaining(const fors_table *table, uint32_t done, const char *const *fail, fors_table **left, struct fors_error *err);
 

@@ -16,7 +16,7 @@ import (
 
 var le = binary.LittleEndian
 
-// reseal makes the length and the checksum of a table right.
+// reseal corrects the length and the checksum of a table.
 func reseal(data []byte) {
 	if len(data) < 192 {
 		return
@@ -26,7 +26,7 @@ func reseal(data []byte) {
 	le.PutUint32(data[24:], crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// section returns where a section of a table begins.
+// section returns the offset of a section of a table.
 func section(data []byte, i int) int { return int(le.Uint64(data[96+16*i:])) }
 
 // small is a table of four servers on two leaves, in two phases; the last server

@@ -45,7 +45,7 @@ var sanitized = sync.OnceValues(func() (*built, error) {
 // scratch is the directory of sanitized.
 var scratch string
 
-// built is where a library and a probe were built.
+// built is the directory of a library and a probe.
 type built struct{ dir string }
 
 func (b *built) library() string { return filepath.Join(b.dir, "libfors.a") }
@@ -87,7 +87,7 @@ type probe struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
-	err strings.Builder // what the sanitizers said
+	err strings.Builder // output of the sanitizers
 }
 
 // start runs the probe under the sanitizers.
@@ -173,7 +173,7 @@ func (p *probe) contains(command, want string) {
 	}
 }
 
-// plan is the table of a true plan: a fat tree with so many dead cables on its
+// plan is the table of a real plan: a fat tree with that many dead cables on its
 // first leaf.
 func plan(t testing.TB, spines, leaves, dead int, lmc uint8) *phasetable.Table {
 	t.Helper()

@@ -29,7 +29,7 @@ func lidsByPair(v *phasetable.View) map[[2]int]topology.LID {
 	return lids
 }
 
-// wantDump is what the probe must print of a table.
+// wantDump is the expected output of the probe for a table.
 func wantDump(v *phasetable.View) []string {
 	lids := lidsByPair(v)
 	var lines []string
@@ -118,7 +118,7 @@ func lookUp(t *testing.T, p *probe, v *phasetable.View) {
 	}
 }
 
-// baseLIDs is 1 where every message goes to the base LID of its destination.
+// baseLIDs is 1 if every message goes to the base LID of its destination.
 func baseLIDs(v *phasetable.View) int {
 	for s := range v.Servers() {
 		for p := range v.Phases() {
@@ -216,7 +216,7 @@ func TestFindByText(t *testing.T) {
 	}
 }
 
-// TestPortableChecksum has the checksum without the processor's instruction judge
+// TestPortableChecksum runs the checksum without the processor's instruction on
 // tables whose lengths leave every remainder.
 func TestPortableChecksum(t *testing.T) {
 	p := run(t, compile(t, slices.Concat(sanitizers, []string{"-DFORS_PORTABLE_CRC", "testdata/probe.c"}, sources(t))...))
@@ -231,7 +231,7 @@ func TestPortableChecksum(t *testing.T) {
 	}
 }
 
-// TestFiles opens tables from files, and sees them replaced.
+// TestFiles opens tables from files, and detects that these are replaced.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "phases.bin")

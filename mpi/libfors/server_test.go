@@ -39,8 +39,8 @@ func hostile(t testing.TB, answer func(c net.Conn)) (where string) {
 	return "unix:" + path
 }
 
-// TestEndlessAnswers has answers that come slowly or never end: the library gives up at its
-// timeout, however much has come, or where the answer is larger than any may be.
+// TestEndlessAnswers sends answers that come slowly or never end: the library gives up at its
+// timeout, however much has come, or if the answer is larger than the limit.
 func TestEndlessAnswers(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\n"
 	again := func(begin, text string, every time.Duration) func(net.Conn) {
@@ -77,8 +77,8 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 }
 
-// TestSpoiledAnswers has answers that are spoiled at random, in random pieces: the library, under the
-// sanitizers, has the table that was meant or an error. FORS_LONG has more of them.
+// TestSpoiledAnswers sends answers that are spoiled at random, in random pieces: the library,
+// under the sanitizers, has the intended table or an error. FORS_LONG has more of them.
 func TestSpoiledAnswers(t *testing.T) {
 	n := 300
 	if os.Getenv("FORS_LONG") != "" {

@@ -44,8 +44,8 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// TestBindings has the dynamic linker load what uses verbs, with the library preloaded,
-// and looks where the verbs are bound: it needs no adapter.
+// TestBindings makes the dynamic linker load users of verbs, with the library preloaded, and
+// checks how the verbs are bound: it needs no adapter.
 func TestBindings(t *testing.T) {
 	needs(t)
 	const libs = "/usr/lib/x86_64-linux-gnu/"

@@ -50,7 +50,7 @@ var libraries = sync.OnceValue(func() error {
 	return built.Make(context.Background(), "mpi/libforslanes", scratch, "CFLAGS=-O2 -g -Werror")
 })
 
-// needs skips a test where what it runs is not installed.
+// needs skips a test if a program that it runs is not installed.
 func needs(t testing.TB, names ...string) {
 	t.Helper()
 	programs.Needs(t, append(names, "make", "cc")...)
@@ -98,7 +98,7 @@ type caller struct {
 	port      string // see verbs.c
 	table     string
 	env       []string
-	library   string   // where it looks verbs up; "": it has libforslanes preloaded
+	library   string   // in which it looks verbs up; "": libforslanes is preloaded
 	untouched bool     // nothing is preloaded
 	check     []string // goes before the command
 	first     string   // preloaded before the library
@@ -115,7 +115,7 @@ func (c caller) run(t testing.TB, orders ...string) (out, stderr string) {
 	return c.answered(t, orders, func(string) {})
 }
 
-// answered does so too, and calls a function with each line that it prints.
+// answered does the same, and calls a function with each line of output.
 func (c caller) answered(t testing.TB, orders []string, each func(string)) (out, stderr string) {
 	t.Helper()
 	dir := cmp.Or(c.dir, scratch)
@@ -156,10 +156,10 @@ func (c caller) answered(t testing.TB, orders []string, each func(string)) (out,
 	return said.String(), errs.String()
 }
 
-// TestLanes has each server of a tree with dead cables connect with each other one, and
-// make an address handle for it: what is behind has the lane of the pair, mirrored by the
-// peer, and the program sees what it has set. So it is with the library preloaded, and
-// with a program that looks verbs up in the library for NCCL.
+// TestLanes makes each server of a tree with dead cables connect to each other one, and
+// make an address handle for it: the adapter gets the lane of the pair, mirrored by the
+// peer, and the program sees the values that it has set. It does so with the library
+// preloaded, and with a program that looks verbs up in the library for NCCL.
 func TestLanes(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, [2]int{0, 0}, [2]int{1, 2})
@@ -204,7 +204,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestLeftAlone does what is not to be touched, on a port of the table.
+// TestLeftAlone makes calls that must stay unchanged, on a port of the table.
 func TestLeftAlone(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0})
@@ -226,7 +226,7 @@ func TestLeftAlone(t *testing.T) {
 		fmt.Sprintf("ah %d 0 1234", to.LID), // beyond a router
 		fmt.Sprintf("bad 1 %d 0", to.LID),   // fails: there is nothing to hide from a query
 		"query 1",
-		fmt.Sprintf("rtr 2 %d 0", to.LID), "reset 2", "query 2", // what a query shows after that is the adapter's
+		fmt.Sprintf("rtr 2 %d 0", to.LID), "reset 2", "query 2", // the result of a query after that is the adapter's
 		fmt.Sprintf("rtr 3 %d 0", to.LID), "destroy 3", "query 3")
 	lane := fmt.Sprintf("%d %d", p.DLID, p.SrcPathBits)
 	want := fmt.Sprintf("behind %d 0\nbehind 30000 1\nbehind 49152 0\nbehind %d 0\nbehind %s\nquery %s\nbehind %s\nquery %s\nbehind %s\nquery %s\n", me.LID+1, to.LID,
@@ -236,7 +236,7 @@ func TestLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOneWay has a table in which a pair occurs one way only: its other end mirrors it.
+// TestOneWay uses a table in which a pair occurs one way only: its other end mirrors it.
 func TestOneWay(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 4, Leaves: 2, LMC: 2}, [2]int{0, 0})
@@ -264,7 +264,7 @@ func TestOneWay(t *testing.T) {
 	}
 }
 
-// TestInert has the library do nothing, and say why in one line.
+// TestInert checks that the library does nothing, and prints the reason in one line.
 func TestInert(t *testing.T) {
 	needs(t)
 	_, made := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0})
@@ -339,7 +339,7 @@ func TestNewEpoch(t *testing.T) {
 		t.Fatalf("%d of %d pairs change", other, all)
 	}
 	plain, _ := caller{port: on(me), table: filepath.Join(dir, "phases.bin")}.run(t, orders...)
-	orders = append(orders, "replace", "sleep") // an order that it does not know is answered
+	orders = append(orders, "replace", "sleep") // an unknown order is answered
 	cmd := caller{port: on(me), table: filepath.Join(dir, "phases.bin"), env: []string{"FORS_VERBOSE=1"}}
 	orders = append(orders, orders[:all]...)
 	first := true

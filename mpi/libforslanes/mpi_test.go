@@ -21,8 +21,8 @@ import (
 
 // TestOpenMPI runs exchanges of unmodified Open MPI over UCX with the library preloaded,
 // on the software adapter and a tree with dead cables: every packet has the LIDs of the
-// lane of its pair, those of the plan, and no pair is without. So it is by reliable
-// connections and by datagrams, which take address handles.
+// lane of its pair in the plan, and every pair has packets. This holds for reliable
+// connections and for datagrams, which use address handles.
 func TestOpenMPI(t *testing.T) {
 	needs(t, "mpirun", "mpicc")
 	const n, lmc = 4, 3
@@ -66,8 +66,8 @@ func TestOpenMPI(t *testing.T) {
 }
 
 // TestPrograms runs the programs of ibverbs-utils and perftest between two servers with the
-// library preloaded: without a table they send to base LIDs, as without it, and by a table
-// over the lane of the pair, by connections and by datagrams.
+// library preloaded: without a table they send to base LIDs, as without the library, and with
+// a table over the lane of the pair, by connections and by datagrams.
 func TestPrograms(t *testing.T) {
 	needs(t, "ibv_rc_pingpong", "ibv_ud_pingpong", "ib_write_bw", "ib_read_lat")
 	fabric, made := plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}, [2]int{0, 0})
@@ -194,7 +194,7 @@ func onLanes(t testing.TB, a *adapter.Fabric, v *phasetable.View) (pairs, moved 
 	return len(met), moved
 }
 
-// mpirun runs a job of unmodified Open MPI over UCX, a rank on each of so many hosts.
+// mpirun runs a job of unmodified Open MPI over UCX, a rank on each of that many hosts.
 func mpirun(t testing.TB, a *adapter.Fabric, ranks int, env []string, command ...string) string {
 	t.Helper()
 	cmd, err := a.MPI(t.Context(), ranks, env, command...)

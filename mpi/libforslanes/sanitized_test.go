@@ -44,7 +44,7 @@ func TestSanitized(t *testing.T) {
 	})
 }
 
-// everything runs the program so, and as it is, with the same orders.
+// everything runs the program both with the checks and without, with the same orders.
 func everything(t *testing.T, checked caller) {
 	t.Helper()
 	spec := fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}
@@ -64,7 +64,7 @@ func everything(t *testing.T, checked caller) {
 			orders = append(orders, fmt.Sprintf("reset %d", peer), fmt.Sprintf("query %d", peer), fmt.Sprintf("destroy %d", peer))
 		}
 	}
-	// An order that it does not know is answered.
+	// An unknown order is answered.
 	changing := slices.Concat(orders, []string{"replace", "sleep"}, orders, []string{"rtr 0 65535 127", "ah 49152 0 0", "fork"})
 	replace := func(line string) {
 		if strings.HasPrefix(line, "failed: replace") {

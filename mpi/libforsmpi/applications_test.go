@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// application is a program that exchanges all to all and checks what it gets.
+// application is a program that exchanges all to all and checks the data received.
 type application struct {
 	name    string
 	mpi     string
@@ -26,7 +26,7 @@ type application struct {
 	passed string
 }
 
-// compare runs it with the shim, by a table whose epoch keeps changing, as without. As
+// compare runs it with the shim, by a table whose epoch keeps changing, and without. As
 // many of its checks must pass.
 func (a application) compare(t *testing.T) {
 	t.Helper()
@@ -48,7 +48,7 @@ func (a application) checks(t *testing.T, j job) int {
 	if a.launcher != nil {
 		start = append(a.launcher[:len(a.launcher):len(a.launcher)], strings.Join(start, " "))
 	}
-	// timeout ends what a launcher has started, too.
+	// timeout ends the launcher's processes, too.
 	cmd := exec.Command("nice", append([]string{"-n", "19", "timeout", "-k", "20", "30m"}, start...)...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "TMPDIR="+scratch, "HWLOC_HIDE_ERRORS=2")
@@ -67,17 +67,17 @@ func (a application) checks(t *testing.T, j job) int {
 	return passed
 }
 
-// named is what an environment variable says, without which a suite is left out.
+// named is the value of an environment variable, without which a suite is left out.
 func named(t *testing.T, variable, suite string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" {
-		leftOut(t, "%s: %s does not say where it is", suite, variable)
+		leftOut(t, "%s: %s is not set", suite, variable)
 	}
 	return dir
 }
 
-// leftOut ends a test that cannot be had.
+// leftOut ends a test that cannot be run.
 func leftOut(t *testing.T, format string, args ...any) {
 	t.Helper()
 	fmt.Printf("left out: "+format+"\n", args...)
@@ -116,9 +116,9 @@ func TestMPI4py(t *testing.T) {
 	fmt.Println("left out: mpi4py's tests under MPICH, for which Debian does not build it")
 }
 
-// TestBenchmarks runs benchmarks that check what they receive: that of examples, of the
-// pattern of OSU's and Intel's; and these, where MPI_BENCHMARKS names a directory that
-// has them, built for Open MPI and, with .mpich behind their names, for MPICH.
+// TestBenchmarks runs benchmarks that check the data they receive: that of examples, of the
+// pattern of OSU's and Intel's; and these, if MPI_BENCHMARKS names a directory that has
+// them, built for Open MPI and, with .mpich behind their names, for MPICH.
 func TestBenchmarks(t *testing.T) {
 	for _, mpi := range mpis {
 		needs(t)

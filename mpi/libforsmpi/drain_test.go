@@ -43,8 +43,8 @@ func TestDrains(t *testing.T) {
 	x.unharmed(builders, log, 36, seen)
 }
 
-// TestDrainLeaf does so with a leaf. Its hosts belong to a job that uses all of them, which
-// has to end before the leaf is safe; the others go on.
+// TestDrainLeaf does the same with a leaf. Its hosts belong to a job that uses all of them,
+// which has to end before the leaf is safe; the others go on.
 func TestDrainLeaf(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
@@ -89,7 +89,7 @@ type window struct {
 	cut      []api.DrainedCable
 }
 
-// pulled waits until what is drained is safe, kills forsd, pulls the parts and puts them
+// pulled waits until the drained parts are safe, kills forsd, pulls the parts and puts them
 // back. Neither changes the plan.
 func (x *site) pulled(log string, parts []string) []window {
 	x.Helper()
@@ -106,7 +106,7 @@ func (x *site) pulled(log string, parts []string) []window {
 	x.ok(err)
 	x.grows(log, st.Epoch)
 	x.ok(x.KillForsd(x.ctx), x.StartForsd())
-	phases := st.Phases // the number may be another one, where the other forsd cannot be asked
+	phases := st.Phases // the number may differ if the other forsd cannot be asked
 	st = x.until("the forsd after it is at rest", func(now *api.Status) bool { return now.Ready && now.OpenSM.TablesMatch && now.State == "idle" })
 	if st.Phases != phases {
 		x.Errorf("a plan of %d phases was in force, and after a restart one of %d is", phases, st.Phases)
@@ -136,7 +136,7 @@ func (x *site) pulled(log string, parts []string) []window {
 	return []window{{safe, gone, first, cut}, {gone, still, second, cut}}
 }
 
-// changed waits until forsd is at rest on a fabric from which so many cables are missing,
+// changed waits until forsd is at rest on a fabric from which that many cables are missing,
 // with the same plan and without an alarm.
 func (x *site) changed(how string, missing int, epoch uint64) {
 	x.Helper()
@@ -183,7 +183,7 @@ func (x *site) until(what string, good func(*api.Status) bool) (st *api.Status) 
 	return st
 }
 
-// drainIs waits until all drains are as they are to be.
+// drainIs waits until all drains are as expected.
 func (x *site) drainIs(what string, good func(*api.Drain) bool) {
 	x.Helper()
 	x.ok(x.Until(x.ctx, func() error {

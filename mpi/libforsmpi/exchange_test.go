@@ -35,7 +35,7 @@ func up(t *testing.T, n int) (*site, *api.Status, *e2e.Sight) {
 	return upOn(t, fabgen.Generate(fabgen.Spec{Spines: n, Leaves: n, LMC: lmc}), lmc)
 }
 
-// upOn does so on any fabric.
+// upOn does the same on any fabric.
 func upOn(t *testing.T, fabric *topology.Fabric, lmc uint8) (*site, *api.Status, *e2e.Sight) {
 	t.Helper()
 	x := bare(t, e2e.Options{Fabric: fabric, LMC: lmc})
@@ -122,7 +122,7 @@ func (x *site) exchanges(program, shim string, ranks, seed, n int, epoch uint64,
 	x.checked(plain, plain.with(shim, x.table, append(env, "FORS_LOG="+log)...), log, n, epoch, sight)
 }
 
-// byDefault does the same with the shim as it comes, for any program of n exchanges under
+// byDefault does the same with the shim's defaults, for any program of n exchanges under
 // one of the MPIs: it follows the plan for base LIDs, and the walk is by base LIDs.
 func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...string) {
 	x.Helper()
@@ -136,7 +136,7 @@ func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...s
 	toBaseLIDs(x, readLogs(x, log, plain.ranks), sight)
 }
 
-// toBaseLIDs fails where a transfer between servers is to another LID than a base LID.
+// toBaseLIDs fails if a transfer between servers is to another LID than a base LID.
 func toBaseLIDs(t testing.TB, logs [][]line, sight *e2e.Sight) {
 	t.Helper()
 	own := map[topology.GUID]topology.LID{}
@@ -152,7 +152,7 @@ func toBaseLIDs(t testing.TB, logs [][]line, sight *e2e.Sight) {
 	}
 }
 
-// checked runs a job with the shim, of n exchanges, and checks what it prints and logs.
+// checked runs a job with the shim, of n exchanges, and checks its output and logs.
 func (x *site) checked(plain, checked job, log string, n int, epoch uint64, sight *e2e.Sight) {
 	x.Helper()
 	ranks := plain.ranks
@@ -320,7 +320,7 @@ func (x *site) changes(shim, program string, before *api.Status, sight *e2e.Sigh
 	}
 }
 
-// inOrder fails where a rank goes back to an older epoch, or uses one in an
+// inOrder fails if a rank goes back to an older epoch, or uses one in an
 // exchange that begins after a newer one was in force and at rest.
 func (x *site) inOrder(rank int, log []line, epoch uint64, since int64) {
 	x.Helper()
@@ -354,7 +354,7 @@ func (x *site) grows(dir string, epoch uint64) {
 	x.growsUnless(dir, epoch, func() bool { return false })
 }
 
-// growsUnless is grows, and false as soon as something holds before.
+// growsUnless is grows, and returns false as soon as over holds.
 func (x *site) growsUnless(dir string, epoch uint64, over func() bool) (grown bool) {
 	x.Helper()
 	first := -1

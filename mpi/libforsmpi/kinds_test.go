@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommunicators makes as many communicators as MPI lets a program have without the
-// shim: 1500 of the 2048 that MPICH has, and exchanges on each.
+// TestCommunicators makes as many communicators as MPI allows without the shim: 1500 of
+// the 2048 that MPICH has, and exchanges on each.
 func TestCommunicators(t *testing.T) {
 	table := small(t)
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestSessions(t *testing.T) {
 }
 
 // TestOtherMPI preloads the shim of one MPI into C programs of the other: they run
-// as without it, and one line says why.
+// as without it, and one line gives the reason.
 func TestOtherMPI(t *testing.T) {
 	table := small(t)
 	for program, other := range map[string]string{"": mpich, mpich: ""} {

@@ -69,7 +69,7 @@ type event struct {
 	exchange int
 }
 
-// checkEpochs fails where a rank did not end an exchange that it began, or used
+// checkEpochs fails if a rank did not end an exchange that it began, or used
 // another epoch in it than its peers. It returns the epochs, and the exchanges of
 // each.
 func checkEpochs(t testing.TB, logs [][]line) map[uint64][]event {
@@ -100,8 +100,8 @@ func checkEpochs(t testing.TB, logs [][]line) map[uint64][]event {
 	return found
 }
 
-// checkPairs fails where what one rank sent is not what the other received, in the
-// same phase of the same exchange, or where it was sent twice.
+// checkPairs fails if one rank sent other data than the other received, in the
+// same phase of the same exchange, or if it was sent twice.
 func checkPairs(t testing.TB, logs [][]line) {
 	t.Helper()
 	sent := map[line]int{}
@@ -171,9 +171,9 @@ func (w *walker) links(t testing.TB, l line) (links []topology.PortRef) {
 }
 
 // checkLinks walks every transfer of the exchanges at an epoch through forwarding
-// tables. It fails where one does not arrive, or where transfers of two pairs of
-// servers share a link in a phase; and where a pair was not planned though the
-// tables join it. It returns how many transfers it walked.
+// tables. It fails if one does not arrive, if transfers of two pairs of servers
+// share a link in a phase, or if a pair was not planned though the tables join it.
+// It returns the number of transfers.
 func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) int {
 	t.Helper()
 	taken := map[link]line{}
@@ -200,11 +200,11 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 	return walked
 }
 
-// checkOrder fails where a transfer begins before those of earlier phases on its links
-// have ended: links are those that a walk through forwarding tables takes. Servers that
-// send both, or receive the one and send the other, see to that by themselves. It looks at
-// exchanges in which all pairs have something to send, since the log lacks empty blocks,
-// and returns how many transfers it found to wait for others.
+// checkOrder fails if a transfer begins before those of earlier phases on its links
+// have ended: links are the links of a walk through forwarding tables. Servers that
+// send both, or receive the one and send the other, ensure that by themselves. It uses
+// only exchanges in which all pairs have data, since the log lacks empty blocks, and
+// returns the number of transfers that wait for others.
 func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) (waits int) {
 	t.Helper()
 	type use struct {

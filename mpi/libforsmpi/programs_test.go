@@ -90,8 +90,8 @@ func runPrograms(t *testing.T, mpi string) {
 	}
 }
 
-// TestExports checks that the shim puts itself before MPI's all-to-alls and before nothing else,
-// because it is in every process of a job.
+// TestExports checks that the shim intercepts MPI's all-to-alls and nothing else, because
+// it is in every process of a job.
 func TestExports(t *testing.T) {
 	ours := regexp.MustCompile(`^(MPI_Alltoall[vw]?|mpi_alltoall[vw]?(_|__|_f08_)?|MPI_ALLTOALL[VW]?)$`)
 	found := map[string]bool{}
@@ -151,8 +151,8 @@ func TestWithoutPlan(t *testing.T) {
 	}
 }
 
-// TestSilent has a forsd that takes connections and never answers: of five processes, each of
-// which leads communicators, one waits for it, and all are told.
+// TestSilent has a forsd that accepts connections and never answers: of five processes, each
+// of which leads communicators, one waits for it, and all hear of it.
 func TestSilent(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "-pthread", "testdata/communicators.c")
@@ -245,8 +245,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestBaseLIDs follows a plan for base LIDs unless told otherwise, also where what it is
-// told cannot be understood.
+// TestBaseLIDs follows a plan for base LIDs by default, also if the setting cannot be
+// understood.
 func TestBaseLIDs(t *testing.T) {
 	shim := needs(t)
 	table := file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})) // healthy: it has base LIDs alone
@@ -265,7 +265,7 @@ func TestBaseLIDs(t *testing.T) {
 
 // TestSanitizers runs exchanges, also by several threads, with the shim built for the
 // sanitizers: they end a process at the first access that is out of bounds and at
-// undefined behaviour. Leaks are for TestMemory, which can tell whose they are.
+// undefined behaviour. Leaks are for TestMemory, which finds their owner.
 func TestSanitizers(t *testing.T) {
 	needs(t)
 	dir := filepath.Join(scratch, "sanitized")
@@ -289,8 +289,8 @@ func TestSanitizers(t *testing.T) {
 	}
 }
 
-// TestPairsWithoutPath exchanges in a fabric where two leaves share no lane. Their pairs have
-// no phase; MPI delivers their blocks after the others'.
+// TestPairsWithoutPath exchanges in a fabric in which two leaves share no lane. Their pairs
+// have no phase; MPI delivers their blocks after the others'.
 func TestPairsWithoutPath(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
@@ -332,7 +332,7 @@ func TestPairsWithoutPath(t *testing.T) {
 }
 
 // TestSpawned exchanges among processes of which some were started by others: each
-// have an MPI_COMM_WORLD of their own, and their ranks 0 tell of the plan.
+// have an MPI_COMM_WORLD of their own, and their ranks 0 know the plan.
 func TestSpawned(t *testing.T) {
 	shim := needs(t)
 	j := job{ranks: 3, tcp: true, command: []string{compile(t, "mpicc", "testdata/lives.c"), "spawn"}}
@@ -435,7 +435,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// reports are what valgrind wrote of at least so many ranks.
+// reports are valgrind's reports of at least so many ranks.
 func reports(t *testing.T, dir string, ranks int) string {
 	paths, err := filepath.Glob(filepath.Join(dir, "[0-9]*"))
 	if err != nil || len(paths) < ranks {

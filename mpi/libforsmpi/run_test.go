@@ -24,12 +24,12 @@ import (
 // a tenth of it by itself.
 const patience = 5 * time.Minute
 
-// scratch is where the shim and the programs are built.
+// scratch is the directory of the shim and the programs built.
 var scratch string
 
 func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
-// shim builds libforsmpi.so, once for all tests, as strictly as can be.
+// shim builds libforsmpi.so, once for all tests, with the strictest flags.
 var shim = sync.OnceValues(func() (string, error) {
 	if err := programs.Sources("Makefile", "libforsmpi.map", "src/*", "testdata/*", "../../examples/*", "../libfors/fors.h", "../libfors/src/*"); err != nil {
 		return "", err
@@ -37,7 +37,7 @@ var shim = sync.OnceValues(func() (string, error) {
 	return filepath.Join(scratch, "libforsmpi.so"), built.Make(context.Background(), "mpi/libforsmpi", scratch, "CFLAGS=-O2 -g -Werror")
 })
 
-// needs skips a test where what it runs is not installed, and returns the shim.
+// needs skips a test if a program that it runs is missing, and returns the shim.
 func needs(t testing.TB, names ...string) string {
 	t.Helper()
 	programs.Needs(t, append(names, "mpicc", "mpirun")...)
@@ -61,7 +61,7 @@ func compile(t testing.TB, compiler string, args ...string) string {
 		flag = "-J" + scratch // where modules go
 	}
 	warnings := []string{"-Wall", "-Wextra", "-Werror"}
-	if strings.HasSuffix(compiler, mpich) { // whose own headers have the compiler complain
+	if strings.HasSuffix(compiler, mpich) { // whose own headers cause warnings
 		warnings = []string{"-w"}
 		if flag != "-std=gnu11" {
 			warnings = append(warnings, "-fallow-argument-mismatch")
@@ -88,34 +88,34 @@ func builtFor(t testing.TB, mpi string, programs ...string) string {
 type job struct {
 	mpi     string // "" or mpich
 	ranks   int
-	shim    string // to preload; "" for none
+	shim    string // to preload, or ""
 	env     []string
 	mca     []string // further pairs of a parameter of Open MPI and its value
 	wrap    []string // goes before the command
 	tcp     bool     // messages may go by TCP: shared memory joins no processes that others started
-	urgent  bool     // does not stand back; ranks that wait take all the time they can get
+	urgent  bool     // not niced; waiting ranks use all processor time
 	command []string
 }
 
-// linear has Open MPI do MPI_Alltoall by its plainest algorithm: Bruck's, which it
-// takes for small blocks, spoils data where types have a gap at their end (4.1.4).
+// linear makes Open MPI use its plainest algorithm for MPI_Alltoall: Bruck's, its choice
+// for small blocks, corrupts data of types with a gap at their end (4.1.4).
 var linear = []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_alltoall_algorithm", "1"}
 
-// with returns the job with the shim by a table, its servers named by rank. What the
-// tests look at is the order of messages: plans for lanes will do.
+// with returns the job with the shim by a table, its servers named by rank. The tests check
+// the order of messages: plans for lanes will do.
 func (j job) with(shim, table string, env ...string) job {
 	return j.alone(shim, table, append([]string{"FORS_LIDS=pinned"}, env...)...)
 }
 
-// alone does so and leaves it to the shim which plan it follows.
+// alone does the same and leaves the choice of the plan to the shim.
 func (j job) alone(shim, table string, env ...string) job {
 	j.shim = shim
 	j.env = slices.Concat([]string{"FORSD_TABLE=" + table, "FORS_SERVER=Hca%04r"}, env)
 	return j
 }
 
-// memory says where ranks keep the memory that they share: containers may have little
-// in /dev/shm, where Open MPI would.
+// memory sets the directory for the memory that ranks share: containers may have little
+// in /dev/shm, Open MPI's default.
 func memory() []string {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs("/dev/shm", &fs); err == nil && fs.Bavail*uint64(fs.Bsize) > 1<<30 {
@@ -186,8 +186,7 @@ func (r *running) interrupt() error { return r.cmd.Process.Signal(syscall.SIGUSR
 // now is the time as the logs have it.
 func now() int64 { return time.Now().UnixNano() }
 
-// wait waits for the job's end, which must be a good one, and returns what it
-// printed.
+// wait waits for the job's end, which must be successful, and returns its output.
 func (r *running) wait(t testing.TB) (out, err string) {
 	t.Helper()
 	if err := r.cmd.Wait(); err != nil {

@@ -37,7 +37,7 @@ func sideBySide(t testing.TB, n int) []*beside {
 	return jobs
 }
 
-// routed waits until the base LIDs of a job are routed over lanes that it has alone.
+// routed waits until the base LIDs of a job are routed over its own lanes.
 func (x *site) routed(j *beside) {
 	x.Helper()
 	err := x.Until(x.ctx, func() error {
@@ -57,10 +57,10 @@ func (x *site) routed(j *beside) {
 }
 
 // TestJobsSideBySide runs a program on each half of the servers of FT(2;6,6) at the same
-// time, as jobs with lanes of their own and with the shim as it comes. The logs, walked by
-// base LIDs on the tables read back: no link has two transfers of a job in a phase, and
-// none has transfers of both jobs in any phases, so that they never meet, whenever
-// the phases of one begin after those of the other. On the tables before they do meet.
+// time, as jobs with lanes of their own and with the shim's defaults. The logs are walked by
+// base LIDs on the tables read back: no link has two transfers of a job in a phase, and none
+// has transfers of both jobs in any phases, so that they never meet, however the phases of
+// the jobs overlap. On the earlier tables they do meet.
 func TestJobsSideBySide(t *testing.T) {
 	const n = 6
 	shim := needs(t)

@@ -13,7 +13,7 @@ import (
 // cable names a cable by its leaf and its lane.
 type cable struct{ leaf, lane int }
 
-// plan is a true plan: for a fat tree with dead cables.
+// plan is a real plan: for a fat tree with dead cables.
 func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 	t.Helper()
 	lost := make([][2]int, len(dead))
@@ -21,7 +21,7 @@ func plan(t testing.TB, spec fabgen.Spec, dead ...cable) *planner.Result {
 		lost[i] = [2]int{c.leaf, c.lane}
 	}
 	tree := fabgen.Damaged(t, spec, lost...)
-	anything := 1.0 // plans that leave out many pairs are looked at, too
+	anything := 1.0 // accept plans that leave out many pairs, too
 	made, err := planner.Make(context.Background(), tree, planner.Settings{MaxUnreachable: &anything})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// suiteConf is what MPICH's configure would find out.
+// suiteConf has the results of MPICH's configure.
 const suiteConf = `
 #define HAVE_STDLIB_H 1
 #define HAVE_STRING_H 1
@@ -74,10 +74,10 @@ func suiteTests(t *testing.T, dir string) (tests []suiteTest) {
 	return tests
 }
 
-// mpis are those that are tried.
+// mpis are the MPIs under test.
 var mpis = []string{"", mpich}
 
-// called is what an MPI is called.
+// called is the name of an MPI.
 func called(mpi string) string {
 	if mpi == mpich {
 		return "MPICH"
@@ -110,7 +110,7 @@ func begun(t *testing.T, dir string) (exchanges, plans int) {
 	return exchanges, len(seen)
 }
 
-// firstError returns the first line of a compiler's output that has an error.
+// firstError returns the first line of a compiler's output with an error.
 func firstError(out string) string {
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "error:") || strings.Contains(line, "undefined reference") {

@@ -1,4 +1,4 @@
-// Package adapter has programs exchange data over a simulated fabric: a verbs library
+// Package adapter makes programs exchange data over a simulated fabric, with a verbs library
 // that they load in place of the real one, and a process that has the links. Unmodified
 // programs run on it: the pingpongs of ibverbs-utils, perftest, UCX, Open MPI over UCX.
 //
@@ -30,7 +30,7 @@ import (
 // 200 Gb/s.
 const Rate = 20_000_000
 
-// Build builds the library and the process into a directory. It takes a C compiler and
+// Build builds the library and the process into a directory. It needs a C compiler and
 // the header files of libibverbs-dev, and must run within the module. Flags are the
 // compiler's; none means -O2 -g.
 func Build(ctx context.Context, dir string, flags ...string) error {
@@ -44,7 +44,7 @@ func Build(ctx context.Context, dir string, flags ...string) error {
 // Options describe a fabric that carries data.
 type Options struct {
 	Programs string           // the directory that Build has filled
-	Fabric   *topology.Fabric // its hosts have the LIDs that they are to answer to
+	Fabric   *topology.Fabric // its hosts have their LIDs
 	Rate     int64            // of a link, in bytes a second; 0 means Rate
 	MTU      int              // bytes of data in a packet; 0 means 4096
 }
@@ -71,7 +71,7 @@ func Start(o Options) (*Fabric, error) {
 	o.Rate, o.MTU = cmp.Or(o.Rate, Rate), cmp.Or(o.MTU, 4096)
 	a := &Fabric{options: o, ended: make(chan struct{}), more: make(chan struct{}), counted: make(chan []string, 1)}
 	var err error
-	if a.dir, err = os.MkdirTemp("", "data"); err != nil { // a short path: sockets want it
+	if a.dir, err = os.MkdirTemp("", "data"); err != nil { // a short path, as sockets need it
 		return nil, err
 	}
 	a.cmd = exec.Command(filepath.Join(o.Programs, "datafabric"), a.Socket())
@@ -103,7 +103,7 @@ func Start(o Options) (*Fabric, error) {
 	return a, nil
 }
 
-// listen takes what the process prints, until it ends.
+// listen reads the output of the process until it ends.
 func (a *Fabric) listen(out io.Reader) {
 	var lines []string
 	for scan := bufio.NewScanner(out); scan.Scan(); {
@@ -127,7 +127,7 @@ func (a *Fabric) listen(out io.Reader) {
 
 var errGone = errors.New("the data fabric has ended")
 
-// tell has f write to the process.
+// tell makes f write to the process.
 func (a *Fabric) tell(f func() error) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
@@ -137,7 +137,7 @@ func (a *Fabric) tell(f func() error) error {
 	return nil
 }
 
-// Sync waits until the process has taken everything that it was told.
+// Sync waits until the process has handled everything that it was told.
 func (a *Fabric) Sync(ctx context.Context) error {
 	a.mu.Lock()
 	more := a.more

@@ -23,7 +23,7 @@ var scratch string
 
 func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
-// library builds the library and the process, once for all tests, as strictly as can be.
+// library builds the library and the process, once for all tests, with the strictest flags.
 var library = sync.OnceValue(func() error {
 	if err := programs.Sources("Makefile", "include/*", "fabric/*", "verbs/*", "testdata/*", "../../examples/*.c"); err != nil {
 		return err
@@ -31,8 +31,8 @@ var library = sync.OnceValue(func() error {
 	return Build(context.Background(), scratch, "-O2", "-g", "-Werror")
 })
 
-// needs skips a test where what it runs is not installed, and returns where the library
-// is.
+// needs skips a test if a program that it runs is not installed, and returns the directory
+// of the library.
 func needs(t testing.TB, names ...string) string {
 	t.Helper()
 	programs.Needs(t, append(names, "make", "cc")...)
@@ -56,7 +56,7 @@ func up(t *testing.T, spec fabgen.Spec, rate int64) *world {
 	return upOf(t, needs(t), spec, rate)
 }
 
-// upOf does so with the programs of a directory.
+// upOf does the same with the programs of a directory.
 func upOf(t *testing.T, dir string, spec fabgen.Spec, rate int64) *world {
 	t.Helper()
 	f := fabgen.Generate(spec)
@@ -92,10 +92,10 @@ type program struct {
 	out strings.Builder
 }
 
-// limit ends what hangs; nothing here takes a tenth of it by itself.
+// limit ends programs that hang; nothing here takes a tenth of it by itself.
 const limit = 2 * time.Minute
 
-// prepare makes a command that is to run on a host.
+// prepare makes a command to run on a host.
 func (w *world) prepare(host string, env []string, command ...string) *program {
 	w.Helper()
 	ctx, cancel := context.WithTimeoutCause(w.Context(), limit, errors.New("it takes too long"))
@@ -115,7 +115,7 @@ func (w *world) start(host string, env []string, command ...string) *program {
 	return p
 }
 
-// wait waits for a good end.
+// wait waits for a successful end.
 func (w *world) wait(p *program) string {
 	w.Helper()
 	if err := p.Wait(); err != nil {
@@ -124,8 +124,8 @@ func (w *world) wait(p *program) string {
 	return p.out.String()
 }
 
-// between runs a program that is server on one host and client on another, which talk
-// to each other about it on a TCP port, and returns what both print.
+// between runs a program that is server on one host and client on another and connects by
+// itself on a TCP port, and returns the output of both.
 func (w *world) between(server, client string, command ...string) (string, string) {
 	w.Helper()
 	port := strconv.Itoa(18000 + os.Getpid()%2000)
@@ -182,7 +182,7 @@ func TestPerftest(t *testing.T) {
 		mib, err := strconv.ParseFloat(m[1], 64)
 		w.must(err)
 		t.Logf("%s: %.2f MB/s", command[0], mib*1.048576)
-		if most := 1.001 * Rate / 1e6; mib*1.048576 > most { // less is a matter of the machine's load
+		if most := 1.001 * Rate / 1e6; mib*1.048576 > most { // less depends on the machine's load
 			t.Errorf("%v: %.2f MB/s over a link of %d MB/s", command, mib*1.048576, Rate/1_000_000)
 		}
 	}

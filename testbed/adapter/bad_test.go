@@ -23,7 +23,7 @@ func two(t *testing.T) (w *world, a, b *puppet, x, y pair) {
 // small is a fabric with two hosts on each of two leaves.
 var small = fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}
 
-// exchanged holds that a message goes through in both directions.
+// exchanged checks that a message goes through in both directions.
 func exchanged(a, b *puppet, x, y pair) {
 	a.Helper()
 	b.does("receive %d 1 0 4096", y.i)
@@ -147,7 +147,7 @@ func TestPulledCable(t *testing.T) {
 	b.end()
 }
 
-// TestWrongSource has one side of a connection send by another source LID than the other
+// TestWrongSource makes one side of a connection send from another source LID than the other
 // side expects: its packets are dropped.
 func TestWrongSource(t *testing.T) {
 	_, a, b, _, _ := two(t)
@@ -164,7 +164,7 @@ func TestWrongSource(t *testing.T) {
 	b.end()
 }
 
-// TestErrors does what must fail, and holds how.
+// TestErrors makes operations fail, and checks how they fail.
 func TestErrors(t *testing.T) {
 	_, a, b, x, y := two(t)
 	mistakes(t, a, b, x, y)
@@ -206,7 +206,7 @@ func TestSanitized(t *testing.T) {
 	})
 }
 
-// apart connects two puppets, has them exchange something, and do what must fail.
+// apart connects two puppets, exchanges messages, and makes operations fail.
 func apart(t *testing.T, a, b *puppet) {
 	t.Helper()
 	x, y := a.pair(8, "own"), b.pair(8, "own")
@@ -228,7 +228,7 @@ func mistakes(t *testing.T, a, b *puppet, x, y pair) {
 		x, y = a.pair(4, "own"), b.pair(4, "own")
 		join(a, b, x, y, 0, p)
 	}
-	a.does("send %d 1 0 8 loud 0", x.i) // nobody receives
+	a.does("send %d 1 0 8 loud 0", x.i) // no receive is posted
 	a.expect(rnrExceeded)
 
 	again(lasting)

@@ -11,26 +11,26 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Port is what a port has counted since the last Clear.
+// Port has the counts of a port since the last Clear.
 type Port struct {
 	XmitData, XmitPackets uint64 // bytes with headers, packets
 	RcvData, RcvPackets   uint64
-	// XmitWait is for how long packets were waiting for the link while it was busy
-	// with others; on an adapter, for how long a queue pair had as many packets on
-	// the way as it may.
+	// XmitWait is how long packets were waiting for the link while it was busy with
+	// others; on an adapter, how long a queue pair had the largest number of packets
+	// under way.
 	XmitWait time.Duration
-	Discards uint64 // packets that were lost on arrival at this port, or for want of a link
+	Discards uint64 // packets that were lost on arrival at this port, or without a link
 }
 
-// Counters are those of all ports, and what is known of the run.
+// Counters are those of all ports and of the run.
 type Counters struct {
 	Ports map[topology.PortRef]Port
 	// Lost packets: for a dead port, for want of an entry, for too many hops (a
 	// loop), and at an adapter that does not have the LID.
 	DeadPort, NoEntry, Loop, WrongLID uint64
-	// Events of the simulation, how late they were in the mean and at most, and for
-	// how long some was late by more than 5 ms. Late events delay packets; where that
-	// goes on for a notable part of a run, its throughput says nothing.
+	// Events of the simulation, their mean and greatest delay, and for how long some
+	// were late by more than 5 ms. Late events delay packets; if this lasts for a
+	// notable part of a run, its throughput is meaningless.
 	Events          uint64
 	Late, Latest    time.Duration
 	Behind, Elapsed time.Duration
@@ -45,7 +45,7 @@ func (a *Fabric) Count(ctx context.Context) (*Counters, error) {
 	return parseCounters(lines)
 }
 
-// ask gives an order that is answered by lines.
+// ask sends an order that is answered by lines.
 func (a *Fabric) ask(ctx context.Context, order string) ([]string, error) {
 	if err := a.tell(func() error { _, err := io.WriteString(a.in, order+"\n"); return err }); err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (a *Fabric) ticks(d time.Duration) uint64 {
 }
 
 // Publish gives the ports of switches in a simulation the counters PortXmitData and
-// PortXmitWait, so that perfquery and forsd read there what the links have carried. They
-// stay at their greatest value, as those of 32 bits do.
+// PortXmitWait, so that perfquery and forsd read the data that the links have carried. They
+// stay at their greatest value, as counters of 32 bits do.
 func (a *Fabric) Publish(ctx context.Context, s *ibsim.Sim, c *Counters) error {
 	for ref, p := range c.Ports {
 		n := &a.options.Fabric.Nodes[ref.Node]

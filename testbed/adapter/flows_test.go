@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// sent is what the hosts' own links have carried, by host.
+// sent is the number of bytes that the hosts' own links have carried, by host.
 func (w *world) sent(hosts ...int) (bytes []float64) {
 	w.Helper()
 	c, err := w.Count(w.Context())
@@ -23,8 +23,8 @@ func (w *world) sent(hosts ...int) (bytes []float64) {
 
 func hostName(i int) string { return fmt.Sprintf("Hca%04d", i) }
 
-// TestShares has two flows send to one host, and to two, and looks at what each has sent
-// meanwhile: of one link half each, whatever the number of their queue pairs.
+// TestShares has two flows send to one host, and to two, and compares the bytes of each: half
+// of one link, whatever the number of their queue pairs.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -34,7 +34,7 @@ func TestShares(t *testing.T) {
 		wait  bool      // for half of the time and more
 	}{
 		{"two hosts", []int{4, 4}, []int{1, 1}, []float64{0.5, 0.5}, true},
-		{"many queue pairs beside one", []int{4, 4}, []int{4, 1}, []float64{0.5, 0.5}, true},
+		{"many queue pairs and one", []int{4, 4}, []int{4, 1}, []float64{0.5, 0.5}, true},
 		{"apart", []int{4, 5}, []int{1, 1}, []float64{0.5, 0.5}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestShares(t *testing.T) {
 			sum := bytes[0] + bytes[1]
 			for h, want := range c.share {
 				if got := bytes[h] / sum; got < want-0.02 || got > want+0.02 {
-					t.Errorf("host %d has %.3f of what was sent, want %.3f", h, got, want)
+					t.Errorf("host %d has %.3f of the bytes sent, want %.3f", h, got, want)
 				}
 			}
 			var waited time.Duration
@@ -93,8 +93,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestBothWays has two hosts read from each other over one connection. The second one asks
-// while it answers the first: it does not wait until the first has everything.
+// TestBothWays has two hosts read from each other over one connection. The second one sends
+// its request while it answers the first: it does not wait until the first has everything.
 func TestBothWays(t *testing.T) {
 	w := up(t, small, 50_000)
 	const length = 60_000 // 1.2 s

@@ -11,17 +11,17 @@ import (
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// Follower keeps a fabric's tables and links as those of a simulation are.
+// Follower keeps a fabric's tables and links equal to those of a simulation.
 type Follower struct {
 	fabric *Fabric
 	client *ibsim.Client
 	ended  chan struct{}
 }
 
-// Follow has the fabric take tables and the states of links from the switches of a
-// simulation, read by management datagrams from a host of it, as long as it runs. The
-// subnet file is the one that the fabric of Options was read from. It returns when all
-// has been read once.
+// Follow makes the fabric take tables and the states of links from the switches of a
+// simulation, read by management datagrams from one of its hosts, as long as it runs. The
+// fabric of Options was read from the subnet file. Follow returns when everything has been
+// read once.
 func (a *Fabric) Follow(ctx context.Context, sim *ibsim.Sim, host, subnet string) (*Follower, error) {
 	data, err := os.ReadFile(subnet) // it may change before the program reads it
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *Fabric) Follow(ctx context.Context, sim *ibsim.Sim, host, subnet string
 	return f, nil
 }
 
-// carry takes what the program prints to the data fabric, line by line.
+// carry passes the output of the program to the data fabric, line by line.
 func (f *Follower) carry() {
 	lines := bufio.NewReader(f.client.Out)
 	for {

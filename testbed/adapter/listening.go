@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Listening waits until something listens on a TCP port, without connecting: that would
-// be taken for the client.
+// Listening waits until a program listens on a TCP port, without connecting: the program
+// would take that for its client.
 func Listening(ctx context.Context, port string) error {
 	n, err := strconv.Atoi(port)
 	if err != nil {

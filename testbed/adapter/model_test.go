@@ -14,20 +14,20 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The parts of a puppet's memory. What a read or an atomic operation brings may be
-// overtaken by what is posted after it: so each kind of operation has a part of its own.
+// The parts of a puppet's memory. Later requests may overtake the data of a read or an
+// atomic operation: so each kind of operation has a part of its own.
 const (
-	receives = iota * partSize // where messages go
-	sends                      // what messages and writes are made of
-	targets                    // what the peer writes and reads
-	landing                    // where reads go, and what atomic operations found
+	receives = iota * partSize // received messages
+	sends                      // data of messages and writes
+	targets                    // written and read by the peer
+	landing                    // results of reads and atomic operations
 	partSize = memory / 4
 )
 
 // depth is how many requests may be in a queue of the model's pairs.
 const depth = 16
 
-// side is one end of a connection as the model has it.
+// side is one end of a connection in the model.
 type side struct {
 	*puppet
 	pair
@@ -39,7 +39,7 @@ type side struct {
 
 type buffer struct{ id, at, size uint64 }
 
-// model is a connection and what must be of it.
+// model is a connection and its expected state.
 type model struct {
 	*rapid.T
 	sides [2]*side
@@ -51,7 +51,7 @@ func (m *model) draw(most int, what string) uint64 {
 	return uint64(rapid.IntRange(0, most).Draw(m.T, what))
 }
 
-// expect notes a completion that must come.
+// expect records a completion that must come.
 func (s *side) expect(id uint64, status, opcode, bytes int) {
 	if status != success {
 		opcode, bytes = 0, 0
@@ -81,7 +81,7 @@ func (m *model) receive(s *side) {
 		s.posted = append(s.posted, b)
 	}
 	if said != want {
-		m.Fatalf("receive %+v beside %d others: %s, want %s", b, len(s.posted), said, want)
+		m.Fatalf("receive %+v after %d others: %s, want %s", b, len(s.posted), said, want)
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *side) take() buffer {
 }
 
 // operate posts an operation on one side and carries it out in the model. The last one of
-// a batch is told.
+// a batch is signalled.
 func (m *model) operate(s, peer *side, last bool) {
 	id := m.id
 	m.id++
@@ -130,7 +130,7 @@ func (m *model) operate(s, peer *side, last bool) {
 		}
 		s.done(id, wcWrite)
 	case "read":
-		remote = remote - targets + landing // what the peer's own reads have brought
+		remote = remote - targets + landing // the results of the peer's own reads
 		s.does("read %d %d %d %d %d %d 0", s.i, id, local, size, peer.address+remote, peer.key)
 		if !s.failed {
 			copy(s.memory[local:], peer.memory[remote:remote+size])
@@ -141,7 +141,7 @@ func (m *model) operate(s, peer *side, last bool) {
 	}
 }
 
-// done notes the completion of an operation that is always told.
+// done records the completion of an operation that is always signalled.
 func (s *side) done(id uint64, opcode int) {
 	if s.failed {
 		s.expect(id, flushed, 0, 0)
@@ -213,7 +213,7 @@ func (m *model) mistake(s, peer *side) {
 	}
 }
 
-// look holds what has completed, and the memory, against the model.
+// look compares the completions, and the memory, with the model.
 func (m *model) look() {
 	for k, s := range m.sides {
 		got := s.poll(len(s.expects), withinRetryTime)
@@ -245,9 +245,9 @@ func (m *model) look() {
 	}
 }
 
-// TestModel drives connections through random sequences of operations, with cables that
-// are pulled for a moment and mistakes at their ends, and holds completions and memory against a model that carries the
-// operations out one after the other.
+// TestModel drives connections through random sequences of operations, with cables that are
+// pulled for a moment and mistakes at their ends, and compares completions and memory with a
+// model that carries the operations out one after the other.
 func TestModel(t *testing.T) {
 	w := up(t, small, 500_000_000)
 	sides := [2]*side{}
@@ -280,7 +280,7 @@ func TestModel(t *testing.T) {
 			n := 1 + m.draw(7, "operations")
 			wrong := m.draw(9, "mistake") == 0
 			cut := m.draw(9, "cut") == 0
-			if cut { // what is sent until half of the operations are posted is lost
+			if cut { // packets are lost until half of the operations are posted
 				w.must(w.SetLinks(pulled))
 				w.must(w.Sync(t.Context()))
 			}

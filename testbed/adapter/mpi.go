@@ -14,18 +14,18 @@ import (
 const devices = "/dev/infiniband"
 
 // UCX prepares the machine for programs that use UCX, and returns the variables that
-// have it use reliable connections by verbs, and nothing else between processes. UCX
-// takes an adapter whose character device it finds; the library names one that is
-// everywhere, but the directory must be there.
+// make it use reliable connections by verbs, and nothing else between processes. UCX
+// accepts an adapter whose character device it finds; the library names one that is
+// everywhere, but the directory must exist.
 //
-// A process of UCX has two threads with a lock between them, a spinlock by default. Where
+// A process of UCX has two threads with a lock between them, a spinlock by default. If
 // many processes share few processors, the thread that holds it often waits for a
-// processor, and the other one spins for as long: with 36 processes on two, nearly all of
-// the processors' time went there, connections took more than the 30 s of UCX_UD_TIMEOUT,
-// and UCX gave up ("UD endpoint: unhandled timeout error"). With a mutex it sleeps.
+// processor, and the other one spins for as long: with 36 processes on two, this took nearly
+// all of the processors' time, connections took more than the 30 s of UCX_UD_TIMEOUT, and
+// UCX gave up ("UD endpoint: unhandled timeout error"). With a mutex it sleeps.
 func UCX() ([]string, error) {
 	if err := os.MkdirAll(devices, 0o755); err != nil {
-		return nil, fmt.Errorf("UCX takes adapters only where there is a directory %s: make it as root: %w", devices, err)
+		return nil, fmt.Errorf("UCX uses adapters only if the directory %s exists: make it as root: %w", devices, err)
 	}
 	return []string{"UCX_TLS=rc_v,self", "UCX_USE_MT_MUTEX=y"}, nil
 }
@@ -45,8 +45,8 @@ func (a *Fabric) MPI(ctx context.Context, ranks int, env []string, command ...st
 		args = append(args, "-x", e)
 	}
 	cmd := exec.CommandContext(ctx, "mpirun", append(args, command...)...)
-	// What hwloc complains of, such as a container without /sys, is no output of ours.
-	// Open MPI's sockets want a short path.
+	// Complaints of hwloc, as in a container without /sys, do not belong in the output.
+	// Open MPI's sockets need a short path.
 	cmd.Env = append(os.Environ(), "TMPDIR="+a.dir, "HWLOC_HIDE_ERRORS=2")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second

@@ -48,7 +48,7 @@ func throughput(t testing.TB, said, way string) float64 {
 }
 
 // TestMPI runs exchanges of unmodified Open MPI over UCX on a healthy tree, with a rank
-// on each host. Every byte arrives, and goes where the tables say: the same load on each
+// on each host. Every byte arrives, over the paths of the tables: the same load on each
 // cable between switches.
 func TestMPI(t *testing.T) {
 	needs(t, "mpicc", "mpirun")

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// puppeteer builds the program that does verbs as it is told.
+// puppeteer builds the program that carries out verbs on orders.
 var puppeteer = sync.OnceValues(func() (string, error) { return makePuppet("puppet") })
 
 func makePuppet(name string, flags ...string) (string, error) {
@@ -24,7 +24,7 @@ func makePuppet(name string, flags ...string) (string, error) {
 	return bin, err
 }
 
-// puppet is a program on a host that does verbs as it is told.
+// puppet is a program on a host that carries out verbs on orders.
 type puppet struct {
 	*world
 	p       *program
@@ -36,7 +36,7 @@ type puppet struct {
 
 const memory = 1 << 16 // of a puppet
 
-// puppet starts one.
+// puppet starts a puppet.
 func (w *world) puppet(host string) *puppet {
 	w.Helper()
 	bin, err := puppeteer()
@@ -44,7 +44,7 @@ func (w *world) puppet(host string) *puppet {
 	return w.puppetOf(host, bin)
 }
 
-// puppetOf starts one by a command of its own.
+// puppetOf starts a puppet by a command of its own.
 func (w *world) puppetOf(host string, command ...string) *puppet {
 	w.Helper()
 	p := w.prepare(host, nil, command...)
@@ -91,7 +91,7 @@ func (u *puppet) does(format string, args ...any) {
 	}
 }
 
-// completion is one, as far as it means anything.
+// completion is a completion with its valid fields.
 type completion struct {
 	id             uint64
 	status, opcode int
@@ -99,7 +99,7 @@ type completion struct {
 	qpn            uint32
 }
 
-// poll waits for so many completions.
+// poll waits for n completions.
 func (u *puppet) poll(n, ms int) (all []completion) {
 	u.Helper()
 	for said := u.tell("poll %d %d", n, ms); said != "end"; said = u.out.Text() {
@@ -115,7 +115,7 @@ func (u *puppet) poll(n, ms int) (all []completion) {
 	return all
 }
 
-// end has it take everything down and end well.
+// end makes it destroy everything and end successfully.
 func (u *puppet) end() {
 	u.Helper()
 	_ = u.in.Close()
@@ -136,7 +136,7 @@ func (u *puppet) pair(wrs int, receives string) (p pair) {
 	return p
 }
 
-// patience is how a connection bears losses: timeout, retries, RNR retries.
+// patience is how a connection tolerates losses: timeout, retries, RNR retries.
 type patience [3]int
 
 var lasting = patience{14, 7, 7}
@@ -148,7 +148,7 @@ func join(a, b *puppet, x, y pair, bits uint32, p patience) {
 	b.does("connect %d %d %d %d %d %d %d 4", y.i, x.qpn, x.lid|bits, bits, p[0], p[1], p[2])
 }
 
-// statuses are those of completions, in order.
+// statuses are the statuses of completions, in order.
 func statuses(all []completion) (s []int) {
 	for _, c := range all {
 		s = append(s, c.status)
@@ -172,7 +172,7 @@ const (
 // connections give up in less than a second.
 const withinRetryTime = 20_000
 
-// expect fails where the next completions have other statuses.
+// expect fails if the next completions have other statuses.
 func (u *puppet) expect(want ...int) {
 	u.Helper()
 	got := u.poll(len(want), withinRetryTime)

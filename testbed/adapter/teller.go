@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Teller tells the process of a fabric what it is, and what has changed of it. Nodes
-// are known to it by their places in the fabric.
+// Teller describes a fabric and its changes to the fabric's process. Nodes are known to
+// the process by their places in the fabric.
 type Teller struct {
 	out    *bufio.Writer
 	fabric *topology.Fabric
@@ -19,7 +19,7 @@ type Teller struct {
 	up     [][]bool  // [node][port] as told
 }
 
-// NewTeller prepares to tell of a fabric of which nothing has been told.
+// NewTeller prepares the description of a fabric that is still unknown to the process.
 func NewTeller(out io.Writer, f *topology.Fabric) *Teller {
 	t := &Teller{out: bufio.NewWriter(out), fabric: f, tables: make([][]uint8, len(f.Nodes)), up: make([][]bool, len(f.Nodes))}
 	for i := range f.Nodes {
@@ -28,7 +28,7 @@ func NewTeller(out io.Writer, f *topology.Fabric) *Teller {
 	return t
 }
 
-// Describe tells of nodes, cables, LIDs and the states of links.
+// Describe sends nodes, cables, LIDs and the states of links.
 func (t *Teller) Describe() error {
 	for i := range t.fabric.Nodes {
 		n := &t.fabric.Nodes[i]
@@ -53,8 +53,8 @@ func (t *Teller) Describe() error {
 	return t.Links(t.fabric)
 }
 
-// Links tells which links are up in f, a later state of the fabric, where that has
-// changed. A link is up if both its ends are.
+// Links sends the states of links in f, a later state of the fabric, that have changed.
+// A link is up if both its ends are.
 func (t *Teller) Links(f *topology.Fabric) error {
 	for i := range t.up {
 		for p := 1; p < len(t.up[i]); p++ {
@@ -74,8 +74,8 @@ func (t *Teller) Links(f *topology.Fabric) error {
 	return t.out.Flush()
 }
 
-// Tables tells of the blocks of tables that have changed. A switch without a table
-// keeps what it has.
+// Tables sends the blocks of tables that have changed. A switch without a table keeps
+// its old one.
 func (t *Teller) Tables(tables *lft.Tables) error {
 	for i := range t.fabric.Nodes {
 		j := tables.Find(t.fabric.Nodes[i].GUID)
@@ -95,7 +95,7 @@ func (t *Teller) Tables(tables *lft.Tables) error {
 	return t.out.Flush()
 }
 
-// Done asks the process to say when it has taken all that.
+// Done asks the process to answer when it has handled all that.
 func (t *Teller) Done() error {
 	fmt.Fprintln(t.out, "done")
 	return t.out.Flush()

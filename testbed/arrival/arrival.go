@@ -1,5 +1,5 @@
-// Package arrival walks forwarding tables, for tests. It knows nothing of ranks, of trees
-// or of how tables are made.
+// Package arrival walks forwarding tables, for tests. It is independent of ranks, of trees
+// and of how tables are made.
 package arrival
 
 import (
@@ -21,7 +21,7 @@ type walk struct {
 	tables *lft.Tables
 	all    bool    // LIDs have to arrive
 	index  []int   // [node] of the switch in the tables, −1 without one
-	part   []int32 // [node] of the fabric, as cables hold it together; −1 for none
+	part   []int32 // [node] of the fabric, connected by cables; −1 without one
 	waits  map[channel]map[channel]bool
 	state  map[channel]int
 }
@@ -63,7 +63,7 @@ func check(f *topology.Fabric, from int32, tables *lft.Tables, all bool) error {
 	return nil
 }
 
-// follow walks a LID from a switch to its owner, and notes which channels follow which.
+// follow walks a LID from a switch to its owner, and records which channels follow which.
 func (w *walk) follow(from, owner int32, lid topology.LID) error {
 	f := w.fabric
 	var last *channel

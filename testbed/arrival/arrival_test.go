@@ -10,7 +10,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestCheck holds that every fault is found.
+// TestCheck checks that every fault is found.
 func TestCheck(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1})
 	leaf, other, host := f.Find(fabgen.LeafGUID), f.Find(fabgen.LeafGUID+1), f.Find(fabgen.HostGUID)

@@ -1,5 +1,5 @@
-// Package asked has contexts that end when they have been asked so often, for tests of
-// work that is to end with its context.
+// Package asked has contexts that end after their error has been asked for a number of times,
+// for tests of work that must end with its context.
 package asked
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrEnough is what a Context says once it has ended.
+// ErrEnough is the error of a Context that has ended.
 var ErrEnough = errors.New("enough")
 
 // Context ends after its error has been asked for Most times, by any goroutines.

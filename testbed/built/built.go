@@ -24,7 +24,7 @@ func Module(ctx context.Context) (string, error) {
 }
 
 // Program builds a command, named by its path below the module, into a directory and
-// returns the program's path; where libibumad-dev is there, so that it reads switches
+// returns the program's path. If libibumad-dev is installed, the program reads switches
 // itself. Flags are further ones of go build.
 func Program(ctx context.Context, dir, command string, flags ...string) (string, error) {
 	name := filepath.Join(dir, filepath.Base(command))

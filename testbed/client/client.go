@@ -1,5 +1,5 @@
-// Package client is what programs have in common that read the switches of a simulated
-// fabric, as clients of the simulation, for other packages of the test bench.
+// Package client is the common part of programs that read the switches of a simulated fabric,
+// as clients of the simulation, for other packages of the test bench.
 package client
 
 import (
@@ -37,7 +37,7 @@ func run(path string, work func(context.Context, *umad.Reader, *topology.Fabric,
 		return err
 	}
 	if len(local) == 0 {
-		return fmt.Errorf("there is no local port")
+		return fmt.Errorf("no local port")
 	}
 	// A switch whose cable is being pulled is not worth a wait: the next round comes soon.
 	r, err := umad.Open(local[0], umad.Options{Timeout: 30 * time.Millisecond, Tries: 2})

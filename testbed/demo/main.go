@@ -1,10 +1,10 @@
 // Command demo shows forsd's main job from end to end on a simulated fabric: the
 // LHCb network FT(2;20,18), 360 hosts, under a real OpenSM with forsd's plugin. A
 // cable is pulled, then a spine, and both are put back; then nine cables are pulled
-// at once. After each step it says what forsd saw, what it planned, how long that
-// took, and what the exchange costs on the tables that the switches then hold,
-// beside OpenSM's own min-hop tables in the same state. At the end it compares the
-// times with those of a forsd that has OpenSM's files alone to go by.
+// at once. After each step it prints the changes that forsd saw, its plan, how long
+// that took, and the duration of the exchange on the tables that the switches then
+// hold, compared with OpenSM's own min-hop tables in the same state. At the end it
+// compares the times with those of a forsd that only has OpenSM's files.
 package main
 
 import (
@@ -81,7 +81,7 @@ func run(ctx context.Context, forsd, plugin string, keep bool) (err error) {
 	return nil
 }
 
-// firstStart starts forsd and OpenSM where no table file exists yet.
+// firstStart starts forsd and OpenSM without a table file.
 func firstStart(ctx context.Context, s *e2e.Site, c costs) error {
 	fmt.Println("\nforsd and its plugin in OpenSM, with routing_engine fors,file,updn; no table file exists yet.")
 	if _, err := os.Stat(s.TableFile()); !errors.Is(err, os.ErrNotExist) {
@@ -150,10 +150,10 @@ func minhop(ctx context.Context, o e2e.Options, steps []step) (c costs, err erro
 	return c, nil
 }
 
-// files goes through the steps with a forsd that has OpenSM's files alone, and says
-// when what was done.
+// files goes through the steps with a forsd that only has OpenSM's files, and returns
+// the times.
 func files(ctx context.Context, o e2e.Options, steps []step) (all []times, err error) {
-	fmt.Println("\nforsd beside OpenSM by files, with routing_engine file,updn: the same steps, timed alone.")
+	fmt.Println("\nforsd with OpenSM by files, with routing_engine file,updn: the same steps, timed alone.")
 	o.Traps = "off"
 	s, err := e2e.New(ctx, o)
 	if err != nil {
@@ -205,7 +205,7 @@ func walk(ctx context.Context, s *e2e.Site, st step, c costs) (t times, err erro
 	return timesOf(status, began), nil
 }
 
-// check holds the site against what forsd promises, and simulates the plan.
+// check compares the site with forsd's promises, and simulates the plan.
 func check(ctx context.Context, s *e2e.Site, st step, c costs) error {
 	sight, err := s.Check(ctx)
 	if err != nil {

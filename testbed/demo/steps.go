@@ -27,8 +27,8 @@ const (
 	burstOut = "9 cables at once"
 )
 
-// step is something done to the fabric: how forsd sees it when it is done, and
-// the state that it leads to.
+// step is a change of the fabric: how forsd sees it when it is done, and the resulting
+// state.
 type step struct {
 	title string
 	name  string // the same in short
@@ -90,8 +90,8 @@ func burst(rng *rand.Rand) (cables []controller.Lane, ports []ibsim.Port, names 
 	return cables, ports, strings.Join(words, " ")
 }
 
-// cost is what an exchange costs in one state of the fabric: by min-hop, by forsd, and by
-// forsd for programs that send to base LIDs; costs are by state.
+// cost is the duration of an exchange in one state of the fabric: by min-hop, by forsd, and
+// by forsd for programs that send to base LIDs; costs are by state.
 type (
 	cost  struct{ minhop, forsd, base *sim.Result }
 	costs map[string]*cost
@@ -114,7 +114,7 @@ func shiftOn(ctx context.Context, s *e2e.Site, whole *topology.Fabric) (*sim.Res
 	return sim.Run(sight.Tree.Fabric, sight.Tables, sim.LinearShift(sight.Tree))
 }
 
-// show says what forsd saw and did, and how often.
+// show prints what forsd saw and did, and how often.
 func show(title string, st *api.Status, count string) {
 	fmt.Printf("\n%s\n", title)
 	e := st.LastEvent
@@ -134,8 +134,8 @@ func show(title string, st *api.Status, count string) {
 	}
 }
 
-// stations lists what happened to a change in the order in which it did: a lost
-// lane has its plan published before the tables, one that returned after.
+// stations lists the steps after a change in the order of their times: a lost lane has
+// its plan published before the tables, one that returned after.
 func stations(e *api.LastEvent) string {
 	type station struct {
 		what string
@@ -152,7 +152,7 @@ func stations(e *api.LastEvent) string {
 	return text
 }
 
-// times are those after a change at which something of it was done.
+// times are those after a change at which forsd did its steps.
 type times struct{ published, programmed, readBack time.Duration }
 
 func timesOf(st *api.Status, began time.Time) times {
@@ -162,7 +162,7 @@ func timesOf(st *api.Status, began time.Time) times {
 	return times{st.PublishedAt.Sub(began), after(1e3 * st.LastEvent.ProgrammedSeconds), after(1e3 * st.LastEvent.ReadBackSeconds)}
 }
 
-// printTimes sets both ways of working with OpenSM side by side.
+// printTimes compares both ways of working with OpenSM.
 func printTimes(steps []step, files, plugin []times) {
 	fmt.Println("\nFrom each change in this run to what was done about it, in milliseconds, by OpenSM's files and by the plugin in OpenSM:")
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
@@ -185,7 +185,7 @@ func shorten(s string, most int) string {
 	return s
 }
 
-// printCosts sets min-hop and forsd side by side.
+// printCosts compares min-hop and forsd.
 func printCosts(c costs) {
 	fmt.Println("\nThe exchange in this run, on tables read back from the switches (time in phases of one undisturbed transfer):")
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)

@@ -27,8 +27,8 @@ const failures = 20
 // row is a line of the table.
 type row struct {
 	name     string
-	*planned        // nil where the fabric is not planned
-	why      string // it is not
+	*planned        // nil if the fabric is not planned
+	why      string // it is not planned
 	worst    [2]int // the longest plan for base LIDs after a failure, and its bound
 	cut      int    // failures that cut hosts off
 	routed   []routed
@@ -44,7 +44,7 @@ func TestLookAlikes(t *testing.T) {
 	runAll(t, slices.Sorted(maps.Keys(alike)), func(name string) *topology.Fabric { return alike[name] })
 }
 
-// runAll runs fabrics side by side, and shows the table.
+// runAll runs fabrics in parallel, and prints the table.
 func runAll(t *testing.T, names []string, fabric func(name string) *topology.Fabric) {
 	rows := make([]*row, len(names))
 	t.Run("fabrics", func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDumps(t *testing.T) {
 	runAll(t, names, func(name string) *topology.Fabric { return fabrics[name] })
 }
 
-// run plans a fabric, has cables fail, and has OpenSM route it.
+// run plans a fabric, makes cables fail, and lets OpenSM route it.
 func (r *row) run(t *testing.T, f *topology.Fabric) {
 	base, err := topology.Recognise(f)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *row) run(t *testing.T, f *topology.Fabric) {
 	r.compare(t, f)
 }
 
-// fail has cables fail one at a time.
+// fail makes cables fail one at a time.
 func (r *row) fail(t *testing.T, f *topology.Fabric, base *topology.Baseline, whole *planned) {
 	sum := fnv.New64()
 	sum.Write([]byte(f.Hash()))
@@ -185,9 +185,9 @@ func unmet(f *topology.Fabric) bool {
 	return 100*pairs > total*(total-1)
 }
 
-// compare has OpenSM bring the fabric up, plans it as OpenSM sees it, where that has other
-// hosts than the dump, and walks the tables of all. No engine of OpenSM may be better than forsd
-// for programs that send to base LIDs, in step or at once.
+// compare makes OpenSM bring the fabric up, plans it as OpenSM sees it if that differs in hosts
+// from the dump, and walks the tables of all. No engine of OpenSM may be better than forsd for
+// programs that send to base LIDs, in step or at once.
 func (r *row) compare(t *testing.T, f *topology.Fabric) {
 	engines, err := route(t.Context(), f, func(seen *topology.Fabric) (servers []uint64, err error) {
 		base, err := topology.Recognise(seen)
@@ -208,7 +208,7 @@ func (r *row) compare(t *testing.T, f *topology.Fabric) {
 	r.routed = engines
 	for _, e := range engines {
 		if e.loads.Unreachable > r.loads.Unreachable {
-			continue // what it cuts off makes the rest look good
+			continue // the rest looks good without the hosts cut off
 		}
 		if e.loads.InStep < r.base || r.base == 0 {
 			t.Errorf("%s is better in step: %d, and the plan for base LIDs has %d phases", e.engine, e.loads.InStep, r.base)
@@ -219,7 +219,7 @@ func (r *row) compare(t *testing.T, f *topology.Fabric) {
 	}
 }
 
-// after tells what failures did.
+// after describes the effect of failures.
 func (r *row) after() string {
 	text := fmt.Sprintf("%d (%d)", r.worst[0], r.worst[1])
 	if r.cut > 0 {

@@ -12,17 +12,17 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// engines are those of OpenSM that forsd is compared with.
+// engines are the engines of OpenSM that forsd is compared with.
 var engines = []string{"minhop", "updn", "ftree", "dfsssp"}
 
-// routed is what an engine of OpenSM makes of a fabric.
+// routed is the result of an OpenSM engine for a fabric.
 type routed struct {
 	engine string
-	by     string // the engine that OpenSM took: another one where this cannot route the fabric
+	by     string // the engine that OpenSM used: another one if this one cannot route the fabric
 	loads  *judge.Loads
 }
 
-// text is its cell of the table, where so many pairs cannot be reached.
+// text is its cell of the table, with the number of pairs that cannot be reached.
 func (r *routed) text(unreachable int) string {
 	text := fmt.Sprintf("%d / %d", r.loads.InStep, r.loads.AtOnce)
 	if r.by != r.engine {
@@ -52,7 +52,7 @@ func simulable(f *topology.Fabric) *topology.Fabric {
 	return g
 }
 
-// route has an OpenSM route a simulated fabric by each engine, and walks the exchange of the
+// route makes an OpenSM route a simulated fabric by each engine, and walks the exchange of the
 // servers that a function finds in the fabric as OpenSM sees it.
 func route(ctx context.Context, f *topology.Fabric, find func(*topology.Fabric) ([]uint64, error)) ([]routed, error) {
 	f = simulable(f)
@@ -92,8 +92,8 @@ func route(ctx context.Context, f *topology.Fabric, find func(*topology.Fabric) 
 
 var configured = regexp.MustCompile(`(\S+) tables configured on all switches`)
 
-// routeBy has OpenSM route by an engine: the fabric that it sees, the file with its tables,
-// and the engine that it took.
+// routeBy makes OpenSM route by an engine, and returns the fabric that it sees, the file with
+// its tables, and the engine that it used.
 func routeBy(ctx context.Context, sim *ibsim.Sim, host topology.GUID, engine string) (f *topology.Fabric, tables, by string, err error) {
 	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: host.String(), RoutingEngine: engine, LogFlags: 0x43})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package dumps runs dumps of fabrics through forsd and through OpenSM, and compares what
-// programs get that send to base LIDs.
+// Package dumps runs dumps of fabrics through forsd and through OpenSM, and compares the
+// results for programs that send to base LIDs.
 package dumps
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// planned is what forsd makes of a fabric.
+// planned is forsd's plan for a fabric.
 type planned struct {
 	kind    string   // how many levels it has
 	servers []uint64 // of the exchange, by the GUIDs of their ports
 	away    int      // host ports that the tree does not cover
-	base    int      // phases of the plan for base LIDs, 0 where there is none
+	base    int      // phases of the plan for base LIDs, 0 without it
 	bound   int      // of it
 	loads   *judge.Loads
 }
 
-// most is up to how many servers the judge looks at tables and plans. Beyond that it walks the
-// exchange of the whole fabric, and what verifies every plan of forsd has to do for the rest.
+// most is the largest number of servers for which the judge checks tables and plans. Beyond
+// that it walks the exchange of the whole fabric, and forsd's own verifier checks the rest.
 const most = 100
 
 // plan plans a fabric seen through the baseline of the whole one, has a judge that shares
-// nothing with the planner look at tables and plans, and walks the exchange on the tables. On
-// three levels it plans at once where another plan is given to start from.
+// nothing with the planner check tables and plans, and walks the exchange on the tables. On
+// three levels it plans at once if another plan is given to start from.
 func plan(ctx context.Context, f, whole *topology.Fabric, base *topology.Baseline, dir string, from *planned) (*planned, error) {
 	p := &planned{kind: "2"}
 	ports := func(hosts []topology.Host, of []int) {

@@ -14,7 +14,7 @@ import (
 )
 
 // afar prepares a site whose forsd is on another host than OpenSM: it discovers the
-// fabric itself, now and then, and has a command take the tables to OpenSM.
+// fabric itself, now and then, and runs a command that takes the tables to OpenSM.
 func afar(t *testing.T, every string, o Options) *test {
 	t.Helper()
 	o.Host = "Hca0005"
@@ -52,8 +52,8 @@ func TestFromAfar(t *testing.T) {
 	x.comesAndGoes()
 }
 
-// TestTrapsFromAfar has forsd on another host than OpenSM, and look at the fabric by
-// itself so seldom that it must be told: by the traps that it has subscribed to.
+// TestTrapsFromAfar has forsd on another host than OpenSM, and discover the fabric by itself
+// so rarely that it depends on the traps that it has subscribed to.
 func TestTrapsFromAfar(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(built.UmadHeader); err != nil {

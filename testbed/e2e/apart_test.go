@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// wire is the way by which one forsd reaches the other one. It can be cut.
+// wire is the connection of one forsd to the other one. It can be cut.
 type wire struct {
 	net.Listener
 	to string
@@ -27,7 +27,7 @@ type wire struct {
 	conns map[net.Conn]bool
 }
 
-// between has a site's forsd reach the other one over a wire.
+// between makes a site's forsd reach the other one over a wire.
 func between(x *test) *wire {
 	x.Helper()
 	path := filepath.Join(x.Dir(), "peer.sock")
@@ -82,7 +82,7 @@ func (w *wire) carry(c net.Conn) {
 	_, _ = c.Close(), far.Close()
 }
 
-// set cuts the wire, with all that goes over it, or mends it.
+// set cuts the wire, with its connections, or mends it.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// agrees waits until a site's forsd follows one at rest: the leader may have yet to hear of the
-// other one's numbers, and to go on above them.
+// agrees waits until a site's forsd follows one at rest: the leader may still have to hear of
+// the other one's numbers, and to continue above them.
 func (x *test) agrees(leader *test) {
 	x.Helper()
 	ctx, cancel := x.within()
@@ -116,8 +116,8 @@ func (x *test) agrees(leader *test) {
 	}))
 }
 
-// readers are those of both forsd: a number is one plan, by either of them, and at neither do
-// numbers go down.
+// readers read from both forsd: a number is one plan, by either of them, and numbers go down
+// at neither.
 type readers struct {
 	plans map[uint64][]byte
 	last  [2]uint64
@@ -140,12 +140,12 @@ func (r *readers) read(sites ...*test) {
 	}
 }
 
-// TestApart has two managers with a forsd each live through rounds in which the two forsd may not
-// reach each other, in one direction or in both, their clocks disagree by up to a year, one
+// TestApart takes two managers with a forsd each through rounds in which the two forsd may not
+// reach each other, in one direction or in both, their clocks differ by up to a year, one
 // manager takes over from the other one, and cables are pulled and put back. In each of them
-// the one at the master leads, its plan holds on the tables read back, and no number stands for
-// two plans or goes down; and when they reach each other the other one has the same plan. FORS_LONG=1
-// has 100 rounds.
+// the forsd at the master leads, its plan holds on the tables read back, and no number stands for
+// two plans or goes down; and when they reach each other the other one has the same plan.
+// FORS_LONG=1 has 100 rounds.
 func TestApart(t *testing.T) {
 	rounds := many(4, 100)
 	forsd, err := steppable()

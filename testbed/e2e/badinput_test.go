@@ -13,9 +13,9 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// TestDumpSpoiled writes over OpenSM's dump what no sweep leaves behind: the
-// epoch and the tables in force stay, and a warning says why nothing happens.
-// The next sweep puts that right.
+// TestDumpSpoiled overwrites OpenSM's dump with content that no sweep writes: the
+// epoch and the tables in force stay, and a warning gives the reason. The next sweep
+// repairs the dump.
 func TestDumpSpoiled(t *testing.T) {
 	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())
@@ -86,8 +86,8 @@ func TestManagerCutOff(t *testing.T) {
 	}
 }
 
-// TestMassDisappearance pulls the cables of all hosts but two at once: that is
-// not believed at once, and is when it lasts.
+// TestMassDisappearance pulls the cables of all hosts but two at once: forsd accepts
+// that only when it lasts.
 func TestMassDisappearance(t *testing.T) {
 	t.Parallel()
 	o := small()

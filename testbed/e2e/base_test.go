@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// damage is what is taken from the fabric of lhcb, and how many phases the plan for base
-// LIDs has then.
+// damage is damage to the fabric of lhcb, and the number of phases that the plan for base
+// LIDs then has.
 type damage struct {
 	name   string
 	cables [][2]int // leaf, lane
@@ -24,7 +24,7 @@ type damage struct {
 	phases int
 }
 
-// damages returns what is tried by LMC 5 or LMC 3, all of it if long.
+// damages returns the damages to try with LMC 5 or LMC 3, all of them if long.
 func damages(lmc uint8) []damage {
 	rng := rand.New(rand.NewPCG(9, 2021))
 	var nine [][2]int // those of the demo
@@ -83,7 +83,7 @@ func (d damage) seen(mended bool) func(*api.Topology) error {
 	}
 }
 
-// phaseTimes is what an exchange takes on the tables in sight, in phases of one
+// phaseTimes is the duration of an exchange on the tables in sight, in phases of one
 // undisturbed transfer.
 func (s *Sight) phaseTimes(t *testing.T, rows []sim.Row) (sum int) {
 	t.Helper()
@@ -110,7 +110,7 @@ func (s *Sight) onBaseLIDs(plan *phasetable.View) (rows []sim.Row) {
 	return rows
 }
 
-// minHop is what a linear shift takes on OpenSM's own tables, by damage.
+// minHop is the duration of a linear shift on OpenSM's own tables, by damage.
 func minHop(t *testing.T, lmc uint8) map[string]int {
 	o := lhcb()
 	o.LMC, o.Engine = lmc, "minhop"
@@ -131,8 +131,8 @@ func minHop(t *testing.T, lmc uint8) map[string]int {
 	return took
 }
 
-// TestBaseLIDs damages the LHCb fabric, and holds on the tables in the switches: the plan
-// for base LIDs, walked by base LIDs, takes as many phases as documented; all at once puts no
+// TestBaseLIDs damages the LHCb fabric, and checks the tables in the switches: the plan for
+// base LIDs, walked by base LIDs, takes as many phases as documented; all transfers at once put no
 // more than that on a cable; and a linear shift on them takes no longer than on OpenSM's own
 // tables. LMC 5 has LIDs for all lanes, LMC 3 for fewer. FORS_LONG=1 has all damages with both.
 func TestBaseLIDs(t *testing.T) {

@@ -45,7 +45,7 @@ func (x *test) pullUnseen(healthy *Sight, leaf, lane int, epoch uint64) {
 	}
 }
 
-// bounce has a cable die and come back until OpenSM ignores the traps of switches.
+// bounce makes a cable die and come back until OpenSM ignores the traps of switches.
 func (x *test) bounce(name string, port int, lids ...topology.LID) {
 	x.Helper()
 	for range 40 {

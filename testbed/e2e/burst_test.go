@@ -15,14 +15,14 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// burstSize is how many cables a burst takes.
+// burstSize is the number of cables of a burst.
 const burstSize = 9
 
 // TestBurst pulls nine random cables of the LHCb fabric at once, and puts them
 // back. The plan for either has as many phases as the bound, and holds on the
-// tables read back. One plan answers what forsd has seen before it is published; only where
-// OpenSM was so slow to sweep, or ibsim to pull, that forsd sees the rest later, there is
-// another. With FORS_LONG=1 it does so 30 times. After a few rounds most switches have sent so
+// tables read back. One plan answers the changes that forsd has seen before it is published;
+// there is another one only if OpenSM was so slow to sweep, or ibsim to pull, that forsd sees the
+// rest later. With FORS_LONG=1 it does so 30 times. After a few rounds most switches have sent so
 // many traps that OpenSM may ignore them: forsd reads them itself then, ahead of the sweep that
 // shows the rest.
 func TestBurst(t *testing.T) {

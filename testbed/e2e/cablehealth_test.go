@@ -82,9 +82,9 @@ func (x *test) uses(leaf, lane int) bool {
 }
 
 // TestCableHealth counts more and more errors at a cable of the LHCb fabric: it leaves the
-// plan before it fails, at no phase, and comes back on probation. Of a storm of bad cables at
-// one leaf one is isolated, for a second one would cost phases, or where these may be paid
-// two, the most that may be at one leaf.
+// plan before it fails, without an additional phase, and comes back on probation. Of a storm of
+// bad cables at one leaf one is isolated, because a second one would cost phases, or two, the
+// most at one leaf, if phases may be added.
 func TestCableHealth(t *testing.T) {
 	t.Parallel()
 	t.Run("files", func(t *testing.T) {
@@ -109,7 +109,7 @@ func healthOnSite(t *testing.T, o Options, most int, because string) {
 	x.noRoutingErrors()
 }
 
-// worsen has one cable count errors until it is out of the plan; then no more.
+// worsen makes one cable count errors until it is out of the plan; then no more.
 func (x *test) worsen(healthy *Sight, leaf, lane int) {
 	x.Helper()
 	at := healthy.Tree.Leaves[leaf]
@@ -141,7 +141,7 @@ func (x *test) worsen(healthy *Sight, leaf, lane int) {
 	if st.Epoch != before.Epoch+1 {
 		x.Errorf("its failure led to epoch %d", st.Epoch)
 	}
-	x.ok(x.KillForsd(x.ctx), x.StartForsd()) // what was decided outlives a crash
+	x.ok(x.KillForsd(x.ctx), x.StartForsd()) // decisions outlive a crash
 	x.settled(Cable(leaf, lane, "degraded"))
 	x.becomes(leaf, lane, "probation")
 	st = x.settled(Cable(leaf, lane, "full"))
@@ -159,7 +159,7 @@ func (x *test) worsen(healthy *Sight, leaf, lane int) {
 	x.check()
 }
 
-// storm makes six cables of a leaf count errors until so many are isolated. The reason for not
+// storm makes six cables of a leaf count errors until most are isolated. The reason for not
 // isolating the others must be reported.
 func (x *test) storm(healthy *Sight, leaf, most int, because string) {
 	x.Helper()

@@ -43,7 +43,7 @@ type cableHistory struct {
 	cables []*counting
 }
 
-// counting is what a cable counts, at both ends.
+// counting is the counting of a cable, at both ends.
 type counting struct {
 	api.Cable
 	kind string
@@ -79,7 +79,7 @@ func newCableHistory(t *testing.T, seed uint64) *cableHistory {
 	return h
 }
 
-// live has the cables count for so long.
+// live makes the cables count for a time.
 func (h *cableHistory) live(d time.Duration) {
 	for began, step := time.Now(), 0; time.Since(began) < d; step++ {
 		for _, c := range h.cables {
@@ -91,7 +91,7 @@ func (h *cableHistory) live(d time.Duration) {
 	h.test.read()
 }
 
-// advance has a cable count.
+// advance makes a cable count.
 func (h *cableHistory) advance(c *counting, step int) {
 	end := h.rng.IntN(2)
 	add := func(end int, field string, n uint64) { h.set(c, end, field, min(c.ends[end][field]+n, 65535)) }
@@ -238,7 +238,7 @@ func (h *cableHistory) label(id cablehealth.Cable) string {
 	return id.String()
 }
 
-// asSet fails where what was read last is not what was set.
+// asSet fails if the last readings differ from the values set.
 func (h *cableHistory) asSet(last []cablehealth.Reading) {
 	h.Helper()
 	for _, r := range last {

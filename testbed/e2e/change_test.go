@@ -73,7 +73,7 @@ func (x *test) table() *phasetable.View {
 	return v
 }
 
-// sameRows fails where two plans differ in more than their epochs.
+// sameRows fails if two plans differ in more than their epochs.
 func (x *test) sameRows(a, b *phasetable.View) {
 	x.Helper()
 	want, got := a.Table(), b.Table()

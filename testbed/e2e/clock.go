@@ -20,7 +20,7 @@ const (
 	clockVariable = "FORSD_CLOCK"
 )
 
-// SetClock sets the clock of a forsd of BuildSteppable so many seconds ahead, or stops it.
+// SetClock sets the clock of a forsd of BuildSteppable ahead by some seconds, or stops it.
 func (s *Site) SetClock(ahead int, stands bool) error {
 	text, file := strconv.Itoa(ahead), filepath.Join(s.dir, clockFile)
 	if stands {
@@ -33,8 +33,8 @@ func (s *Site) SetClock(ahead int, stands bool) error {
 }
 
 // BuildSteppable builds forsd with a clock that can be stepped and stopped, by SetClock: the same
-// program, but that the time of day of time.Now is moved by the seconds in a file, as an
-// administrator or NTP moves the clock of a host, or stands where the file says so. Timers
+// program, except that the time of day of time.Now is moved by the seconds in a file, as an
+// administrator or NTP moves the clock of a host, or stands still if the file says so. Timers
 // are not moved, as on a host.
 func BuildSteppable(ctx context.Context, dir string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()

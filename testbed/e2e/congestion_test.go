@@ -9,9 +9,9 @@ import (
 	health "github.com/forsd/forsd/internal/cables"
 )
 
-// TestPlanCongested has all cables count what an exchange by the plan sends, and one of
-// them other traffic besides, for which data waits: the warning names that cable and the
-// direction, and how much it was; and it ends with that traffic.
+// TestPlanCongested makes all cables count the data of an exchange by the plan, and one of them
+// other traffic as well, for which data waits: the warning names that cable and the direction,
+// and the amount; and it ends with that traffic.
 func TestPlanCongested(t *testing.T) {
 	o := small()
 	o.Config = steady + "cables: {every: 2s}\n"

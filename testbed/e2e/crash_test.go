@@ -23,11 +23,11 @@ func TestForsdKilled(t *testing.T) {
 	t.Run("FT(2;20,18)", func(t *testing.T) { crashes(t, many(2, 5), lhcb()) })
 }
 
-// crashes kills forsd so many times. Each time the epoch that it leaves on disk
-// is whole and none that was in force is lost, and when it is back, plan and
-// tables fit the fabric. Every few times it is killed at rest as well: then it
-// must come back to the same epoch and leave the table file alone, and cannot
-// signal OpenSM, for it is given a configuration that does not let it.
+// crashes kills forsd many times. Each time the epoch that it leaves on disk is
+// whole and none that was in force is lost, and when it is back, plan and tables
+// fit the fabric. Every few times it is killed at rest as well: then it must come
+// back to the same epoch and leave the table file alone. It cannot signal OpenSM
+// then, because of its configuration.
 func crashes(t *testing.T, times int, o Options) {
 	t.Parallel()
 	x, s := up(t, 10*time.Minute, o)
@@ -127,7 +127,7 @@ func (x *test) restartUnchanged(epoch uint64) {
 	x.settled(nil)
 }
 
-// fileID tells a file from one that was written again.
+// fileID distinguishes a file from one that was written again.
 type fileID struct {
 	inode uint64
 	mtime syscall.Timespec
@@ -176,8 +176,8 @@ func TestOpenSMKilled(t *testing.T) {
 	x.noRoutingErrors()
 }
 
-// managerKilled kills OpenSM and has it started again when forsd misses it: the plan stays. Then
-// it does the same and pulls the cable of leaf 2 for lane 1 in between, which stays out.
+// managerKilled kills OpenSM and restarts it when forsd has noticed: the plan stays. Then it
+// does the same and pulls the cable of leaf 2 for lane 1 in between, which stays out.
 func (x *test) managerKilled(s *Sight, restart func(), missed func(*api.Status) bool) {
 	x.Helper()
 	first := x.table()

@@ -11,9 +11,9 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestDisk has the disk of the state directory be full, and then read-only, while cables are
-// pulled: plans and tables follow as they do otherwise, by files and by the plugin, and all
-// is stored when the disk takes it. The disk of the table file may be full too, and by the
+// TestDisk fills the disk of the state directory, and then makes it read-only, while cables are
+// pulled: plans and tables follow as usual, by files and by the plugin, and everything is
+// stored when the disk accepts it. The disk of the table file may be full too, and by the
 // plugin read-only.
 func TestDisk(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func disks(t *testing.T, o Options) {
 	x.ok(x.Sim.Relink(x.ctx, at.Name, int(at.Cables[1].LeafPort)))
 	st = x.settled(Cable(leaf, 1, "full"))
 	x.fromMemory(st)
-	x.ok(x.KillForsd(x.ctx), x.StartForsd()) // what was published from memory has its number for good
+	x.ok(x.KillForsd(x.ctx), x.StartForsd()) // a plan published from memory keeps its number
 	last := st.Epoch
 	st = x.settled(Cable(leaf, 1, "full"))
 	x.ok(x.judge(x.ctx))
@@ -116,7 +116,7 @@ func (x *test) readOnly(dir string) {
 	x.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
 
-// fill leaves a file system no room.
+// fill fills a file system up.
 func (x *test) fill(dir string) {
 	x.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))

@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// drained waits until the drains are so many, all of them safe to pull.
+// drained waits until there are n drains, all of them safe to pull.
 func (x *test) drained(n int) {
 	x.Helper()
 	ctx, cancel := x.within()
@@ -39,9 +39,9 @@ func (x *test) sends(leaf, lane int) (n int) {
 	return n
 }
 
-// TestDrainHandover drains a spine and a cable, and hands over: by the manager's own will,
-// and because a whole host is lost while another part is on its way out. The forsd that
-// leads then has the drains as they were; what is safe is pulled, and no plan changes.
+// TestDrainHandover drains a spine and a cable, and hands over: by the manager's own decision,
+// and because a whole host is lost while another part is on its way out. The forsd that then
+// leads has the same drains; the safe parts are pulled, and no plan changes.
 func TestDrainHandover(t *testing.T) {
 	t.Parallel()
 	x, y, healthy := pair(t, small())

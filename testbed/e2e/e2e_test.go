@@ -172,7 +172,7 @@ func (x *test) check() *Sight {
 	return s
 }
 
-// unmoved fails where an entry of a lane that is not exempt changed.
+// unmoved fails if an entry of a lane that is not exempt changed.
 func (x *test) unmoved(before, after *Sight, lanes ...int) {
 	x.Helper()
 	if err := before.Unmoved(after, lanes...); err != nil {
@@ -197,9 +197,9 @@ func (x *test) said(texts []string, parts ...string) {
 	x.Errorf("nothing says %q: %q", parts, texts)
 }
 
-// routing matches errors that OpenSM's routing and the programming of tables
-// log. That a packet to a switch was lost while its cable was being pulled is
-// none: OpenSM sweeps again then.
+// routing matches errors that OpenSM's routing and the programming of tables log. A
+// packet to a switch that is lost while its cable is pulled is not one: OpenSM then
+// sweeps again.
 var routing = regexp.MustCompile(`(?i)ucast|rout|lft|fwd|lid matrix`)
 
 // noRoutingErrors fails if OpenSM's log has an error in routing, or another engine than file,

@@ -23,7 +23,7 @@ func TestFewDescriptors(t *testing.T) {
 	t.Run("files", func(t *testing.T) { few(t, small()) })
 }
 
-// overTCP has forsd listen on an address, too.
+// overTCP makes forsd listen on an address, too.
 func (o *Options) overTCP(t *testing.T) (address string) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,8 +87,8 @@ func (x *test) idlers(address string, n int) {
 	}
 }
 
-// hostileMB is how much memory forsd may have had at its peak in TestHostileClients: some 130 MB
-// on this fabric, 32 MiB of bodies, and garbage that the collector has not freed yet.
+// hostileMB limits the peak memory of forsd in TestHostileClients: some 130 MB on this fabric,
+// 32 MiB of bodies, and garbage that the collector has not freed yet.
 const hostileMB = 350
 
 // TestHostileClients has 300 clients ask for the tables and read nothing, 50 send the beginning
@@ -104,7 +104,7 @@ func TestHostileClients(t *testing.T) {
 		x.Cleanup(func() { _ = c.Close() })
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 		for _, p := range parts {
-			_, _ = io.WriteString(c, p) // it may be refused in the midst of it
+			_, _ = io.WriteString(c, p) // it may be refused before the end
 		}
 	}
 	const large = 15 << 20

@@ -26,11 +26,11 @@ type Forsd struct {
 	done chan struct{} // closed when it has ended
 	err  error         // how it ended; to be read once done is closed
 	log  string        // file
-	from int64         // of the log, what it has said itself
+	from int64         // offset in the log of its own output
 }
 
 // startForsd starts the program by the command prefix and with the further
-// variables env; its log goes to forsd.log in dir, behind what is there.
+// variables env; its log is appended to forsd.log in dir.
 func startForsd(prefix, env []string, program, config, dir string) (*Forsd, error) {
 	log, err := os.OpenFile(filepath.Join(dir, "forsd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -97,14 +97,14 @@ func (f *Forsd) Kill() {
 }
 
 // Stop asks the process to end, as the service manager does, and waits for it.
-// The error says how it ended where that was not well.
+// The error describes an unsuccessful end.
 func (f *Forsd) Stop(ctx context.Context) error {
 	_ = f.cmd.Process.Signal(syscall.SIGTERM) // it may end by itself before that
 	return f.Wait(ctx)
 }
 
-// Wait waits until the process ends by itself, and says how where that was not
-// well.
+// Wait waits until the process ends by itself. The error describes an unsuccessful
+// end.
 func (f *Forsd) Wait(ctx context.Context) error {
 	select {
 	case <-f.done:

@@ -18,8 +18,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// pair brings up two managers with a forsd each; the first one is the master. What is given
-// prepares both before they start.
+// pair brings up two managers with a forsd each; the first one is the master. The functions
+// given prepare both before they start.
 func pair(t *testing.T, o Options, prepare ...func(x, y *test)) (x, y *test, healthy *Sight) {
 	t.Helper()
 	o = byPlugin(t, o)
@@ -85,7 +85,7 @@ type cables struct {
 	n    int // pulled so far
 }
 
-// at is the n-th cable's leaf and lane: leaves and spines take turns, for OpenSM
+// at is the n-th cable's leaf and lane: leaves and spines take turns, because OpenSM
 // ignores a trap that it has had ten times within seconds of each other.
 func (c *cables) at(n int) (leaf, lane int) { return n % len(c.tree.Leaves), 3 * n % c.tree.Lanes }
 
@@ -96,7 +96,7 @@ func (c *cables) move(act func(context.Context, string, int) error, n int) {
 	c.ok(act(c.ctx, at.Name, int(at.Cables[lane].LeafPort)))
 }
 
-// next pulls the next cable, and returns what the fabric is like then.
+// next pulls the next cable, and returns the condition for the resulting fabric.
 func (c *cables) next() func(*api.Topology) error {
 	c.Helper()
 	c.restore()
@@ -114,14 +114,14 @@ func (c *cables) restore() {
 	}
 }
 
-// lane is that of the cable that is missing.
+// lane is the lane of the missing cable.
 func (c *cables) lane() int {
 	_, lane := c.at(c.n - 1)
 	return lane
 }
 
-// handover does what has the other site lead, with cables pulled and put back before
-// and during it, and returns the epoch then, which is higher than the one given.
+// handover runs do, which makes the other site lead, with cables pulled and put back before
+// and during it, and returns the resulting epoch, which is higher than the one given.
 func (c *cables) handover(leader, follower *test, healthy *Sight, epoch uint64, do func()) uint64 {
 	c.Helper()
 	c.next()
@@ -138,10 +138,10 @@ func (c *cables) handover(leader, follower *test, healthy *Sight, epoch uint64, 
 	return st.Epoch
 }
 
-// TestHandover has the mastership go to and fro between two managers: one is
-// killed, and the other takes over; it is started again, and has the mastership
-// handed back. First nothing changes, and so no entry of a table does, and no
-// epoch; then cables are pulled and put back before, during and after each.
+// TestHandover hands the mastership back and forth between two managers: one is
+// killed, and the other takes over; it is started again, and gets the mastership
+// back. At first nothing changes, so that no entry of a table and no epoch does;
+// then cables are pulled and put back before, during and after each.
 func TestHandover(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(built.UmadHeader); err != nil {
@@ -193,7 +193,7 @@ func (x *test) quietly(y *test, healthy *Sight) uint64 {
 	return third.Epoch
 }
 
-// deed is what a forsd did, by its log.
+// deed is an action of a forsd, by its log.
 type deed struct {
 	At      time.Time `json:"ts"`
 	Message string    `json:"msg"`
@@ -253,9 +253,9 @@ func oneWriter(x, y *test) {
 	}
 }
 
-// TestHostLost kills manager and forsd of the master at once, as a host that dies: the other one
+// TestHostLost kills manager and forsd of the master at once, as if the host died: the other one
 // leads with its copy of the plan, and publishes it again under a number that cannot have been
-// given. When the first host is back it goes on from there.
+// given. When the first host is back it continues from there.
 func TestHostLost(t *testing.T) {
 	t.Parallel()
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2})
@@ -290,8 +290,8 @@ func TestHostLost(t *testing.T) {
 }
 
 // TestManagerHangs stops the master without ending it: the other one takes over, and
-// when the first goes on and takes the mastership back, its forsd does not go on from
-// where it was, but from where the other one is.
+// when the first goes on and takes the mastership back, its forsd does not continue from
+// its own state, but from the other one's.
 func TestManagerHangs(t *testing.T) {
 	t.Parallel()
 	x, y, healthy := pair(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), LMC: 2})

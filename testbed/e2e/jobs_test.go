@@ -114,7 +114,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// sameJobRows fails where two plans of a job differ in more than their epochs.
+// sameJobRows fails if two plans of a job differ in more than their epochs.
 func (x *test) sameJobRows(a, b *phasetable.View) {
 	x.Helper()
 	if a.Job() != b.Job() {
@@ -123,8 +123,8 @@ func (x *test) sameJobRows(a, b *phasetable.View) {
 	x.sameRows(a, b)
 }
 
-// TestJobWithOneLID plans a job where the tables belong to the fabric's plan, and
-// pulls a cable: the tables come first, then both plans.
+// TestJobWithOneLID plans a job whose tables belong to the fabric's plan, and pulls a
+// cable: the tables come first, then both plans.
 func TestJobWithOneLID(t *testing.T) {
 	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})})

@@ -8,9 +8,9 @@ import (
 	"github.com/forsd/forsd/testbed/judge"
 )
 
-// Judged has the judge that knows nothing of forsd's packages look at the site, by tables as
-// dump_fts has printed them and by the fabric that ibnetdiscover shows. It returns both in
-// the judge's form. Without a dump the tables are read out of the switches.
+// Judged makes the judge, which is independent of forsd's packages, check the site, by tables
+// as dump_fts has printed them and by the fabric of ibnetdiscover. It returns both in the
+// judge's form. Without a dump the tables are read out of the switches.
 func (s *Site) Judged(ctx context.Context, dump []byte) (f *judge.Fabric, t judge.Tables, err error) {
 	if dump == nil {
 		if dump, err = s.dumpTables(ctx); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestKindsOfFabrics rewires a tree under OpenSM into a ring of its leaves, and back.
-// In each it asks for everything that changes a plan, restarts OpenSM, and kills
-// forsd: what is published holds on the tables and the fabric that are there.
+// In each it requests everything that changes a plan, restarts OpenSM, and kills
+// forsd: every plan holds on the tables and the fabric of its time.
 func TestKindsOfFabrics(t *testing.T) {
 	t.Parallel()
 	const spines, leaves = 3, 4
@@ -55,7 +55,7 @@ func TestKindsOfFabrics(t *testing.T) {
 	}
 }
 
-// requests does all that changes a plan, or may, with a fabric of a kind.
+// requests sends all requests that change a plan, or may, with a fabric of a kind.
 func (x *test) requests(kind string, hosts int, job string) {
 	x.Helper()
 	holds := func(after string) *api.Status {

@@ -8,9 +8,9 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestLateAnswer kills forsd while OpenSM, which is stopped, has yet to answer it, and has
+// TestLateAnswer kills forsd while OpenSM, which is stopped, still has to answer it, and lets
 // OpenSM go on when the next forsd is up. The answer is not for that one, and does it no
-// harm: it has registered for nothing of the kind yet.
+// harm: it has not registered for such a class yet.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	o := small()

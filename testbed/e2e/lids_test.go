@@ -14,9 +14,9 @@ import (
 )
 
 // TestOneLID runs the LHCb fabric with LMC 0: every host has one LID for twenty
-// lanes. While nothing fails the linear shift does; when a cable dies and comes
-// back, tables change with the plan, and both are checked. What is published
-// holds on the tables of its moment.
+// lanes. Without failures the linear shift is enough; when a cable dies and comes
+// back, tables change with the plan, and both are checked. Every plan holds on the
+// tables of its time.
 func TestOneLID(t *testing.T) {
 	t.Parallel()
 	o := lhcb()

@@ -29,7 +29,7 @@ func (s *sweeps) sweeping(l *losses, pull, put []topology.PortRef) {
 	_, _, err := l.SM.WaitLog(l.ctx, ibsim.SubnetUp, from)
 	l.ok(err)
 	s.took = append(s.took, time.Since(began))
-	l.ok(l.swept()) // whatever is still under way
+	l.ok(l.swept()) // sweeps that are still under way
 	s.blocks = append(s.blocks, l.Sim.Blocks()-blocks)
 }
 
@@ -38,10 +38,10 @@ func middle[T int | time.Duration](all []T) T {
 	return all[len(all)/2]
 }
 
-// TestMendedSweeps has cables die and come back while forsd is away, by the plugin and by
+// TestMendedSweeps makes cables die and come back while forsd is away, by the plugin and by
 // files, and under OpenSM's min-hop. It prints medians of the sweeps, as rows of
-// docs/reliability.md, and fails where mending by the plugin sends more than twice the blocks of
-// tables that min-hop sends. FORS_LONG=1 has larger fabrics and more cables; FORS_TABLE names a file for the rows.
+// docs/reliability.md, and fails if mending by the plugin sends more than twice min-hop's
+// blocks of tables. FORS_LONG=1 has larger fabrics and more cables; FORS_TABLE names a file.
 func TestMendedSweeps(t *testing.T) {
 	cables, shapes := many(4, 20), outliving()
 	if long {

@@ -27,7 +27,7 @@ import (
 
 const configs = "../../configs/"
 
-// inbox keeps what is posted to it.
+// inbox keeps the messages posted to it.
 type inbox struct {
 	*httptest.Server
 	mu   sync.Mutex // guards what follows
@@ -80,7 +80,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // edited writes a file of configs to another directory, with texts replaced, each of which
-// must be there.
+// must exist.
 func (x *test) edited(name, dir string, pairs ...string) string {
 	x.Helper()
 	raw, err := os.ReadFile(configs + name)
@@ -178,7 +178,7 @@ func (m *monitoring) query(ctx context.Context, expr string) (values []float64, 
 	return values, nil
 }
 
-// alerts lists what Alertmanager has that is not over, by name.
+// alerts lists Alertmanager's active alerts, by name.
 func (m *monitoring) alerts(ctx context.Context) (map[string]map[string]string, error) {
 	var list []struct{ Labels, Annotations map[string]string }
 	if err := get(ctx, "http://"+m.alertmanager+"/api/v2/alerts?active=true", &list); err != nil {
@@ -199,7 +199,7 @@ func (m *monitoring) comes(look func(context.Context) error) {
 	m.ok(m.Until(ctx, func() error { return look(ctx) }))
 }
 
-// dashboard lists what Grafana asks Prometheus for, with the variables filled in.
+// dashboard lists Grafana's queries to Prometheus, with the variables filled in.
 func (x *test) dashboard() (all []string) {
 	x.Helper()
 	raw, err := os.ReadFile(configs + "grafana/forsd.json")
@@ -244,10 +244,10 @@ func (x *test) report(intended []report.Wanted) *report.Report {
 	return r
 }
 
-// TestMonitoring has Debian's Prometheus and Alertmanager watch a forsd by the files of
-// configs, and forsd's own webhook, and makes reports: a cable is pulled, and there is an alert; it is back,
-// and the alert is over. Every query of the dashboard gives data, and promtool finds
-// nothing wrong with the metrics.
+// TestMonitoring makes Debian's Prometheus and Alertmanager watch a forsd by the files of
+// configs, and by forsd's own webhook, and makes reports: a cable is pulled, which raises an
+// alert; it is put back, which ends the alert. Every query of the dashboard gives data, and
+// promtool finds nothing wrong with the metrics.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	o, forsd, hook := small(), freeAddress(t), newInbox(t)

@@ -13,13 +13,13 @@ import (
 
 // TestPartlyCovered runs a tree as Quantum switches show it, with two switches in a row
 // and a host behind them on a leaf: forsd plans and writes tables for all of it, one
-// warning names what the tree does not cover, and a dead cable is routed around.
+// warning names the parts that the tree does not cover, and a dead cable is routed around.
 func TestPartlyCovered(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"plugin", "files"} {
 		t.Run(way, func(t *testing.T) {
 			f := fabgen.WithAggregation(fabgen.WithChain(fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}), "Leaf002", 2))
-			// One is told by its device alone.
+			// One is recognized by its device alone.
 			an := &f.Nodes[f.Find(fabgen.AggregationGUID+fabgen.LeafGUID)]
 			an.Name, an.System = "internal", an.GUID
 			o := Options{Fabric: f, LMC: 2, Conf: map[string]string{"honor_guid2lid_file": "TRUE"}}

@@ -21,7 +21,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// losses are what a site's fabric has lost, cables between switches by one end each.
+// losses are the cables that a site's fabric has lost, between switches, by one end each.
 type losses struct {
 	*test
 	whole *topology.Fabric // as generated
@@ -59,7 +59,7 @@ func (l *losses) trunk() topology.PortRef {
 	}
 }
 
-// toggle loses or returns a cable, or a whole switch that OpenSM is not at.
+// toggle loses or returns a cable, or a whole switch without OpenSM.
 func (l *losses) toggle() {
 	l.Helper()
 	var switches []int32
@@ -98,7 +98,7 @@ func (l *losses) toggle() {
 func (l *losses) change(pull, put []topology.PortRef) {
 	l.Helper()
 	l.cables(pull, put)
-	// The second one begins after the change, whatever was under way.
+	// The second one begins after the change in any case.
 	for range 2 {
 		l.ok(l.swept())
 	}
@@ -122,7 +122,7 @@ func (l *losses) cables(pull, put []topology.PortRef) {
 	}
 }
 
-// swept has OpenSM sweep, and waits for the end. A signal that comes during a sweep may be lost.
+// swept makes OpenSM sweep, and waits for the end. A signal during a sweep may be lost.
 func (l *losses) swept() error {
 	from := l.SM.LogSize()
 	for {
@@ -138,7 +138,7 @@ func (l *losses) swept() error {
 	}
 }
 
-// arrives walks all LIDs through the tables of the switches, over the cables that there are.
+// arrives walks all LIDs through the tables of the switches, over the existing cables.
 func (l *losses) arrives(judge func(*topology.Fabric, int32, *lft.Tables) error) error {
 	text, err := os.ReadFile(filepath.Join(l.ManagerDir(), "guid2lid"))
 	if err != nil {
@@ -191,7 +191,7 @@ func TestOutlives(t *testing.T) {
 			t.Run(shape+" by "+way, func(t *testing.T) {
 				t.Parallel()
 				o := o
-				// What a switch that is gone does not answer is given up, as on real adapters.
+				// Requests to a switch that is gone are given up, as on real adapters.
 				o.Manager = func(m *ibsim.OpenSMOptions) { m.Rival = true }
 				if way == "plugin" {
 					o = byPlugin(t, o)
@@ -248,7 +248,7 @@ var (
 	}}
 )
 
-// withdraw does what systemd does when forsd has ended.
+// withdraw does the work of systemd when forsd has ended.
 func (x *test) withdraw() {
 	x.Helper()
 	said, err := exec.CommandContext(x.ctx, x.options.Forsd, "-config", x.ConfigFile(), "-withdraw").CombinedOutput()
@@ -257,14 +257,14 @@ func (x *test) withdraw() {
 	}
 }
 
-// outlive has forsd fail, the fabric change, and forsd come back.
+// outlive makes forsd fail, the fabric change, and forsd come back.
 func (l *losses) outlive(f fate, changes int) {
 	l.Helper()
 	before, err := l.Client.Status(l.ctx)
 	l.ok(err)
 	f.away(l.test)
-	// A forsd that is there gives its own tables, which on three levels leave out what no way
-	// up and then down leads to.
+	// A running forsd gives its own tables, which on three levels leave out destinations
+	// without a way up and then down.
 	judge := arrival.Check
 	if f.name == diskless.name && l.options.Plugin != "" && l.whole.Find(fabgen.TopGUID) != topology.None {
 		judge = arrival.Sound

@@ -35,7 +35,7 @@ func (x *test) routed(job string, seen uint64) *phasetable.View {
 	return plan
 }
 
-// apart walks both plans of jobs on the tables read back, and holds them to lanes that no
+// apart walks both plans of jobs on the tables read back, and checks that they use lanes that no
 // other of them uses.
 func (x *test) apart(names ...string) {
 	x.Helper()
@@ -76,8 +76,8 @@ func (x *test) apart(names ...string) {
 }
 
 // TestOwnLanes runs two jobs that share a leaf on lanes of their own, pulls a cable of one,
-// kills forsd, and puts the cable back: no lane is ever used by both, and the job that
-// the cable does not matter to keeps its plans.
+// kills forsd, and puts the cable back: no lane is ever used by both, and the other job
+// keeps its plans.
 func TestOwnLanes(t *testing.T) {
 	t.Parallel()
 	x, healthy := up(t, 5*time.Minute, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 4}), LMC: 3})

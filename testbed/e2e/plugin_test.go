@@ -14,10 +14,10 @@ import (
 	"github.com/forsd/forsd/testbed/ibsim"
 )
 
-// TestPlugin works with the plugin in OpenSM: it is forsd's tables that each sweep
-// loads. A dead cable has its plan before its tables, and these in the sweep that
-// finds it; a cable that returns has its plan only once the tables were confirmed
-// and read back.
+// TestPlugin works with the plugin in OpenSM: each sweep loads forsd's tables. A
+// dead cable has its plan before its tables, and these in the sweep that finds it;
+// a cable that returns has its plan only once the tables were confirmed and read
+// back.
 func TestPlugin(t *testing.T) {
 	x, healthy := up(t, 5*time.Minute, byPlugin(t, small()))
 	const leaf, lane = 2, 1
@@ -44,7 +44,7 @@ func TestPlugin(t *testing.T) {
 
 // TestForsdStopped stops forsd while a cable is pulled, and put back: OpenSM's
 // sweep ends with the tables that the plugin held, mended. When forsd goes on its own tables
-// are in the switches, by another sweep where the mended ones differ.
+// are in the switches, by another sweep if the mended ones differ.
 func TestForsdStopped(t *testing.T) {
 	o := byPlugin(t, small())
 	o.Deadline = time.Second
@@ -76,7 +76,7 @@ func TestForsdStopped(t *testing.T) {
 	}
 }
 
-// sweptAfter changes a cable and holds the switches against what forsd promises as
+// sweptAfter changes a cable and checks the switches against forsd's promises as
 // soon as the first sweep after it has ended. It returns forsd's status at rest.
 func (x *test) sweptAfter(state string, leaf, lane int, act func() error) *api.Status {
 	x.Helper()

@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestForsdKilledBesidePlugin is TestForsdKilled where tables go into OpenSM's sweeps:
-// forsd dies while a sweep waits for it, too.
+// TestForsdKilledBesidePlugin is TestForsdKilled with tables in OpenSM's sweeps:
+// forsd also dies while a sweep waits for it.
 func TestForsdKilledBesidePlugin(t *testing.T) {
 	o := byPlugin(t, Options{Fabric: fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 6}), LMC: 3, Config: steady})
 	crashes(t, 15, o)
@@ -42,8 +42,8 @@ func (x *test) restarted() {
 	x.until("OpenSM is found", func(st *api.Status) bool { return st.OpenSM.PID == x.SM.PID() })
 }
 
-// TestOpenSMAway leaves forsd without OpenSM until it has taken to a subscription for
-// traps, and starts OpenSM again, several times: forsd lives, and follows.
+// TestOpenSMAway leaves forsd without OpenSM until it resorts to a subscription for
+// traps, and starts OpenSM again, several times: forsd stays up, and follows.
 func TestOpenSMAway(t *testing.T) {
 	t.Parallel()
 	x, s := up(t, 5*time.Minute, byPlugin(t, small()))

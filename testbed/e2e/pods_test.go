@@ -110,7 +110,7 @@ func threeLevels(t *testing.T, spec fabgen.TreeSpec, plugin bool) {
 	x.noRoutingErrors()
 }
 
-// TestThreeLevelsTimes times, with FORS_LONG=1, what follows on a pulled and a replaced
+// TestThreeLevelsTimes times, with FORS_LONG=1, the reaction to a pulled and a replaced
 // cable on a tree of 128 hosts: OpenSM by its own engines, and with forsd by the plugin, in
 // one run, in turns.
 func TestThreeLevelsTimes(t *testing.T) {

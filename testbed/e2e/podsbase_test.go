@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// podFailures are a cable of a leaf, one of a top, and a top of the 8-ary tree, with the phases
-// that the plan for base LIDs has at most.
+// podFailures are a cable of a leaf, one of a top, and a top of the 8-ary tree, with the
+// largest number of phases of the plan for base LIDs.
 var podFailures = []struct {
 	what   string
 	cables []ibsim.Port // none for the switch
@@ -42,7 +42,7 @@ func (x *test) fail(what string, cables []ibsim.Port, back bool) {
 // TestThreeLevelsBase pulls parts of the 8-ary tree under a real OpenSM, by its plugin with
 // four LIDs a host and by files with one: base LIDs have a plan when forsd is at rest, a
 // linear shift by base LIDs takes at most two phase times a step on the tables in the
-// switches, and neither it nor the busiest cable is worse than by OpenSM's dfsssp.
+// switches, and neither it nor the busiest cable is worse than with OpenSM's dfsssp.
 func TestThreeLevelsBase(t *testing.T) {
 	t.Parallel()
 	type cost struct{ shift, busiest int }

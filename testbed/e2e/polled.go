@@ -62,7 +62,7 @@ func (p *Poller) Stop() (rounds []Round, err error) {
 	return rounds, nil
 }
 
-// BuildPlugin builds libforsosm.so into a directory and returns its path. It takes
+// BuildPlugin builds libforsosm.so into a directory and returns its path. It needs
 // libopensm-dev, and must run within the module.
 func BuildPlugin(ctx context.Context, dir string) (string, error) {
 	return filepath.Join(dir, "libforsosm.so"), built.Make(ctx, "opensm/plugin", dir)

@@ -24,8 +24,8 @@ var (
 	plugin = sync.OnceValues(func() (string, error) { return BuildPlugin(context.Background(), programDir) })
 )
 
-// byPlugin has a site's OpenSM load the plugin. The machine may be busy, so its
-// sweeps wait for forsd as long as can be.
+// byPlugin makes a site's OpenSM load the plugin. The machine may be busy, so its
+// sweeps wait for forsd as long as possible.
 func byPlugin(t *testing.T, o Options) Options {
 	t.Helper()
 	if _, err := os.Stat(openSMHeader); err != nil {
@@ -43,9 +43,9 @@ func byPlugin(t *testing.T, o Options) Options {
 const openSMHeader = "/usr/include/infiniband/opensm/osm_event_plugin.h"
 
 // TestPolled pulls cables and puts them back while a process reads all tables
-// without pause. Whatever it finds in the switches, the plan in force holds on it,
-// but for the time from a pull to the plan that follows; and the entries of a lane
-// that lives never change. With FORS_LONG=1 it takes 20 cables of the LHCb fabric.
+// without pause. The plan in force holds on all of them, except for the time from a
+// pull to the plan that follows; and the entries of a lane that lives never change.
+// With FORS_LONG=1 it takes 20 cables of the LHCb fabric.
 func TestPolled(t *testing.T) {
 	if _, err := os.Stat(built.UmadHeader); err != nil {
 		t.Skipf("the switches cannot be polled here: install libibumad-dev: %v", err)
@@ -75,7 +75,7 @@ func polled(t *testing.T, pulls int, o Options) {
 	x.ok(err)
 	j := onlooker{test: x, moments: []moment{{at: time.Now(), lane: -1, tree: tree}}, tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
 	for n := range pulls {
-		// Neither the poller's own leaf, nor the spine by which it finds its way.
+		// Neither the poller's own leaf nor the spine on its paths.
 		leaf, lane := n%(len(tree.Leaves)-1), 1+3*n%(tree.Lanes-1)
 		at := tree.Leaves[leaf]
 		port := at.Cables[lane].LeafPort
@@ -148,7 +148,7 @@ func lanesOf(tree *topology.FatTree) map[topology.LID]int {
 	return lanes
 }
 
-// judge goes through what was polled.
+// onlooker judges the tables that were polled.
 type onlooker struct {
 	*test
 	moments []moment
@@ -162,7 +162,7 @@ type onlooker struct {
 	changed  int    // entries
 }
 
-// round takes a round's changes in, and verifies the plan in force on the present fabric.
+// round takes in a round's changes, and verifies the plan in force on the present fabric.
 func (j *onlooker) round(r Round) {
 	j.Helper()
 	for _, c := range r.Changes {
@@ -180,7 +180,7 @@ func (j *onlooker) round(r Round) {
 	m := latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(r.Start) })
 	e := latest(len(j.plans), func(i int) bool { return !j.plans[i].at.After(r.Start) })
 	if len(r.Missing) > 0 || e < 0 || m < 0 || m+1 < len(j.moments) && j.moments[m+1].at.Before(r.End) || e+1 < len(j.plans) && j.plans[e+1].at.Before(r.End) {
-		j.checked = [2]int{} // what changed in the round is still to be looked at
+		j.checked = [2]int{} // the changes of the round have not been checked yet
 		return
 	}
 	if j.moments[m].gone && j.plans[e].at.Before(j.moments[m].at) {
@@ -209,7 +209,7 @@ func name(m moment) string {
 	return fmt.Sprintf("lane %d's cable changed (gone: %v)", m.lane, m.gone)
 }
 
-// latest is the last index that is good, −1 for none.
+// latest is the last index that is good, or −1.
 func latest(n int, good func(int) bool) int {
 	n--
 	for n >= 0 && !good(n) {
@@ -218,7 +218,7 @@ func latest(n int, good func(int) bool) int {
 	return n
 }
 
-// report fails where too little was seen for a judgement, and logs how long the
+// report fails if too little was seen for a judgement, and logs how long the
 // dead lanes were in force.
 func (j *onlooker) report(rounds, pulls int) {
 	j.Helper()

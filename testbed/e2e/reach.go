@@ -7,9 +7,9 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Reachable walks from every leaf to every LID of the fabric, on three levels to those of
-// hosts: tops may have no way up and down to them. A switch's own LID without a way up and
-// down may be left out where every entry that would lead to it closes a ring of channels.
+// Reachable walks from every leaf to every LID of the fabric, on three levels only to those
+// of hosts: tops may have no path up and down. A switch's own LID without such a path may be
+// left out if every entry that would lead to it closes a ring of channels.
 func (s *Sight) Reachable() error {
 	lids := lft.LIDs(s.Tree.Fabric)
 	if s.Pods != nil {
@@ -38,7 +38,7 @@ func (s *Sight) Reachable() error {
 				if c == nil {
 					c = newChannels(s)
 				}
-				if !c.left(leaf.Node, lid) { // there is no entry, and there can be none
+				if !c.left(leaf.Node, lid) { // it has no entry, and can have none
 					continue
 				}
 			}
@@ -50,8 +50,8 @@ func (s *Sight) Reachable() error {
 	return nil
 }
 
-// channels are the cables of switches, each in both directions by the port that sends, and
-// which of them some LID goes on by.
+// channels are the cables of switches, each in both directions by the port that sends, with
+// the next channels of the LIDs that pass them.
 type channels struct {
 	*Sight
 	follows map[topology.PortRef]map[topology.PortRef]bool

@@ -12,9 +12,9 @@ import (
 )
 
 // TestReadBackWays pulls and puts back a cable with forsd reading the switches
-// itself, by dump_fts because it is told to, and by dump_fts because the port that
-// it is told to use is not there. The tables are confirmed all the ways; how long
-// the first two take is printed, with FORS_LONG=1 on the LHCb fabric.
+// itself, by dump_fts as configured, and by dump_fts because the configured port does
+// not exist. The tables are confirmed all the ways; the times of the first two are
+// printed, with FORS_LONG=1 on the LHCb fabric.
 func TestReadBackWays(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(built.UmadHeader); err != nil {

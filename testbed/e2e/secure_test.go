@@ -11,9 +11,9 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestPeerOverTLS has two forsd follow each other over TLS, by certificates: the lead is
-// handed over and back. One that comes with the certificate of another authority is
-// refused, and says so, until it has a good one.
+// TestPeerOverTLS makes two forsd follow each other over TLS, by certificates: the lead is
+// handed over and back. A forsd with the certificate of another authority is refused,
+// and reports it, until it has a good one.
 func TestPeerOverTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

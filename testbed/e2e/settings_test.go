@@ -13,7 +13,7 @@ import (
 )
 
 // TestWrongSettings starts OpenSM with settings that defeat forsd, and waits for
-// the warnings that say so.
+// the warnings about them.
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -37,9 +37,9 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
-// TestFallback gives OpenSM a table file that it cannot use. With fallback
-// allowed it reroutes the fabric by another engine, which must be noticed, and
-// mended by the next file; without, it keeps the old tables, and says so.
+// TestFallback gives OpenSM a table file that it cannot use. With fallback allowed
+// it reroutes the fabric by another engine, which must be noticed, and mended by the
+// next file; without, it keeps the old tables, and reports it.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ engine, code string }{

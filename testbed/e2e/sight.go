@@ -21,9 +21,9 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// Sight is the site as it shows itself without forsd: the fabric by OpenSM's
-// own files and the tables by the switches' word. Only the numbering of lanes
-// and hosts comes from forsd's baseline.
+// Sight is the site as seen without forsd: the fabric by OpenSM's own files and the
+// tables by the switches' answers. Only the numbering of lanes and hosts comes from
+// forsd's baseline.
 type Sight struct {
 	Tree   *topology.FatTree // of three levels, PodTree.Exchange
 	Pods   *topology.PodTree // of three levels; nil of two
@@ -53,7 +53,7 @@ func (s *Site) Look(ctx context.Context) (*Sight, error) {
 	return s.through(ctx, f, base)
 }
 
-// LookBy takes a sight by a given baseline, where forsd has none.
+// LookBy takes a sight by a given baseline, if forsd has none.
 func (s *Site) LookBy(ctx context.Context, base *topology.Baseline) (*Sight, error) {
 	f, err := s.Fabric(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Site) through(ctx context.Context, f *topology.Fabric, base *topology.B
 	return sight, err
 }
 
-// Fabric reads OpenSM's dump, again where OpenSM is just writing it.
+// Fabric reads OpenSM's dump, and again if OpenSM is just writing it.
 func (s *Site) Fabric(ctx context.Context) (f *topology.Fabric, err error) {
 	err = s.Until(ctx, func() error {
 		dump, err := os.ReadFile(s.SubnetFile())
@@ -132,7 +132,7 @@ func (s *Site) ReadTables(ctx context.Context) (*lft.Tables, error) {
 // dumpTables has dump_fts print the tables.
 func (s *Site) dumpTables(ctx context.Context) ([]byte, error) { return s.tool(ctx, "dump_fts", "-n") }
 
-// tool runs a diagnostic tool, again where ibsim has not answered it at all.
+// tool runs a diagnostic tool, and again if ibsim has not answered it at all.
 func (s *Site) tool(ctx context.Context, name string, args ...string) (text []byte, err error) {
 	text, err = s.Sim.Run(ctx, s.options.Host, name, args...)
 	for tries := 1; err != nil && tries < 3 && strings.Contains(err.Error(), "Failed to resolve self"); tries++ {
@@ -168,7 +168,7 @@ func (s *Site) Check(ctx context.Context) (*Sight, error) {
 	}
 }
 
-// moment tells apart what is in force at different times.
+// moment identifies the plans in force at a time.
 func (s *Site) moment(ctx context.Context) (string, error) {
 	st, err := s.Client.Status(ctx)
 	if err != nil {
@@ -275,7 +275,7 @@ func (s *Site) asPlanned(ctx context.Context) (sight *Sight, mostBase int, err e
 	return sight, 0, fmt.Errorf("tables read back: %w", err)
 }
 
-// keepPercent is by how much a plan for base LIDs may be longer that keeps lanes.
+// keepPercent is how much longer a plan for base LIDs that keeps lanes may be.
 const keepPercent = 6
 
 // hold takes out of the tree's schedules the parts that forsd reports as kept out of the plan:

@@ -31,7 +31,7 @@ type Options struct {
 	Host   string // where OpenSM and the tools run, by description or GUID; "" means the first adapter
 
 	Plugin   string        // path of the library that joins OpenSM to forsd; "" means none
-	Deadline time.Duration // what OpenSM's sweep waits for the plugin's tables; 0 means the plugin's own
+	Deadline time.Duration // how long OpenSM's sweep waits for the plugin's tables; 0 means the plugin's own
 
 	Engine string            // OpenSM's routing_engine; "" means file,updn, behind fors if OpenSM has a plugin
 	Tables string            // OpenSM's lfts_file; "" means the file that forsd writes
@@ -42,24 +42,24 @@ type Options struct {
 	Traps  string            // opensm.traps in forsd.yaml; "" means auto
 
 	// Pair prepares for a second manager with a forsd of its own: see Second. It
-	// takes the plugin.
+	// needs the plugin.
 	Pair bool
 
 	// TLS has the certificates by which the two forsd of a pair know each other; without it they
 	// speak by their sockets.
 	TLS *[2]Secure
 
-	// Reports has forsd get the Reports that it subscribes to, as it does on a real
-	// adapter; see ibsim.Sim.EnvOpen and, where Manager is nil, EnvBeside. By the plugin it
-	// needs none.
+	// Reports lets forsd get the Reports that it subscribes to, as it does on a real
+	// adapter; see ibsim.Sim.EnvOpen and, if Manager is nil, EnvBeside. With the plugin
+	// it needs none.
 	Reports bool
 
 	// Manager may change how OpenSM is started; nil changes nothing.
 	Manager func(*ibsim.OpenSMOptions)
 }
 
-// Secure is where a forsd listens for TLS, and by which files. Its certificate is of the
-// name forsd.
+// Secure is the address at which a forsd listens for TLS, and its files. Its certificate is of
+// the name forsd.
 type Secure struct{ Listen, Certificate, Key, CA string }
 
 // Site is a simulated fabric, and the programs on it. Only the fabric is started; forsd and OpenSM
@@ -162,7 +162,7 @@ func (s *Site) Close() error {
 	return s.Sim.Close()
 }
 
-// other is the directory of the other forsd of a pair.
+// other is the directory of the pair's other forsd.
 func (s *Site) other() string {
 	if s.second != "" {
 		return strings.TrimSuffix(s.dir, mark)
@@ -306,8 +306,8 @@ func (s *Site) Up(ctx context.Context) error {
 	return err
 }
 
-// WithoutHistory has forsd store no history: where its database should be there is a
-// directory.
+// WithoutHistory makes forsd store no history, by a directory in place of its
+// database.
 func (s *Site) WithoutHistory() error {
 	return os.MkdirAll(filepath.Join(s.StateDir(), "history.db"), 0o755)
 }
@@ -323,7 +323,7 @@ func (s *Site) StartForsdBlind() error {
 }
 
 // startForsd starts forsd as a client of the simulation, as which it reads the
-// switches. Those before it have left their places taken.
+// switches, and frees the places of earlier clients.
 func (s *Site) startForsd(config string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -78,11 +78,11 @@ func (b *batch) holds(what string, f func() bool) {
 	}
 }
 
-// task is the script of a Slurm job that waits: each task notes its node, its epoch of the
-// script's start, and the job that it is told of.
+// task is the script of a Slurm job that waits: each task writes down its node, its epoch of
+// the script's start, and the job that it is told of.
 const task = `srun %s sh -c 'echo $SLURMD_NODENAME "$FORSD_JOB" >>` + "%s" + `; sleep 600' 2>>srun.log`
 
-// submit hands in a job that notes in a file what its tasks are told, and returns its number.
+// submit submits a job that writes to a file what its tasks are told, and returns its number.
 func (b *batch) submit(note, srun string, args ...string) string {
 	b.Helper()
 	id, err := b.Submit(b.ctx, fmt.Sprintf(task, srun, note), args...)
@@ -143,7 +143,7 @@ func (b *batch) cancel(ids ...string) {
 	}
 }
 
-// all fails where not all tasks were told of the job.
+// all fails unless all tasks were told of the job.
 func (b *batch) all(told map[string]string, job string) {
 	b.Helper()
 	for node, got := range told {
@@ -153,7 +153,7 @@ func (b *batch) all(told map[string]string, job string) {
 	}
 }
 
-// TestSlurm takes jobs of a real Slurm through what happens to them.
+// TestSlurm takes jobs of a real Slurm through their events.
 func TestSlurm(t *testing.T) {
 	t.Parallel()
 	b := startBatch(t)
@@ -256,13 +256,13 @@ func (b *batch) names() {
 
 	id = b.submit("names", "", "-N5", "-t", "5", "-w", strings.Join(append(slices.Clone(longNames), foreign, "Hca0002", "Hca0003"), ","))
 	job := b.planned(id, 4)
-	b.holds("the prolog says which host is not known", func() bool { return strings.Contains(b.Read("scripts.log"), "does not have "+foreign) })
+	b.holds("the prolog names the unknown host", func() bool { return strings.Contains(b.Read("scripts.log"), "does not have "+foreign) })
 	b.all(b.notes("names", 5), job.Name)
 	b.cancel(id)
 	b.gone(id)
 }
 
-// without starts jobs while forsd hangs, and while it is not there.
+// without starts jobs while forsd hangs, and while it is down.
 func (b *batch) without() {
 	b.Helper()
 	b.ok(syscall.Kill(b.Forsd.PID(), syscall.SIGSTOP))

@@ -14,8 +14,8 @@ import (
 	"github.com/forsd/forsd/opensm"
 )
 
-// TestFirstStart brings a site up where no table file exists, in both orders.
-// Until forsd has written one, OpenSM's own engine routes.
+// TestFirstStart brings a site up without a table file, in both orders. Until
+// forsd has written one, OpenSM's own engine routes.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	t.Run("forsd first", func(t *testing.T) {

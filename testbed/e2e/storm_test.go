@@ -23,9 +23,9 @@ import (
 )
 
 // TestStorm pulls random cables, one after the other, while jobs follow the plan and the
-// disk of the state directory is full, first so and then while thirty clients read and
-// thirty ask what would be. Each plan is without the cable, holds on the tables of the
-// switches, and the figures tell how long it took; so for the plan with the cable when it is
+// disk of the state directory is full, first without clients and then with thirty that read
+// and thirty that ask what-ifs. Each plan is without the cable, holds on the tables of the
+// switches, and its delay is measured; likewise for the plan with the cable when it is
 // back. Few what-ifs are planned at a time, and plans do not wait for them. With FORS_LONG=1
 // it does so with 200 cables of the LHCb fabric.
 func TestStorm(t *testing.T) {
@@ -58,7 +58,7 @@ func TestStorm(t *testing.T) {
 	beside := s.pullEach(pulls)
 	end()
 	s.clients.Wait()
-	t.Logf("beside %d jobs and a full disk:\n%s\nand beside 30 readers with %d answers, 30 who ask what would be with %d and %d times told to come later, at most %d at a time:\n%s",
+	t.Logf("with %d jobs and a full disk:\n%s\nand with 30 readers (%d answers) and 30 clients that ask what-ifs (%d answers, %d times told to come later, at most %d at a time):\n%s",
 		jobs, before, s.read.Load(), s.whatIfs.Load(), s.later.Load(), s.workers, beside)
 	if s.read.Load() == 0 || s.whatIfs.Load() == 0 || s.later.Load() == 0 || s.workers == 0 {
 		t.Error("a kind of client was not answered, or had no limit")
@@ -67,11 +67,11 @@ func TestStorm(t *testing.T) {
 		t.Errorf("%d what-ifs were planned at a time, want at most %d", s.workers, most)
 	}
 	if beside.out[len(beside.out)/2] > slowed*before.out[len(before.out)/2] || beside.back[len(beside.back)/2] > slowed*before.back[len(before.back)/2] {
-		t.Errorf("plans take more than %d times as long beside clients", slowed)
+		t.Errorf("plans take more than %d times as long with clients", slowed)
 	}
 }
 
-// slowed is how many times as long as without clients plans may take in the median.
+// slowed is how many times as long plans may take, in the median, with clients.
 const slowed = 8
 
 // storm changes cables while clients are busy.
@@ -84,7 +84,7 @@ type storm struct {
 	workers              int // processes seen at a time that answer what-ifs
 }
 
-// times are how long it took from a cable's change to the plan, in order.
+// times are the delays from a cable's change to the plan, in order.
 type times struct{ out, read, back []time.Duration }
 
 func (t *times) String() string {
@@ -144,7 +144,7 @@ func (s *storm) crowd(ctx context.Context) {
 	}
 }
 
-// client has one ask until the end, and counts the answers.
+// client asks until the end, and counts the answers.
 func (s *storm) client(ctx context.Context, answers *atomic.Int64, ask func(*api.Client) error) {
 	s.Helper()
 	c, err := api.Dial(s.Socket())
@@ -199,7 +199,7 @@ func (s *storm) change(c controller.Lane, state string, do func() error) (inForc
 			began.UTC().Format(stamp), read.Round(100*time.Microsecond), epoch, s.logged(began))
 	}
 	if !HasWarning(st, "state-not-durable") {
-		s.Errorf("the disk is full, and %v tell nothing of it", st.Warnings)
+		s.Errorf("the disk is full, and the warnings %v do not say so", st.Warnings)
 	}
 	return inForce, read
 }
@@ -238,7 +238,7 @@ func (x *test) children(name string) (n int) {
 	return n
 }
 
-// distribution says how long things took, which are in order.
+// distribution describes durations, which are in order.
 func distribution(took []time.Duration) string {
 	at := func(share float64) time.Duration {
 		return took[int(share*float64(len(took)-1))].Round(100 * time.Microsecond)

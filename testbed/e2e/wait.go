@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 )
 
-// pollEvery is the time between two looks at what cannot be waited for.
+// pollEvery is the time between two polls.
 const pollEvery = 20 * time.Millisecond
 
 // Until waits until look is satisfied. look returns the condition that is still missing. Until
@@ -50,10 +50,10 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 	}
 }
 
-// Settled waits until forsd sees a fabric that want accepts (nil accepts every
-// one) and has done its work for it: the tables are read back, and the plan is
-// in force. The topology is long, so it is asked for only once forsd is at rest
-// on a fabric that is new: the wait must not slow down what it waits for.
+// Settled waits until forsd sees a fabric that want accepts (nil accepts every one)
+// and has done its work for it: the tables are read back, and the plan is in force.
+// The topology is long, so it is requested only once forsd is at rest on a new
+// fabric: the wait must not slow forsd down.
 func (s *Site) Settled(ctx context.Context, want func(*api.Topology) error) (st *api.Status, err error) {
 	var seen time.Time // of the topology last asked for
 	var missing error  // the last error of want
@@ -70,7 +70,7 @@ func (s *Site) Settled(ctx context.Context, want func(*api.Topology) error) (st 
 				return err
 			}
 			if seen, missing = e.SeenAt, want(top); missing == nil {
-				return errors.New("whether forsd is at rest on the fabric that it shows has not been seen")
+				return errors.New("forsd has not been seen at rest on the fabric that it shows")
 			}
 		}
 		return missing
@@ -122,7 +122,7 @@ func HasWarning(st *api.Status, code string) bool {
 func Cable(leaf, lane int, state string) func(*api.Topology) error {
 	return func(t *api.Topology) error {
 		if leaf >= len(t.Leaves) || lane >= len(t.Leaves[leaf].Cables) {
-			return fmt.Errorf("there is no lane %d at leaf %d", lane, leaf)
+			return fmt.Errorf("no lane %d at leaf %d", lane, leaf)
 		}
 		if got := t.Leaves[leaf].Cables[lane]; got != state {
 			return fmt.Errorf("the cable of leaf %d for lane %d is %s, not %s", leaf, lane, got, state)
@@ -131,7 +131,7 @@ func Cable(leaf, lane int, state string) func(*api.Topology) error {
 	}
 }
 
-// SpinePresent accepts a fabric in which a spine is there or not, with all its
+// SpinePresent accepts a fabric in which a spine is present or not, with all its
 // cables.
 func SpinePresent(spine int, present bool) func(*api.Topology) error {
 	return func(t *api.Topology) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// TestWatching has a forsd that only watches next to an OpenSM of its own ways: a cable
+// TestWatching has a forsd that only watches an OpenSM with routing of its own: a cable
 // dies, forsd shows a plan without it, and has written and signalled nothing.
 func TestWatching(t *testing.T) {
 	t.Parallel()

@@ -19,10 +19,10 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// mostForWatchers is what memory 10,000 watchers may take, in kB for each that is carried.
+// mostForWatchers is the most memory that 10,000 watchers may take, in kB for each connected one.
 const mostForWatchers = 64
 
-// crowd is watchers that wait for events and plans and do not read what comes.
+// crowd is watchers that wait for events and plans and do not read the answers.
 type crowd struct {
 	carried, refused, failed int
 	conns                    []net.Conn
@@ -54,7 +54,7 @@ func (x *test) watch(address string, all int, epoch uint64) *crowd {
 			if err == nil {
 				_, err = io.WriteString(conn, request)
 			}
-			if err == nil && n%10 < 8 { // a long poll says nothing yet
+			if err == nil && n%10 < 8 { // a long poll has no answer yet
 				_ = conn.SetReadDeadline(time.Now().Add(patience))
 				status, err = bufio.NewReaderSize(conn, 16).ReadString('\n')
 			}
@@ -84,7 +84,7 @@ func (c *crowd) leave() {
 	}
 }
 
-// rss is what memory forsd has, in kB.
+// rss is the resident memory of forsd, in kB.
 func (x *test) rss() (kb int) {
 	x.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", x.Forsd.PID()))
@@ -97,8 +97,8 @@ func (x *test) rss() (kb int) {
 
 // pull pulls cables one after the other and puts each back, and returns how long forsd had from
 // the first sign of each loss to the published plan, in milliseconds and in order. With FORS_LONG
-// all watchers have been told of the previous change when a cable is pulled; otherwise many are
-// told during the next one.
+// all watchers have heard of the previous change when a cable is pulled; otherwise many hear of
+// it during the next one.
 func (x *test) pull(load *Sight, cables int) (times []float64) {
 	x.Helper()
 	for n := range cables {
@@ -118,9 +118,9 @@ func (x *test) pull(load *Sight, cables int) (times []float64) {
 	return times
 }
 
-// TestWatchers has 10,000 watchers at a forsd that works: those that there is room for are
-// carried, the others are told so, memory is bounded, operators are answered, and plans are
-// published. How long the plans take with them and without is printed.
+// TestWatchers has 10,000 watchers at a forsd that works: as many as possible are connected, the
+// others are refused, memory is bounded, operators are answered, and plans are published. The
+// test prints the delays of the plans with watchers and without.
 func TestWatchers(t *testing.T) {
 	const wanted, cables = 10_000, 8
 	var limit syscall.Rlimit

@@ -8,8 +8,8 @@ type Test interface {
 	Fatal(...any)
 }
 
-// Damaged is what is left of a fat tree of two levels when cables are dead, each by the
-// number of its leaf and its lane.
+// Damaged is a fat tree of two levels with dead cables, each given by the number of its
+// leaf and its lane.
 func Damaged(t Test, s Spec, dead ...[2]int) *topology.FatTree {
 	t.Helper()
 	return Fitted(t, Generate(s), func(f *topology.Fabric) {
@@ -19,8 +19,8 @@ func Damaged(t Test, s Spec, dead ...[2]int) *topology.FatTree {
 	})
 }
 
-// Fitted is a fat tree of two levels seen, after changes to its fabric, through the baseline
-// of what it was before.
+// Fitted is a fat tree of two levels, after changes to its fabric, seen through the baseline
+// of the unchanged fabric.
 func Fitted(t Test, f *topology.Fabric, changes ...func(*topology.Fabric)) *topology.FatTree {
 	t.Helper()
 	base, err := topology.NewBaseline(f)

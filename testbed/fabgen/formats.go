@@ -17,8 +17,8 @@ const (
 
 var portLine = regexp.MustCompile(`(?m)^\[([0-9]+)\](.*?)\t\t#`)
 
-// IbdiagnetNet prints the fabric as ibdiagnet2.ibnetdiscover has it, with the labels that
-// ports of Quantum-2 have.
+// IbdiagnetNet prints the fabric as ibdiagnet2.ibnetdiscover has it, with the port labels
+// of Quantum-2.
 func IbdiagnetNet(f *topology.Fabric) []byte {
 	_, text, _ := strings.Cut(string(Ibnetdiscover(f)), "\n\n")
 	text = portLine.ReplaceAllStringFunc(text, func(line string) string {
@@ -29,8 +29,8 @@ func IbdiagnetNet(f *topology.Fabric) []byte {
 	return []byte(ibdiagnetOpens + text + ibdiagnetCloses)
 }
 
-// Pasted prints the fabric as ibnetdiscover does, as it is after a terminal has lost the
-// tabs, between other lines of the screen.
+// Pasted prints the fabric as ibnetdiscover does, after a terminal has lost the tabs, between
+// other lines of the screen.
 func Pasted(f *topology.Fabric) []byte {
 	text := strings.ReplaceAll(string(Ibnetdiscover(f)), "\t", "")
 	return []byte("src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,1,31 Attr 0x11:0) bad status 110; Connection timed out\n" +
@@ -115,15 +115,15 @@ func dbWidth(w uint8) string {
 	return "N/A"
 }
 
-// dbSpeed is three fields of PortInfo, one byte each; ports that are faster than QDR show
-// that in the first, too.
+// dbSpeed is three fields of PortInfo, one byte each; ports faster than QDR also show that in
+// the first.
 func dbSpeed(s topology.Speed) uint32 {
 	return map[topology.Speed]uint32{topology.SDR: 1, topology.DDR: 2, topology.QDR: 4, topology.FDR10: 1<<16 | 4, topology.FDR: 1<<8 | 4,
 		topology.EDR: 2<<8 | 4, topology.HDR: 4<<8 | 4, topology.NDR: 8<<8 | 4, topology.XDR: 16<<8 | 4}[s]
 }
 
-// Topo prints the fabric as a topology file of ibdm, by names, which have to be different
-// and of one word each: cables are told at switches, those between switches at both ends.
+// Topo prints the fabric as a topology file of ibdm, by names, which must be different and of
+// one word each: cables are listed at switches, those between switches at both ends.
 func Topo(f *topology.Fabric) []byte {
 	var out bytes.Buffer
 	kind := func(n *topology.Node) string {

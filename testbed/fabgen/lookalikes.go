@@ -41,7 +41,7 @@ func Spoilt(f *topology.Fabric, seed uint64, cables int) *topology.Fabric {
 }
 
 // RailLeaves is a cluster of servers with several adapters, each on a leaf of its own, under
-// spines with two cables to each leaf: leaves of different numbers of hosts, some of which
+// spines with two cables to each leaf: leaves with different numbers of hosts, some of which
 // lack cables, aggregation nodes, hosts without names of their own, and a host of a fabric
 // manager.
 func RailLeaves(seed uint64) *topology.Fabric {
@@ -74,8 +74,8 @@ func Uneven(seed uint64) *topology.Fabric {
 	return finished(f, 0)
 }
 
-// RailsOnly is a cluster without spines: a switch for each rail, which one cable each joins
-// to one more switch.
+// RailsOnly is a cluster without spines: a switch for each rail, each joined by one cable to
+// one more switch.
 func RailsOnly(rails, hosts int) *topology.Fabric {
 	f := Generate(Spec{Spines: 1, Leaves: rails, Hosts: []int{hosts}})
 	for i := range f.Nodes {
@@ -87,7 +87,7 @@ func RailsOnly(rails, hosts int) *topology.Fabric {
 }
 
 // Directors is a tree of three levels whose mids and tops are the switches of directors, with
-// the names that these have, and some hosts of which have no LID.
+// their usual names, and with some hosts without a LID.
 func Directors(seed uint64) *topology.Fabric {
 	f := GenerateTree(TreeSpec{Pods: 2, Leaves: 4, Mids: 4, Tops: 2, Hosts: 4, Shared: 4})
 	for i := range f.Nodes {

@@ -12,8 +12,8 @@ type OddFabric struct {
 	Tree   *topology.Fabric // before
 	Fabric *topology.Fabric // with the odd parts, and other LIDs
 	What   []string         // the odd parts in words
-	// What the tree does not cover: switches by node GUID, hosts by port GUID, and how
-	// many cables.
+	// The parts that the tree does not cover: switches by node GUID, hosts by port GUID,
+	// and the number of cables.
 	Switches map[topology.GUID]bool
 	Hosts    map[topology.GUID]bool
 	Cables   int
@@ -71,7 +71,7 @@ func (o *odd) leaf() int32 { return o.f.Find(LeafGUID + topology.GUID(o.rng.IntN
 
 func (o *odd) spine() int32 { return o.f.Find(SpineGUID + topology.GUID(o.rng.IntN(o.spec.Spines))) }
 
-// node adds a node at the end; nodes found before stay where they are.
+// node adds a node at the end; indices found before stay valid.
 func (o *odd) node(n topology.Node) int32 {
 	o.next += 0x10
 	o.f.Nodes = append(o.f.Nodes, n)
@@ -110,7 +110,7 @@ func (o *odd) host(name string, at ...int32) topology.GUID {
 }
 
 // chain hangs switches in a row on a leaf or a spine, with hosts on the last, and on some
-// of the others where a leaf is before them.
+// of the others if a leaf is before them.
 func (o *odd) chain() {
 	at, on, length := o.leaf(), "leaf", 1+o.rng.IntN(3)
 	if o.rng.IntN(3) == 0 {
@@ -182,7 +182,7 @@ func (o *odd) twins() {
 	o.host("twin", o.leaf())
 }
 
-// aggregation gives some switches an aggregation node, told in different ways.
+// aggregation gives some switches an aggregation node, recognizable in different ways.
 func (o *odd) aggregation() {
 	o.say("aggregation nodes on some switches")
 	for i := range len(o.f.Nodes) {

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// What NVIDIA's Quantum switches show on the port behind their last cage.
+// Attributes of the node on the port behind the last cage of NVIDIA's Quantum switches.
 const (
 	aggregationVendor = 0x2c9
 	aggregationDevice = 0xcf09
@@ -48,7 +48,7 @@ func WithAggregation(f *topology.Fabric, only ...string) *topology.Fabric {
 // joined to each spine of its pod, and each spine to all tops.
 type PodSpec struct {
 	Pods, Leaves, Spines, Tops, Hosts int
-	// Leaf, where it is not nil, tells how many leaves a pod has.
+	// Leaf, if not nil, returns the number of leaves of a pod.
 	Leaf func(pod int) int
 }
 
@@ -108,7 +108,7 @@ func finished(f *topology.Fabric, lmc uint8) *topology.Fabric {
 }
 
 // Random joins up to twelve switches at random, with hosts and routers on some of them,
-// and with no thought of any shape. LMC is 0.
+// without regard to any shape. LMC is 0.
 func Random(rng *rand.Rand) *topology.Fabric {
 	o := &odd{rng: rng, f: &topology.Fabric{}, next: oddGUID, out: &OddFabric{}}
 	n := 1 + rng.IntN(12)

@@ -102,10 +102,10 @@ func GenerateTree(s TreeSpec) *topology.Fabric {
 	return finished(f, s.LMC)
 }
 
-// Damage says how much of a fat tree of three levels fails.
+// Damage is the extent of failures of a fat tree of three levels.
 type Damage struct{ LeafCables, TopCables, Mids, Tops int }
 
-// Draw draws what fails, as arguments of topology.Fabric.Fail, different ones each.
+// Draw draws failures, as arguments of topology.Fabric.Fail, different ones each.
 func (s *TreeSpec) Draw(rng *rand.Rand, d Damage) []string {
 	var out []string
 	seen := map[string]bool{}

@@ -10,10 +10,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// SubnetLst prints the fabric as OpenSM writes opensm-subnet.lst. As OpenSM
-// does, it orders nodes by the GUID with its bytes reversed, and prints speeds
-// beyond HDR as "??". The manager's mark is on the port that it runs at, for
-// which the first port with a cable of node f.SM is taken.
+// SubnetLst prints the fabric as OpenSM writes opensm-subnet.lst. As OpenSM does, it
+// orders nodes by the GUID with its bytes reversed, and prints speeds beyond HDR as
+// "??". The manager's mark is on the port that it runs at: the first port with a
+// cable of node f.SM.
 func SubnetLst(f *topology.Fabric) []byte {
 	var out bytes.Buffer
 	for _, i := range osmOrder(f) {
@@ -78,7 +78,7 @@ func lstEnd(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef, vendorDig
 		kind, len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(own.GUID), vendorDigits, n.Vendor, n.Device<<shift, 0xA1, n.Name, uint16(own.LID), r.Port)
 }
 
-// firstCable is a node's first port with a cable, 0 when it has none.
+// firstCable is a node's first port with a cable, or 0.
 func firstCable(n *topology.Node) uint8 {
 	for p := range n.Ports {
 		if n.Ports[p].Connected() {

@@ -1,4 +1,4 @@
-// Package histories says how many random histories a state machine is driven through.
+// Package histories determines how many random histories a state machine is driven through.
 package histories
 
 import (
@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Promised is how many histories the invariants of docs/architecture.md are promised on.
+// Promised is the number of histories for which docs/architecture.md promises its invariants.
 const Promised = 100000
 
-// Check holds a property on n random histories, or on as many as are promised where the
-// environment has FORS_LONG. The flag -rapid.checks is stronger than both.
+// Check checks a property on n random histories, or on Promised ones if FORS_LONG is set.
+// The flag -rapid.checks overrides both.
 func Check(t *testing.T, n int, property func(*rapid.T)) {
 	t.Helper()
 	if os.Getenv("FORS_LONG") != "" {

@@ -6,8 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestCheck counts: a property is tried as often as it says, and the next one as often as
-// that says.
+// TestCheck counts: each property is checked as often as its own call asks for.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		long string

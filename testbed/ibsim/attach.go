@@ -13,7 +13,7 @@ import (
 
 // Client is a program that reads the simulation until its standard input ends.
 type Client struct {
-	Out io.Reader // what it prints
+	Out io.Reader // its output
 
 	cmd *exec.Cmd
 	in  io.Closer
@@ -43,11 +43,11 @@ func (s *Sim) Attach(host, program string, args ...string) (*Client, error) {
 	return &Client{Out: out, cmd: cmd, in: in}, cmd.Start()
 }
 
-// End asks the program to end; what it prints until then is still to be read.
+// End asks the program to end; its remaining output must still be read.
 func (c *Client) End() { _ = c.in.Close() }
 
-// Wait waits for the end of the program, once all that it printed has been read. The error
-// holds what it complained of.
+// Wait waits for the end of the program, once all its output has been read. The error
+// holds its complaints.
 func (c *Client) Wait() error {
 	err := c.cmd.Wait()
 	said, _ := os.ReadFile(filepath.Join(c.cmd.Dir, "err"))

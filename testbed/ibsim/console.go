@@ -18,16 +18,16 @@ import (
 // maxLine is the longest line that ibsim's console reads, in bytes.
 const maxLine = 126
 
-// prompt is what ibsim prints when it has done a command.
+// prompt is ibsim's output when it has done a command.
 const prompt = "sim> "
 
 // markerStart begins the comments that mark the ends of answers.
 const markerStart = "#done "
 
 // console talks to ibsim: commands go into its standard input, and its standard
-// output comes back through Write. After each command the console sends a
-// comment, which ibsim echoes: once that is back, the command is done, and what
-// came before is its answer.
+// output comes back through Write. After each command the console sends a comment,
+// which ibsim echoes: once the echo is back, the command is done, and the output
+// before it is the answer.
 type console struct {
 	in  io.Writer
 	log *os.File // everything ibsim prints
@@ -45,7 +45,7 @@ func newConsole(in io.Writer, log *os.File) *console {
 	return &console{in: in, log: log, turn: make(chan struct{}, 1)}
 }
 
-// Write takes what ibsim prints.
+// Write receives ibsim's output.
 func (c *console) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *console) do(ctx context.Context, gone <-chan struct{}, lines ...string)
 	}
 }
 
-// trimAnswer takes from an answer the prompts around it, and what came late of
-// commands that were given up.
+// trimAnswer removes from an answer the prompts around it, and late output of commands
+// that were given up.
 func trimAnswer(text string) string {
 	if i := strings.LastIndex(text, markerStart); i >= 0 {
 		_, text, _ = strings.Cut(text[i:], prompt)
@@ -107,7 +107,7 @@ func trimAnswer(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// expect makes Write deliver what comes before marker.
+// expect makes Write deliver the output before marker.
 func (c *console) expect(marker string) <-chan string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,9 +118,8 @@ func (c *console) expect(marker string) <-chan string {
 
 var errGone = errors.New("the simulation has ended")
 
-// Command sends one line to ibsim's console, waits until it is done, and
-// returns what ibsim printed. ibsim says "Help" what it can do; it reports
-// errors in what it prints.
+// Command sends one line to ibsim's console, waits until it is done, and returns
+// ibsim's output, which includes errors. ibsim's command Help lists its commands.
 func (s *Sim) Command(ctx context.Context, line string) (string, error) {
 	return s.console.do(ctx, s.ibsim.done, line)
 }
@@ -148,7 +147,7 @@ func (s *Sim) UnlinkAll(ctx context.Context, ports []Port) error {
 	return s.actAll(ctx, "Unlink", ports)
 }
 
-// RelinkAll puts back at once what UnlinkAll pulled.
+// RelinkAll puts back at once the cables that UnlinkAll pulled.
 func (s *Sim) RelinkAll(ctx context.Context, ports []Port) error {
 	return s.actAll(ctx, "ReLink", ports)
 }
@@ -238,7 +237,7 @@ func (s *Sim) line(verb, node string, port int) (string, error) {
 	return line, nil
 }
 
-// silent sends commands that ibsim answers with nothing but complaints.
+// silent sends commands that ibsim answers only with complaints.
 func (s *Sim) silent(ctx context.Context, lines ...string) error {
 	said, err := s.console.do(ctx, s.ibsim.done, lines...)
 	if err == nil && said != "" {
@@ -247,9 +246,9 @@ func (s *Sim) silent(ctx context.Context, lines ...string) error {
 	return err
 }
 
-// detach frees the place of a client that was killed and so could not say
-// goodbye; ibsim has ten. It is no loss where that fails: ibsim then finds out
-// itself at the next packet for the client.
+// detach frees the place of a client that was killed and so could not detach itself;
+// ibsim has ten. A failure does no harm: ibsim then finds out itself at the next
+// packet for the client.
 func (s *Sim) detach(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -262,7 +261,7 @@ func (s *Sim) DetachDead(ctx context.Context) error {
 	return s.detachIf(ctx, func(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-// detachIf frees the places of the clients whose process number is as said.
+// detachIf frees the places of the clients whose process IDs gone accepts.
 func (s *Sim) detachIf(ctx context.Context, gone func(pid int) bool) error {
 	clients, err := s.Command(ctx, "Attached")
 	if err != nil {

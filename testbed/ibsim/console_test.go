@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// lines hands what is written to it to a reader, write by write.
+// lines hands the data written to it to a reader, write by write.
 type lines chan string
 
 func (l lines) Write(b []byte) (int, error) {
@@ -77,7 +77,7 @@ func TestUnsimulable(t *testing.T) {
 	}
 }
 
-// TestEnv runs a client by what Prefix and Env say, as other programs would.
+// TestEnv runs a client with Prefix and Env, as other programs would.
 func TestEnv(t *testing.T) {
 	s := start(t, small())
 	path, err := lookPath("ibnetdiscover")

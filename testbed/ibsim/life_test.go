@@ -13,7 +13,7 @@ import (
 )
 
 // A test process that has deathVar in its environment brings up a simulation,
-// tells who takes part, and dies in the way that the variable names.
+// reports its processes, and dies in the way that the variable names.
 const deathVar = "FORSD_TEST_DEATH"
 
 // cast are the processes of a simulation and its directory.
@@ -72,7 +72,7 @@ func becomeReaper(t *testing.T) {
 }
 
 // TestNothingIsLeftBehind kills test processes in the middle of their work; the
-// kernel must kill what they started, and the directory must go.
+// kernel must kill their children, and the directory must go.
 func TestNothingIsLeftBehind(t *testing.T) {
 	becomeReaper(t)
 	for _, way := range []string{"kill -9", "panic", "exit"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// What ibsim's buffers hold, in bytes: a client names its node in 31, a node
+// The sizes of ibsim's buffers, in bytes: a client names its node in 31, a node
 // description is 63 long.
 const (
 	maxNodeID      = 31
@@ -23,13 +23,12 @@ var keywords = map[topology.Kind]struct{ node, guid string }{
 	topology.Router:  {"Rt", "rtguid"},
 }
 
-// WriteNetlist writes f as a netlist of ibsim. GUIDs, descriptions and cables
-// are those of f. LIDs are not: the subnet manager assigns them. A node is
-// called by its description where ibsim can take that for an identifier, and by
-// its GUID otherwise. Rates over HDR, which ibsim 0.10 does not know, become
-// HDR; unknown ones become ibsim's own default, 4xSDR. A fabric that ibsim
-// cannot simulate is an error: it derives the GUID of port p of an adapter as
-// node GUID + p, and limits descriptions to 63 bytes.
+// WriteNetlist writes f as a netlist of ibsim. GUIDs, descriptions and cables are
+// those of f. LIDs are not: the subnet manager assigns them. A node is named by its
+// description if ibsim accepts it as an identifier, and by its GUID otherwise. Rates
+// over HDR, which ibsim 0.10 does not know, become HDR; unknown ones become ibsim's
+// own default, 4xSDR. A fabric that ibsim cannot simulate is an error: it derives the
+// GUID of port p of an adapter as node GUID + p, and limits descriptions to 63 bytes.
 func WriteNetlist(w io.Writer, f *topology.Fabric) error {
 	ids := nodeIDs(f)
 	out := bufio.NewWriter(w)
@@ -64,7 +63,7 @@ func WriteNetlist(w io.Writer, f *topology.Fabric) error {
 	return nil
 }
 
-// simulable says why ibsim cannot simulate a node, if so.
+// simulable returns why ibsim cannot simulate a node, or nil.
 func simulable(n *topology.Node) error {
 	if _, ok := keywords[n.Kind]; !ok {
 		return fmt.Errorf("%s is an %s, which ibsim does not know", n, n.Kind)
@@ -108,7 +107,7 @@ func nodeIDs(f *topology.Fabric) []string {
 }
 
 // cableRate is the rate of the cable at r, the same seen from both ends: ibsim
-// refuses to start where the ends have no width or speed in common.
+// refuses to start if the ends have no width or speed in common.
 func cableRate(f *topology.Fabric, r topology.PortRef) topology.Rate {
 	port := f.At(r)
 	if port.Peer < r.Node || port.Peer == r.Node && port.PeerPort < r.Port {
@@ -117,7 +116,7 @@ func cableRate(f *topology.Fabric, r topology.PortRef) topology.Rate {
 	return port.Rate
 }
 
-// rateComment tells ibsim the rate of a cable in the way of ibnetdiscover.
+// rateComment gives ibsim the rate of a cable in the form of ibnetdiscover.
 func rateComment(r topology.Rate) string {
 	if !r.Known() {
 		return ""

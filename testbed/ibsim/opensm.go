@@ -24,8 +24,7 @@ import (
 // has written all its dumps by then.
 const SubnetUp = "SUBNET UP"
 
-// OpenSMOptions configure a subnet manager. What is left out is as OpenSM has
-// it by default.
+// OpenSMOptions configure a subnet manager. Zero values mean OpenSM's defaults.
 type OpenSMOptions struct {
 	Host          string // the node where it runs, by description or GUID
 	LMC           uint8
@@ -36,14 +35,14 @@ type OpenSMOptions struct {
 	Dir      string
 	LogFlags uint8             // 0 means 0x03; 0x43 adds the routing dumps
 	Conf     map[string]string // further settings of opensm.conf; log_file is taken
-	// Plugin is the path of an event plugin, lib….so, and PluginOptions is what
-	// it is told. Empty means none.
+	// Plugin is the path of an event plugin, lib….so, and PluginOptions are its
+	// options. Empty means none.
 	Plugin, PluginOptions string
 	// Rival is for several managers in one simulation, which talk to each other:
 	// all of them need it to give up a request that another one does not answer,
-	// as the kernel has them do on real adapters. It costs every MAD a detour. A
-	// standby looks for the master often, and gives it up when it has been silent
-	// for longer than a busy machine makes it.
+	// as with the kernel on real adapters. It costs every MAD a detour. A standby
+	// looks for the master often, and considers it dead only if it is silent for
+	// longer than a busy machine would make it.
 	Rival bool
 	// Wrap is a command that runs OpenSM, such as valgrind with its options; nil
 	// means none.
@@ -61,8 +60,8 @@ type OpenSM struct {
 }
 
 // StartOpenSM writes opensm.conf and starts a subnet manager. It returns once
-// OpenSM takes signals and begins to sweep; wait for SubnetUp where the end of
-// the sweep matters. ctx bounds the start.
+// OpenSM takes signals and begins to sweep; wait for SubnetUp if the end of the
+// sweep matters. ctx bounds the start.
 func (s *Sim) StartOpenSM(ctx context.Context, o OpenSMOptions) (*OpenSM, error) {
 	if o.Dir == "" {
 		s.mu.Lock()
@@ -213,8 +212,8 @@ func (m *OpenSM) Signal(sig syscall.Signal) error {
 }
 
 // Sweep asks for heavy sweeps until one has ended that began after the call: its
-// dumps show the fabric as it is. Sweeps follow one another, so that the second
-// one to end is one.
+// dumps show the fabric as it is. Sweeps follow one another, so the second one to
+// end began after the call.
 func (m *OpenSM) Sweep(ctx context.Context) error {
 	from := m.LogSize()
 	for range 2 {
@@ -240,8 +239,8 @@ func (m *OpenSM) Kill() {
 	m.cleanWorkDir()
 }
 
-// Stop asks OpenSM to end, as the service manager does, and waits for that. It
-// kills it after five seconds, or when ctx ends before.
+// Stop asks OpenSM to end, as the service manager does, and waits until it has ended.
+// It kills OpenSM after five seconds, or when ctx ends before.
 func (m *OpenSM) Stop(ctx context.Context) {
 	p := m.current()
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
@@ -256,8 +255,8 @@ func (m *OpenSM) Stop(ctx context.Context) {
 	os.Remove(m.PIDFile())
 }
 
-// Restart stops OpenSM where it runs, and starts it again on the same files.
-// It returns when StartOpenSM does.
+// Restart stops OpenSM if it runs, and starts it again on the same files. It
+// returns when StartOpenSM does.
 func (m *OpenSM) Restart(ctx context.Context) error {
 	m.Stop(ctx)
 	if err := m.launch(ctx); err != nil {
@@ -278,7 +277,7 @@ func (m *OpenSM) cleanWorkDir() {
 func (m *OpenSM) Log() ([]byte, error) { return os.ReadFile(m.LogFile()) }
 
 // LogSize is the log's length in bytes now: the offset from which WaitLog sees
-// only what is yet to come.
+// only later lines.
 func (m *OpenSM) LogSize() int64 {
 	info, err := os.Stat(m.LogFile())
 	if err != nil {

@@ -177,11 +177,11 @@ func TestEmptyTableFile(t *testing.T) {
 
 	before := leafTable(t, s)
 	if strings.Contains(before, "0x0001 003") {
-		t.Fatalf("the table holds an entry that nobody wrote:\n%s", before)
+		t.Fatalf("the table has an entry already:\n%s", before)
 	}
 	ok(t, os.WriteFile(file, []byte("Unicast lids [0x1-0x8] of switch Lid 0 guid 0x0000000000200000 ('Leaf000'):\n0x0001 003\n"), 0o644), m.Sweep(ctx))
 	if after := leafTable(t, s); !strings.Contains(after, "0x0001 003") {
-		t.Errorf("OpenSM has not programmed what the file says; before:\n%s\nafter:\n%s", before, after)
+		t.Errorf("OpenSM has not programmed the file; before:\n%s\nafter:\n%s", before, after)
 	}
 }
 

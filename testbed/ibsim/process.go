@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// pollInterval is the time between two looks at what cannot be waited for.
+// pollInterval is the time between two polls.
 const pollInterval = 2 * time.Millisecond
 
 // forks runs functions on one operating system thread that lives as long as
@@ -58,7 +58,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// running tells whether the child is still there.
+// running reports whether the child is still running.
 func (p *process) running() bool {
 	select {
 	case <-p.done:
@@ -95,7 +95,7 @@ func (p *process) awaitHandler(ctx context.Context, sig syscall.Signal) error {
 	}
 }
 
-// catches tells whether a process has a handler for sig, from the mask of caught
+// catches reports whether a process has a handler for sig, from the mask of caught
 // signals in /proc.
 func catches(pid int, sig syscall.Signal) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

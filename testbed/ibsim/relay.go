@@ -14,24 +14,23 @@ import (
 // A relay stands between a client and ibsim, and adds what the kernel does for
 // programs on a real adapter and ibsim's client library does not do:
 //
-//   - A request that nobody answers comes back as timed out. Without that, a
-//     manager waits for ever for a peer that was killed with the request in its
-//     queue, or that has just started and does not answer SMInfo yet; no sweep of
-//     it comes to an end any more.
-//   - A TrapRepress gets to the manager that sent the trap. ibsim drops it, so
-//     that every trap of a standby stays under way; after four of them, which is
+//   - An unanswered request comes back as timed out. Otherwise a manager waits for
+//     ever for a peer that was killed with the request in its queue, or that has
+//     just started and does not answer SMInfo yet; none of its sweeps ends any more.
+//   - A TrapRepress reaches the manager that sent the trap. ibsim drops it, so that
+//     every trap of a standby stays under way; after four of them, which is
 //     max_wire_smps, the standby sends nothing any more.
-//   - What comes unasked, such as a Report, gets to a client that is no manager,
-//     where that is wanted; beside a manager, the Reports that are for it do.
-//   - A client gets no answer to what another one before it has asked for. ibsim's library
-//     crashes where a datagram comes of a class that the client has not registered for yet,
+//   - Unsolicited MADs, such as Reports, reach a client that is not a manager, if
+//     they are wanted; on a manager's host, only the Reports for the client do.
+//   - A client does not get the answers to an earlier client's requests. ibsim's library
+//     crashes on a datagram of a class that the client has not registered for yet,
 //     such as the subnet administrator's late answer to a forsd that was killed.
 //
 // One manager alone needs none of it: ibsim answers at once for everything else.
 type relay struct {
 	sim  *Sim
 	name string        // the client's IBSIM_SOCKNAME
-	open bool          // what comes unasked is for the client as well
+	open bool          // unsolicited MADs are for the client as well
 	host string        // where the client is
 	down *net.UnixConn // control messages of the client
 	up   *net.UnixConn // the same, to ibsim
@@ -49,7 +48,7 @@ type relay struct {
 	closed  bool
 }
 
-// transaction identifies a request of a client and what answers it.
+// transaction identifies a request of a client and its answer.
 type transaction struct {
 	class uint8
 	id    uint32
@@ -70,7 +69,7 @@ const (
 	ctlSize    = 80 // magic, client, type, length; 64 bytes of data
 	ctlType    = 8
 	ctlData    = 16 // of a connection: process ID in the request, client's number in the answer
-	ctlUnasked = 24 // of a connection: whether the client gets what comes unasked
+	ctlUnasked = 24 // of a connection: whether the client gets unsolicited MADs
 	ctlConnect = 1
 
 	packetSize   = 288 // LIDs, QPs, status, length; 256 bytes of MAD
@@ -96,7 +95,7 @@ const (
 )
 
 // newRelay returns a relay for a client on a host that is started with its name as
-// IBSIM_SOCKNAME; open and beside say what their fields do. It works until close.
+// IBSIM_SOCKNAME; the flags are the relay's fields. It works until close.
 func (s *Sim) newRelay(host string, open, beside bool) (r *relay, err error) {
 	r = &relay{sim: s, name: socketName(), open: open, beside: beside, host: host, place: -1, pending: make(map[transaction]request), done: make(chan struct{})}
 	if r.down, err = listenAt(r.name + ":ctl"); err == nil {
@@ -136,8 +135,8 @@ func (r *relay) close() {
 	r.sim.mu.Unlock()
 }
 
-// closeAfter closes the relay when its client has ended; p is nil where the
-// client could not be started.
+// closeAfter closes the relay when its client has ended; p is nil if the client
+// could not be started.
 func (r *relay) closeAfter(p *process) {
 	if p == nil {
 		r.close()
@@ -162,8 +161,8 @@ func listenAt(name string) (*net.UnixConn, error) {
 	return c, nil
 }
 
-// connectTo connects a bound socket: a full queue at the other end can only be
-// waited for by a connected one.
+// connectTo connects a bound socket: only a connected socket can wait for a full
+// queue at the other end.
 func connectTo(c *net.UnixConn, name string) error {
 	raw, err := c.SyscallConn()
 	if err == nil {
@@ -190,7 +189,7 @@ func (r *relay) control() {
 		connects := n == ctlSize && binary.NativeEndian.Uint32(message[ctlType:]) == ctlConnect
 		pid := strconv.FormatUint(uint64(binary.NativeEndian.Uint32(message[ctlData:])), 10)
 		if connects && r.listen(pid) != nil {
-			return // the client finds nobody
+			return // the client cannot connect
 		}
 		if connects && r.open {
 			binary.NativeEndian.PutUint32(message[ctlUnasked:], 1)
@@ -301,7 +300,7 @@ func (r *relay) receives(packet []byte) {
 	_, _ = r.client.Write(packet) // it may have ended
 }
 
-// report hands a Report to the client beside the manager that it came to, if there is one.
+// report hands a Report to the client on the host of the manager that received it, if any.
 func (s *Sim) report(host string, packet []byte) (handed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,7 +319,7 @@ func (s *Sim) report(host string, packet []byte) (handed bool) {
 	return handed
 }
 
-// answered takes a transaction off the list, if it is on it.
+// answered removes a transaction from the list, if it is on it.
 func (r *relay) answered(t transaction) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -345,7 +344,7 @@ func (s *Sim) repress(packet []byte) {
 	}
 }
 
-// expire returns to the client what was not answered.
+// expire returns the requests to the client that were not answered.
 func (r *relay) expire() {
 	tick := time.NewTicker(lostAfter / 10)
 	defer tick.Stop()
@@ -362,7 +361,7 @@ func (r *relay) expire() {
 	}
 }
 
-// lost takes the requests off the list that have waited long enough.
+// lost removes the requests that have waited long enough from the list.
 func (r *relay) lost(now time.Time) (packets [][packetSize]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,9 +59,9 @@ func TestRepress(t *testing.T) {
 }
 
 // TestHandover kills the master and starts it again: the standby takes over, and
-// hands over to it. Neither sweep ends where a request or a trap to the other
-// one stays under way for ever. (OpenSM drops a trap where it is not the master: one that
-// is sent amid the handover comes back as timed out, as on a real adapter.)
+// hands over to it. No sweep ends if a request or a trap to the other manager stays
+// under way for ever. (OpenSM drops a trap if it is not the master: one that is sent
+// during the handover comes back as timed out, as on a real adapter.)
 func TestHandover(t *testing.T) {
 	f, ctx := small(), t.Context()
 	s := start(t, f)
@@ -85,7 +85,7 @@ func TestHandover(t *testing.T) {
 }
 
 // TestSilentRival stops the standby, which then answers nothing: the master's
-// sweeps end all the same. When it goes on, it is a standby as before.
+// sweeps still end. When it goes on, it is a standby as before.
 func TestSilentRival(t *testing.T) {
 	f := small()
 	s := start(t, f)

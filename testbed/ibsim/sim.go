@@ -1,8 +1,7 @@
 // Package ibsim brings up a simulated InfiniBand fabric under a real OpenSM, for
 // tests and the demonstration: the fabric simulator ibsim with its console, any
 // number of subnet managers, and diagnostic tools as further clients. It starts
-// programs and hands over files; it reads nothing of what they say about the
-// fabric.
+// programs and hands over files; it does not read their output about the fabric.
 //
 // No simulation meets another one on the same machine, and none outlives the
 // process that started it, however that ends. At most ten clients attach to one
@@ -29,14 +28,14 @@ import (
 // stopLimit is how long a program is given to follow a request to end.
 const stopLimit = 5 * time.Second
 
-// Options say what to simulate.
+// Options describe the simulation.
 type Options struct {
-	// Fabric is the fabric; see WriteNetlist for what becomes of it.
+	// Fabric is the fabric; see WriteNetlist for its limits.
 	Fabric *topology.Fabric
 	// Dir receives the files: fabric.net, ibsim.out, ibsim.err, a directory for
 	// each subnet manager, and the FIFO console, into which people can write
-	// commands as well. It is created where it is missing, and stays. Empty
-	// means a temporary directory that disappears with the simulation.
+	// commands as well. It is created if necessary, and stays. Empty means a
+	// temporary directory that disappears with the simulation.
 	Dir string
 }
 
@@ -79,8 +78,8 @@ func Start(ctx context.Context, o Options) (*Sim, error) {
 	return s, nil
 }
 
-// nodeNames maps what a caller may call a node to its identifier: every GUID,
-// and every description that only one node has.
+// nodeNames maps the names that a caller may use for a node to its identifier: every
+// GUID, and every description that only one node has.
 func nodeNames(f *topology.Fabric) map[string]string {
 	ids := nodeIDs(f)
 	names := make(map[string]string, 2*len(ids))
@@ -209,8 +208,8 @@ func capacity(f *topology.Fabric) []string {
 		"-P", strconv.Itoa(ports + 1), "-L", strconv.Itoa(int(topology.MaxUnicastLID) + 1)}
 }
 
-// socketName returns a name for ibsim's sockets that nobody else uses. They are
-// in the abstract name space: containers that share a network see them, too.
+// socketName returns a unique name for ibsim's sockets. They are in the abstract
+// name space: containers that share a network see them, too.
 func socketName() string {
 	return "forsd-" + strconv.Itoa(os.Getpid()) + "-" + rand.Text()[:10]
 }
@@ -275,10 +274,10 @@ func (s *Sim) Dir() string { return s.dir }
 // Socket is the simulation's IBSIM_SOCKNAME.
 func (s *Sim) Socket() string { return s.socket }
 
-// Prefix is what to put before a command line to run it as a client; its
-// environment must hold what Env returns. The program must make its InfiniBand
-// calls through libibumad, and should have a working directory of its own: the
-// client library keeps files there.
+// Prefix goes before a command line to run it as a client; its environment must hold
+// the variables of Env. The program must make its InfiniBand calls through libibumad,
+// and should have a working directory of its own: the client library keeps files
+// there.
 func (s *Sim) Prefix() []string { return []string{"ibsim-run"} }
 
 // Env returns the variables that attach a client at host, a node named by
@@ -291,10 +290,10 @@ func (s *Sim) Env(host string) ([]string, error) {
 	return []string{"IBSIM_SOCKNAME=" + s.socket, "SIM_HOST=" + id, "LD_PRELOAD="}, nil
 }
 
-// EnvOpen is Env for one client that gets what comes unasked as well, such as the
-// Reports that it has subscribed to; ibsim hands that to managers alone. It costs
-// every MAD a detour. What the client starts for itself must be given Env. The
-// client is cut off when it, or the one that started it, calls end.
+// EnvOpen is Env for one client that also gets unsolicited MADs, such as the Reports
+// that it has subscribed to; ibsim hands them to managers alone. It costs every MAD a
+// detour. Programs that the client starts must be given Env. The client is cut off
+// when end is called.
 func (s *Sim) EnvOpen(host string) (env []string, end func(), err error) {
 	return s.relayed(host, true, false)
 }

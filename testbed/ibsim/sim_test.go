@@ -78,7 +78,7 @@ var (
 )
 
 // checkCables compares every cable of the dump, its ends' GUIDs, descriptions
-// and ports, with f. rate is what the dump says of every cable.
+// and ports, with f. rate is the dump's rate of every cable.
 func checkCables(t *testing.T, f *topology.Fabric, dump, rate string) {
 	t.Helper()
 	got := make(map[string]bool)
@@ -122,8 +122,8 @@ func withSpineAdapter(t *testing.T, f *topology.Fabric) *topology.Fabric {
 	return g
 }
 
-// TestFabrics has OpenSM discover fabrics and compares what it found with what
-// was to be simulated, cable by cable.
+// TestFabrics makes OpenSM discover fabrics and compares the result with the
+// simulated fabric, cable by cable.
 func TestFabrics(t *testing.T) {
 	named := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, Rate: topology.Rate{Width: 1, Speed: topology.EDR}})
 	for i, name := range []string{"MT4123 ConnectX6 Mellanox, # a long description of a card", "twin", "twin", "Leaf000@x"} {

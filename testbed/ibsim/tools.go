@@ -23,8 +23,8 @@ var packages = []struct {
 	{"infiniband-diags", []string{"ibnetdiscover", "dump_fts", "saquery"}},
 }
 
-// Available tells which Debian packages the harness misses on this machine, and
-// nil when it can work.
+// Available returns an error that names the Debian packages missing on this machine,
+// or nil.
 func Available() error {
 	var missing []string
 	for _, p := range packages {
@@ -63,9 +63,9 @@ const runLimit = time.Minute
 
 // Run runs a program as a client of the simulation, attached at host, and
 // returns its standard output. It works in a directory of its own, which is
-// gone afterwards, and is killed with everything it started when ctx ends, or
-// after a minute where ctx has no deadline. The output is returned with an
-// error, too.
+// removed afterwards, and is killed with everything it started when ctx ends, or
+// after a minute if ctx has no deadline. The output is returned with an error,
+// too.
 func (s *Sim) Run(ctx context.Context, host, name string, args ...string) ([]byte, error) {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
@@ -116,8 +116,8 @@ func (s *Sim) clientCommand(host, path string, args ...string) (*exec.Cmd, error
 	return cmd, nil
 }
 
-// complaint is the end of what a program wrote to standard error, as an error;
-// nil if it wrote nothing.
+// complaint is the end of a program's standard error as an error; nil if it is
+// empty.
 func complaint(stderr []byte) error {
 	const tail = 1000
 	text := strings.TrimSpace(string(stderr[max(0, len(stderr)-tail):]))

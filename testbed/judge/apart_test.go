@@ -27,7 +27,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestIbdmchk has ibdmchk accept good tables, and find what is wrong with others.
+// TestIbdmchk checks that ibdmchk accepts good tables, and finds the faults of others.
 func TestIbdmchk(t *testing.T) {
 	if _, err := exec.LookPath("ibdmchk"); err != nil {
 		t.Skip("ibutils is not installed")

@@ -204,7 +204,7 @@ func (f *Fabric) ranks() []int {
 	}
 }
 
-// above is how far switches are from some leaves.
+// above is the distance of switches from some leaves.
 func (f *Fabric) above(leaves []int) []int {
 	ranks := slices.Repeat([]int{len(f.nodes)}, len(f.nodes))
 	for _, i := range leaves {
@@ -222,7 +222,7 @@ func (f *Fabric) above(leaves []int) []int {
 }
 
 // KeepOut takes a cable out of all plans, by the GUID of a switch and a port of it, or all
-// cables of a switch, by port 0. A part that is not there is out anyway.
+// cables of a switch, by port 0. A missing part is out anyway.
 func (f *Fabric) KeepOut(guid uint64, port int) {
 	i, ok := f.index[guid]
 	if !ok {
@@ -272,16 +272,16 @@ func (f *Fabric) label(channel int) string {
 	return fmt.Sprintf("%s port %d", f.nodes[e.node].name, e.port)
 }
 
-// speeds are what one pair of wires carries, in Gb/s.
+// speeds are the speeds of one pair of wires, in Gb/s.
 var speeds = map[string]float64{"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 
-// gigabits is what a rate such as 4xHDR carries.
+// gigabits is the speed of a rate such as 4xHDR.
 func gigabits(rate string) float64 {
 	width, speed, _ := strings.Cut(rate, "x")
 	return float64(number(width)) * speeds[speed]
 }
 
-// number and hex read what an expression has found to be digits.
+// number and hex read digits that an expression has matched.
 func number(digits string) int { n, _ := strconv.Atoi(digits); return n }
 
 func hex(digits string) uint64 {

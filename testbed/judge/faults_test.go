@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// onTwo is FT(2;4,4) with a dead cable, one that is slow, one that is drained, and a job of
-// half the servers.
+// onTwo is FT(2;4,4) with a dead cable, a slow one, a drained one, and a job of half the
+// servers.
 func onTwo(t *testing.T) *site {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4, LMC: 3})
 	s := newSite("two levels", f)
@@ -48,19 +48,19 @@ func onThree(t *testing.T, lmc uint8) *site {
 	return s.three(t, tree)
 }
 
-// leaf numbers the switch of a host port: there are so many hosts on each.
+// leaf numbers the switch of a host port, with that many hosts on each.
 func leaf(guid uint64, hosts int) int {
 	return int(guid-uint64(fabgen.HostGUID)) / 2 / hosts
 }
 
-// first is a transfer that is as wanted, and its place.
+// first is the place of the first transfer that is as wanted.
 func first(rows []Transfer, is func(r Transfer) bool) int { return slices.IndexFunc(rows, is) }
 
 func remote(r Transfer) bool { return r.Lane >= 0 }
 func local(r Transfer) bool  { return r.Lane < 0 }
 
-// meet has a transfer take the cable that another one of its phase has: up from one leaf, or
-// down to one.
+// meet makes a transfer take the cable of another one of its phase: up from one leaf, or down
+// to one.
 func meet(rows []Transfer, hosts int, down bool) {
 	end := func(r Transfer) int {
 		if down {
@@ -337,7 +337,7 @@ var faultsOnThree = []struct {
 	}, "forsd shows 15 host ports"},
 }
 
-// TestFaults has the judge find each fault by itself, and name it.
+// TestFaults checks that the judge finds each fault by itself, and names it.
 func TestFaults(t *testing.T) {
 	try := func(s *site, name, want string) {
 		err := s.judge(&Site{Everyone: true})
@@ -365,7 +365,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNumbers has one judge look again after the plan has become another one under its
+// TestNumbers checks that a judge notices that the plan has become another one under its
 // number.
 func TestNumbers(t *testing.T) {
 	s, j := onTwo(t), &Site{}

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
 // site is a site as the judge can read it: the fabric as it was accepted and as it is, its
@@ -36,7 +36,7 @@ func newSite(name string, f *topology.Fabric) *site {
 	}}
 }
 
-// judge has a judge look at the site.
+// judge makes a judge look at the site.
 func (s *site) judge(j *Site) error {
 	whole, err := ReadFabric(s.whole)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *site) write(t *testing.T, tables *lft.Tables) {
 	s.tables = out.Bytes()
 }
 
-// show has forsd show the hosts of a tree, and the plan's figures in its status.
+// show makes forsd show the hosts of a tree, and the plan's figures in its status.
 func (s *site) show(t *topology.FatTree) {
 	var hosts []object
 	for i := range t.Hosts {
@@ -262,7 +262,7 @@ func drawThree(t *testing.T, rng *rand.Rand) *site {
 	return s.three(t, tree)
 }
 
-// TestGood has the judge accept 1000 sites, and ibdmchk the tables of some.
+// TestGood checks that the judge accepts 1000 sites, and ibdmchk the tables of some.
 func TestGood(t *testing.T) {
 	rng := rand.New(rand.NewPCG(34, 1))
 	jobs, drained := 0, 0

@@ -16,7 +16,7 @@ import (
 
 // Ibdmchk runs ibdmchk, of Debian's ibutils, on tables: it checks that every adapter is reached
 // from every other, and that packets cannot wait for each other for ever. ibdmchk knows one LID
-// a port; it gets the LID that is so many after the port's base LID, if the port has as many.
+// a port; it gets the LID that is after LIDs after the port's base LID, if the port has it.
 // Tables that it has accepted are not checked again.
 func (s *Site) Ibdmchk(ctx context.Context, f *Fabric, t Tables, after int) error {
 	text, lids, adapters := f.subnet(after, f.unread(t))
@@ -37,7 +37,7 @@ func (s *Site) Ibdmchk(ctx context.Context, f *Fabric, t Tables, after int) erro
 	return nil
 }
 
-// reports is where every run of ibdmchk leaves its reports.
+// reports is the directory in which every run of ibdmchk leaves its reports.
 const reports = "/var/cache/ibutils"
 
 // runIbdmchk runs ibdmchk on a fabric as OpenSM's subnet.lst has it, and on tables as OpenSM
@@ -76,11 +76,11 @@ func runIbdmchk(ctx context.Context, subnet, fdbs []byte) (out, uses []byte, err
 	return out, uses, errors.Join(err, unread)
 }
 
-// told are the words of ibdmchk that tell of its verdict.
+// told are the words of ibdmchk's verdict.
 var told = regexp.MustCompile(`(?m)^(?:-E-|-I- Scanned).*$`)
 
-// subnet is the fabric as OpenSM's subnet.lst has it, with the LIDs there and how many ports of
-// adapters that has: one whose LID has entries that were not read is left out.
+// subnet is the fabric as OpenSM's subnet.lst has it, with its LIDs and the number of its
+// adapters' ports: a port whose LID has entries that were not read is left out.
 func (f *Fabric) subnet(after, unread int) (text []byte, lids []bool, adapters int) {
 	var out bytes.Buffer
 	lids = make([]bool, 1<<16)

@@ -2,16 +2,16 @@ package judge
 
 import "fmt"
 
-// Loads are what an exchange of all with all by base LIDs puts on cables.
+// Loads are the loads of cables in an exchange of all with all by base LIDs.
 type Loads struct {
 	AtOnce      int // transfers on the busiest cable, in one direction, when all are sent at once
 	InStep      int // the same of a linear shift, step by step, added up: server i sends to i+s in step s
-	Unreachable int // pairs for which the tables have no way
+	Unreachable int // pairs without a path in the tables
 }
 
 // Loads walks the exchange of some servers, named by the GUIDs of their ports in the order of
 // the shift, on tables. An entry that leads elsewhere, or round in a circle, is an error;
-// one that is not there is counted.
+// a missing one is counted.
 func (f *Fabric) Loads(t Tables, servers []uint64) (*Loads, error) {
 	rows := make([][]uint8, len(f.nodes)) // [node]
 	for i := range f.nodes {
@@ -61,7 +61,7 @@ type walker struct {
 	paths     map[[2]int][]int32 // by switch and LID
 }
 
-// path lists the channels from a switch to an end port, nil where an entry is not there.
+// path lists the channels from a switch to an end port, or nil if an entry is missing.
 func (w *walker) path(at int, dst end) (path []int32, err error) {
 	f, lid := w.f, w.f.at(dst).lid
 	key := [2]int{at, lid}

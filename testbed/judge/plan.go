@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Plan is what forsd publishes of a plan: the figures of plan.json, and the lines of
+// Plan is a plan as published by forsd: the figures of plan.json, and the lines of
 // phases.csv.
 type Plan struct {
 	Epoch       uint64 `json:"epoch"`
@@ -20,9 +20,9 @@ type Plan struct {
 	Gap         int    `json:"gap"`
 	Certificate string `json:"certificate"`
 	Servers     int    `json:"servers"`
-	Lanes       int    `json:"lanes"` // 0 where transfers have none
+	Lanes       int    `json:"lanes"` // 0 if transfers have none
 	Levels      int    `json:"levels"`
-	Blocks      int    `json:"blocks"` // of Group phases each, where the plan is made of such
+	Blocks      int    `json:"blocks"` // of Group phases each, if the plan consists of such
 	Group       int    `json:"group"`
 	Unreachable int    `json:"unreachable_pairs"`
 
@@ -71,7 +71,7 @@ func ReadCSV(csv []byte) (rows []Transfer, err error) {
 	return rows, lines.Err()
 }
 
-// examination is a plan on its way through the tables.
+// examination is the state of the examination of a plan on tables.
 type examination struct {
 	*Fabric
 	tables  Tables
@@ -186,7 +186,7 @@ func (x *examination) transfer(r Transfer) error {
 	return nil
 }
 
-// take has a transfer take a channel, or an end at a server, in its phase.
+// take makes a transfer take a channel, or an end at a server, in its phase.
 func (x *examination) take(r Transfer, channel int, does string) error {
 	if other, ok := x.busy[channel]; ok {
 		return fmt.Errorf("%s another transfer in this phase, %s to %s", does, x.name(other.Src), x.name(other.Dst))
@@ -195,7 +195,7 @@ func (x *examination) take(r Transfer, channel int, does string) error {
 	return nil
 }
 
-// way is the channels between switches by which a LID comes from a switch to its owner.
+// way is the channels between switches on which a LID comes from a switch to its owner.
 func (x *examination) way(at, lid int) (way []int, err error) {
 	for range x.nodes {
 		c, to, err := x.hop(x.tables, at, lid)
@@ -210,7 +210,7 @@ func (x *examination) way(at, lid int) (way []int, err error) {
 	return nil, fmt.Errorf("the way goes round in a circle over %s", x.label(way[len(way)-1]))
 }
 
-// lane judges that a lane is the cable by which a way leaves the switch below its highest one:
+// lane checks that a lane is the cable by which a way leaves the switch below its highest one:
 // the same for all transfers of the lane that leave there, and for no other lane. A way may
 // come down by another cable of the same two switches.
 func (x *examination) lane(lane int, way []int) error {
@@ -230,8 +230,8 @@ func (x *examination) lane(lane int, way []int) error {
 }
 
 // missing is the pairs that do not occur. Each must be without a way, where switches that
-// several cables join are seen as joined while all these can be used: a lane is one of them,
-// and one that is dead at either end is of no use.
+// several cables join count as joined only if all these can be used: a lane is one of them,
+// and a lane that is dead at either end is of no use.
 func (x *examination) missing() (left [][2]int, err error) {
 	reach := map[int][]bool{}
 	for s := range x.servers {
@@ -252,8 +252,8 @@ func (x *examination) missing() (left [][2]int, err error) {
 	return left, nil
 }
 
-// bound judges the bound that a plan is said to have. The servers of a leaf, or of a pod,
-// send all that is for others over the cables that lead out of it.
+// bound judges the reported bound of a plan. The servers of a leaf, or of a pod, send all data
+// for others over the cables that lead out of it.
 func (x *examination) bound(left [][2]int) error {
 	n := len(x.servers)
 	peers := slices.Repeat([]int{n - 1}, n)

@@ -28,7 +28,7 @@ var shapes = []func(rng *rand.Rand) *topology.Fabric{
 	func(rng *rand.Rand) *topology.Fabric { return fabgen.Dragonfly(3+rng.IntN(2), 2, 1+rng.IntN(2)) },
 }
 
-// shortest are tables by which each switch sends on to any of its neighbours that are nearer.
+// shortest are tables by which each switch forwards to any of its neighbours that are nearer.
 func shortest(f *topology.Fabric, rng *rand.Rand) *lft.Tables {
 	t, most := new(lft.Tables), topology.LID(0)
 	hosts := f.ConnectedHosts()
@@ -81,7 +81,7 @@ func shortest(f *topology.Fabric, rng *rand.Rand) *lft.Tables {
 	return t
 }
 
-// checked is what ibdmchk finds in tables.
+// checked is ibdmchk's result on tables.
 type checked struct {
 	lost         int
 	loop         bool
@@ -93,7 +93,7 @@ var (
 	portUses = regexp.MustCompile(`(?m)^ *(\d+) S([0-9a-f]{16})/U1/P(\d+)$`)
 )
 
-// ibdmchk has it follow tables, those of all LIDs of adapters.
+// ibdmchk makes ibdmchk follow tables, those of all LIDs of adapters.
 func ibdmchk(t *testing.T, f *topology.Fabric, tables *lft.Tables) checked {
 	t.Helper()
 	var fdbs bytes.Buffer

@@ -13,14 +13,14 @@ import (
 	"slices"
 )
 
-// Site judges what a forsd publishes on its socket, for a fabric and the tables of its
-// switches. It may be asked of several forsd that serve one fabric, again and again, and
-// holds that a number of a plan stands for that plan for ever. The zero value is ready.
+// Site judges the plans that a forsd publishes on its socket, for a fabric and the tables of its
+// switches. It may be used for several forsd that serve one fabric, again and again, and
+// requires that a number of a plan stands for that plan for ever. The zero value is ready.
 type Site struct {
 	Everyone bool // all adapters of the fabric take part, unless they are drained
 
 	seen   map[string][sha256.Size]byte // [kind and number of a plan] its transfers
-	agreed map[[sha256.Size]byte]bool   // what ibdmchk has accepted
+	agreed map[[sha256.Size]byte]bool   // tables that ibdmchk has accepted
 }
 
 // visit is one judgement.
@@ -32,13 +32,13 @@ type visit struct {
 	away   map[string]bool // [name of a leaf] drained
 }
 
-// Judge judges a site at rest: its tables, the fabric's plans, and those of its jobs. What
-// is drained or isolated there is kept out of the plans of f from then on.
+// Judge judges a site at rest: its tables, the fabric's plans, and those of its jobs. Parts
+// that are drained or isolated there are kept out of the plans of f from then on.
 func (s *Site) Judge(ctx context.Context, socket string, f *Fabric, t Tables) error {
 	return s.judge(from(ctx, socket), f, t)
 }
 
-// judge does so by the answers that it is given.
+// judge does the same by the given answers.
 func (s *Site) judge(ask func(path string) ([]byte, error), f *Fabric, t Tables) error {
 	if err := f.Tables(t); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (v *visit) read(path string, into any) error {
 	return err
 }
 
-// orders keeps out of plans what is drained or isolated.
+// orders keeps drained and isolated parts out of plans.
 func (v *visit) orders() error {
 	var ordered struct {
 		Drains []struct {

@@ -47,8 +47,8 @@ func ReadTables(dump []byte) (Tables, error) {
 	return t, lines.Err()
 }
 
-// unread is the LID whose entries dump_fts cannot read: the largest one, where it begins a
-// block of 64, and no switch shows an entry for it. 0 stands for none.
+// unread is the LID whose entries dump_fts cannot read: the largest one, if it begins a
+// block of 64, and no switch shows an entry for it; otherwise 0.
 func (f *Fabric) unread(t Tables) int {
 	last := 0
 	for lid, o := range f.owner {
@@ -100,7 +100,7 @@ func (f *Fabric) Tables(t Tables) error {
 	return f.acyclic(waits)
 }
 
-// home is the switch that an end port is at, −1 for one without.
+// home is the switch of an end port, −1 without one.
 func (f *Fabric) home(o end) int {
 	if f.nodes[o.node].kind == 'S' {
 		return o.node
@@ -111,8 +111,8 @@ func (f *Fabric) home(o end) int {
 	return -1
 }
 
-// delivered looks at the entries for a LID, and notes which channels follow each other. An
-// entry that is right leads to one that is right; what goes round is found with all others.
+// delivered checks the entries for a LID, and records which channels follow each other. A
+// right entry leads to a right one; circles are found with all others.
 func (f *Fabric) delivered(t Tables, lid int, must []bool, waits map[int]*[4]uint64) error {
 	for i := range f.nodes {
 		if f.nodes[i].kind != 'S' {
@@ -144,7 +144,7 @@ func (f *Fabric) delivered(t Tables, lid int, must []bool, waits map[int]*[4]uin
 }
 
 // hop is the channel by which a switch forwards a LID, and the end of its cable. An end at
-// a switch is its port 0 where the LID is the switch's own.
+// a switch is its port 0 if the LID is the switch's own.
 func (f *Fabric) hop(t Tables, at, lid int) (channel int, to end, err error) {
 	out := int(t[f.nodes[at].guid][lid])
 	channel = end{at, out & 255}.channel()

@@ -1,5 +1,5 @@
-// Package mend plays an operator who knows forsd only by the output of forsctl and by the
-// documents.
+// Package mend plays an operator who knows only the output of forsctl and the documents
+// of forsd.
 package mend
 
 import (
@@ -11,8 +11,8 @@ import (
 
 // Operator mends a site by the pages that its warnings link to.
 type Operator struct {
-	Run  func(ctx context.Context, script string) (string, error) // has a shell run a script
-	Hand func(what string) error                                  // does the work that the commands leave to hands
+	Run  func(ctx context.Context, script string) (string, error) // runs a script in a shell
+	Hand func(what string) error                                  // does the work that commands cannot do
 	Docs string                                                   // directory of the documents
 }
 
@@ -82,7 +82,7 @@ func Commands(document, heading string) (lines []string) {
 	return lines
 }
 
-// placeholders are the words in commands that stand for a part of a text, with its pattern.
+// placeholders are the words in commands that stand for a part of a text, with their patterns.
 var placeholders = map[string]*regexp.Regexp{
 	"SWITCH":    regexp.MustCompile(`(\S+) port \d+`),
 	"PORT":      regexp.MustCompile(`\S+ port (\d+)`),

@@ -1,5 +1,5 @@
 // Command newcomer follows README.md in a fresh Debian 12, in a directory: it clones this
-// repository there and runs README's commands in order. Those that take systemd or a fabric are
+// repository there and runs README's commands in order. Those that need systemd or a fabric are
 // run by testbed/vm, in its step "install". The output of the demo is compared with the tutorial.
 package main
 
@@ -24,7 +24,7 @@ import (
 // sections of README.md have commands; those below "Watch first" are run in the guest as well.
 var sections = []string{"Try it without hardware", "Watch first", "Install"}
 
-// kinds say where a command is run, by how it begins.
+// kinds are the places where commands are run, by their beginnings.
 var kinds = []struct {
 	begins string
 	where  string
@@ -40,7 +40,7 @@ const (
 	guest = "in the guest of make vm-test"
 )
 
-// where says where a command is run, or "" for an unknown one.
+// where returns the place where a command is run, or "" for an unknown one.
 func where(command string) string {
 	for _, k := range kinds {
 		if strings.HasPrefix(command, k.begins) {
@@ -179,7 +179,7 @@ func inside(ctx context.Context, root, line string) (string, error) {
 // varying matches numbers and plurals, which differ from run to run.
 var varying = regexp.MustCompile(`[-0-9. ,×]+|s\b`)
 
-// shown fails where the demo's output lacks a line that the tutorial shows. Numbers may be others.
+// shown fails if the demo's output lacks a line of the tutorial. Numbers may differ.
 func shown(out string) error {
 	tutorial, err := os.ReadFile("docs/tutorial.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package openapi holds descriptions of HTTP interfaces to the Go types and the endpoints of
-// their servers, for tests.
+// Package openapi compares descriptions of HTTP interfaces with the Go types and the endpoints
+// of their servers, for tests.
 package openapi
 
 import (
@@ -89,7 +89,7 @@ func Times(t *testing.T, file string) {
 	}
 }
 
-// Names are how schemas are called if not as their types.
+// Names are the names of schemas that differ from their types'.
 type Names struct {
 	Schemas  map[reflect.Type]string // of types that have a form of their own
 	Prefixes map[string]string       // of the types of a package, by its name
@@ -163,7 +163,7 @@ func (s *schemas) object(t reflect.Type) {
 	s.list = append(s.list, b.String())
 }
 
-// name is how the schema of a type is called.
+// name is the name of a type's schema.
 func (s *schemas) name(t reflect.Type) string { return s.Prefixes[path.Base(t.PkgPath())] + t.Name() }
 
 // fields are those of a struct, with those of structs within it.

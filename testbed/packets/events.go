@@ -10,8 +10,8 @@ const (
 	wake                  // for the pacer
 )
 
-// event is something that happens at a time; what is a link, a packet, a message or what the
-// pacer says.
+// event is something that happens at a time; what is a link, a packet, a message or the
+// pacer's value.
 type event struct {
 	at   int64
 	seq  uint32 // orders events of the same time: first in, first out

@@ -21,7 +21,7 @@ type network struct {
 	byGUID   map[topology.GUID]int32
 	base     []int32           // [link] first virtual output queue of the switch at its end
 	pairs    int               // virtual output queues
-	far      map[int32][]int16 // [switch of a host] distances of nodes from it, -1 for unreachable ones
+	far      map[int32][]int16 // [switch of a host] distances of nodes from it, -1 if unreachable
 	toward   map[[2]int32][]int32
 }
 

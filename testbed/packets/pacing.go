@@ -23,7 +23,7 @@ const (
 	// ByLinks begins a message when the message before it on each of its links has arrived,
 	// by news from its receiver.
 	ByLinks
-	// Clock begins phase p at a time, whatever has arrived.
+	// Clock begins phase p at a time, regardless of arrivals.
 	Clock
 )
 
@@ -31,21 +31,21 @@ func (p Pace) String() string {
 	return [...]string{"at-once", "window", "pairwise", "barrier", "by-links", "clock"}[p]
 }
 
-// Pacing is how ranks send. Times are in picoseconds.
+// Pacing determines how ranks send. Times are in picoseconds.
 type Pacing struct {
 	Pace   Pace
 	Window int
-	// Guard is the share by which a phase by the clock is longer than its largest message takes.
+	// Guard is the share by which a phase by the clock is longer than its largest message.
 	Guard float64
 	// Jitter is the mean of an exponential delay before each send.
 	Jitter int64
-	// News is the time that a message without data takes: a completion, a barrier, news of a link.
+	// News is the duration of a message without data: a completion, a barrier, news of a link.
 	News int64
 	// Skew is the standard deviation of a rank's clock.
 	Skew int64
 }
 
-// pacer decides when messages are posted. What wake gets is what it pushed with the event.
+// pacer decides when messages are posted. wake gets the value that it pushed with the event.
 type pacer interface {
 	start()
 	wake(what int32)
@@ -234,8 +234,8 @@ func (a *after) delivered(i int32) {
 	}
 }
 
-// clock posts the messages of phase p at the rank's time of p, or after the rank's message
-// before where that was late.
+// clock posts the messages of phase p at the rank's time of p, or after the rank's previous
+// message if that was late.
 type clock struct {
 	ranks
 	begins []int64 // [phase]

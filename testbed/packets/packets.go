@@ -38,7 +38,7 @@ func (q Queues) String() string { return [...]string{"voq", "fifo"}[q] }
 type Config struct {
 	Queues Queues
 	// Speedup is how many packets a queue passes on at once, to different outputs; 0 is 1. With
-	// 1, an input drains no faster than its link, and what has piled up stays.
+	// 1, an input drains no faster than its link, and a backlog stays.
 	Speedup int
 	Packet  int   // bytes of a full packet
 	Buffer  int   // packets in an input buffer
@@ -58,7 +58,7 @@ type Config struct {
 // each hop.
 var HDR = Config{Packet: 4096, Buffer: 16, Latency: 200_000, Byte: 40}
 
-// Message is what one server sends to another.
+// Message is the data that one server sends to another.
 type Message struct {
 	Phase    int32 // sends of a server are in the order of phases
 	Src, Dst topology.GUID
@@ -85,7 +85,7 @@ type Result struct {
 
 // queue is a FIFO of packets at an input of a switch, linked by next.
 type queue struct {
-	head, tail int32 // packets, -1 where the queue is empty
+	head, tail int32 // packets, -1 if the queue is empty
 	input      int32 // link into the switch
 	sending    int32 // packets of it that are being sent
 	waits      bool  // for the output of its first packet
@@ -138,8 +138,8 @@ type simulation struct {
 	pacer    pacer
 }
 
-// Run simulates an exchange of messages under a pacing. It returns an error where a message
-// has no route, and where packets wait for each other for ever.
+// Run simulates an exchange of messages under a pacing. It returns an error if a message has
+// no route, or if packets wait for each other for ever.
 func Run(f *topology.Fabric, tables *lft.Tables, cfg Config, pacing Pacing, messages []Message) (Result, error) {
 	s := &simulation{Config: cfg, unused: -1}
 	var err error
@@ -236,7 +236,7 @@ func (s *simulation) post(i int32) {
 	s.serve(m.route[0])
 }
 
-// serve starts the next packet on a link where that is idle, a packet waits for it, and the
+// serve starts the next packet on a link if the link is idle, a packet waits for it, and the
 // next buffer has room.
 func (s *simulation) serve(l int32) {
 	out := &s.links[l]
@@ -316,7 +316,7 @@ func (s *simulation) sent(l int32) {
 	s.serve(l)
 }
 
-// request has a queue wait for the output of its first packet, where it may pass on one more.
+// request makes a queue wait for the output of its first packet, if it may pass on one more.
 func (s *simulation) request(q int32) {
 	if from := &s.queues[q]; from.head >= 0 && !from.waits && int(from.sending) < max(1, s.Speedup) {
 		from.waits = true
@@ -347,7 +347,7 @@ func (s *simulation) header(p int32) {
 	s.request(q)
 }
 
-// choose is the link by which a packet leaves the switch that it has reached.
+// choose is the link on which a packet leaves the switch that it has reached.
 func (s *simulation) choose(pk *packet) int32 {
 	m := &s.messages[pk.message]
 	if !s.Adaptive {

@@ -61,7 +61,7 @@ func exact() Config {
 }
 
 // TestPlanWithoutConflict: by a plan without conflicts, phase after phase takes the time of a
-// block, on whatever switches.
+// block, on any switches.
 func TestPlanWithoutConflict(t *testing.T) {
 	for _, dead := range [][][2]int{nil, {{0, 2}}, {{0, 0}, {3, 5}, {3, 1}}} {
 		s := damaged(t, dead...)
@@ -119,7 +119,7 @@ func (s *site) message(phase, src, dst, bytes int) Message {
 	return Message{int32(phase), s.host(src).GUID, s.host(dst).GUID, s.host(dst).LID, bytes}
 }
 
-// TestHeadOfLine holds queues to the published limit: inputs with one queue each, whose
+// TestHeadOfLine compares queues with the published limit: inputs with one queue each, whose
 // packets go to random outputs, pass 2−√2 = 0.586 of the rate of the outputs (Karol,
 // Hluchyj and Morgan, 1987), somewhat more on a switch of few ports; a queue for each output
 // passes nearly all.
@@ -151,8 +151,8 @@ func TestHeadOfLine(t *testing.T) {
 	}
 }
 
-// TestShares: messages that meet on a link share it, and others are not touched by it where
-// each output has a queue.
+// TestShares: messages that meet on a link share it, and do not affect others if each output
+// has a queue.
 func TestShares(t *testing.T) {
 	s := oneSwitch(t, 5)
 	meeting := []Message{s.message(0, 0, 4, block), s.message(0, 1, 4, block), s.message(0, 2, 4, block)}
@@ -176,8 +176,8 @@ func TestSlowHost(t *testing.T) {
 	}
 }
 
-// TestAdaptive: packets that go each by the least loaded way avoid a collision that the tables
-// have, and by old news they do less so.
+// TestAdaptive: packets that each take the least loaded path avoid a collision on the tables,
+// and avoid it less with old queue lengths.
 func TestAdaptive(t *testing.T) {
 	s := damaged(t)
 	// All hosts of leaf 0 send to one place of the other leaves each, by the same spine.
@@ -201,8 +201,8 @@ func TestAdaptive(t *testing.T) {
 	}
 }
 
-// TestPaces: what is known of the rules on a tree with a dead cable. A clock with a guard
-// keeps phases apart where packets block each other. No exchange is faster than its links allow.
+// TestPaces: known properties of the pacings on a tree with a dead cable. A clock with a guard
+// keeps phases apart if packets block each other. No exchange is faster than its links allow.
 func TestPaces(t *testing.T) {
 	s := damaged(t, [2]int{0, 2})
 	phase := int64(block) * HDR.Byte
@@ -268,7 +268,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestSpeedup: a queue whose first packet is being sent passes its next one on to another
-// output where the switch has a speed-up of two, and waits where it has none.
+// output if the switch has a speed-up of two, and waits otherwise.
 func TestSpeedup(t *testing.T) {
 	s := oneSwitch(t, 4)
 	// The first packet of host 1 waits for one of host 0, and the next ones go elsewhere.

@@ -1,4 +1,4 @@
-// Command page drives forsd's page in a browser: it starts a real forsd beside a real OpenSM
+// Command page drives forsd's page in a browser: it starts a real forsd and a real OpenSM
 // on a simulated fabric, opens a port to forsd's socket as an operator's tunnel would, and
 // runs a file of tests against it, which may pull cables and end forsd by a port of its own.
 // There are four rounds: all that the page does on a small fat tree of two levels, every state
@@ -29,7 +29,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// round is a fabric, and what is tried on it.
+// round is a fabric, and the tests on it.
 type round struct {
 	name   string // that of the file of tests
 	fabric *topology.Fabric
@@ -54,8 +54,8 @@ func states(leaves, spines int) round {
 	return r
 }
 
-// tree is a round on a fat tree of two levels, with an LMC for all lanes or, where there are
-// not as many LIDs, the largest.
+// tree is a round on a fat tree of two levels, with an LMC for all lanes or, if these need
+// too many LIDs, the largest.
 func tree(name string, leaves, spines int) round {
 	spec := fabgen.Spec{Spines: spines, Leaves: leaves}
 	for 1<<spec.LMC < spines && leaves*spines<<(spec.LMC+1) < 0xb000 { // LIDs of unicast end at 0xbfff
@@ -64,7 +64,7 @@ func tree(name string, leaves, spines int) round {
 	return round{name, fabgen.Generate(spec), spec.LMC, []string{"LEAVES=" + strconv.Itoa(leaves), "SPINES=" + strconv.Itoa(spines)}, steady}
 }
 
-// options are what the command line says.
+// options are the flags of the command line.
 type options struct {
 	forsd, plugin, shots, looks, only string
 	stay                              bool
@@ -74,8 +74,8 @@ func main() {
 	var o options
 	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
 	flag.StringVar(&o.plugin, "plugin", "bin/libforsosm.so", "the plugin for OpenSM")
-	flag.StringVar(&o.shots, "shots", "", "directory for the documents' pictures; empty for none")
-	flag.StringVar(&o.looks, "looks", "", "directory for pictures of every view in every look; empty for none")
+	flag.StringVar(&o.shots, "shots", "", "directory for the documents' pictures, or empty")
+	flag.StringVar(&o.looks, "looks", "", "directory for pictures of every view in every look, or empty")
 	flag.StringVar(&o.only, "only", "", "run the tests with this text in their names")
 	flag.BoolVar(&o.stay, "stay", false, "run no tests: print where the page is, and keep the fabric until an interrupt")
 	name := flag.String("round", "", "run this round alone: page, states, pods or large")
@@ -185,7 +185,7 @@ func join(c net.Conn, socket string) {
 	<-done
 }
 
-// bench does what a test asks for.
+// bench carries out the requests of a test.
 type bench struct{ *e2e.Site }
 
 // serve opens the port of the bench.

@@ -1,7 +1,7 @@
 // Package pdr is the published description of NVIDIA's PDR deterministic plugin (UFM
-// Enterprise User Manual) written down on its own, for tests to compare decisions about
-// cables with: it keeps every reading of every port, and computes everything anew from
-// them on each round.
+// Enterprise User Manual) implemented independently, for tests to compare decisions about
+// cables with: it keeps every reading of every port, and computes everything from them
+// in each round.
 package pdr
 
 import (
@@ -22,7 +22,7 @@ type Limits struct {
 	PerLeaf, InAll      int
 }
 
-// Published are the thresholds that are published.
+// Published are the published thresholds.
 func Published(perLeaf, inAll int) Limits {
 	return Limits{Short: 12 * time.Minute, Long: 125 * time.Minute, ShortRate: 1e-14, LongRate: 1e-15, Drops: 1e-12,
 		Test: 126 * time.Minute, Returns: 2, Week: 7 * 24 * time.Hour, PerLeaf: perLeaf, InAll: inAll}
@@ -58,8 +58,8 @@ func (p *Reference) Isolated() []cablehealth.Cable {
 	return out
 }
 
-// Step takes a round. The cables are in the order in which they are looked at; costs
-// tells which may not be isolated because of what that costs.
+// Step handles a round. The cables are in the order in which they are examined; costs
+// reports which must not be isolated because of the cost.
 func (p *Reference) Step(r Round, cables []cablehealth.Cable, gbps float64, costs func(cablehealth.Cable) bool) {
 	p.rounds = append(p.rounds, r)
 	var wanted []cablehealth.Cable
@@ -138,8 +138,8 @@ func (p *Reference) judge(c cablehealth.Cable, gbps float64) bool {
 	return p.grown(c, 0, short, now, downed) > 0 && p.grown(c, 1, short, now, downed) > 0
 }
 
-// clean tells whether a port that is isolated had no errors for its test time. A counter
-// that is full may have had some.
+// clean reports whether an isolated port had no errors for its test time. A full
+// counter may have had some.
 func (p *Reference) clean(c cablehealth.Cable) bool {
 	now := len(p.rounds) - 1
 	test := p.limits.Test << len(p.returned[c])

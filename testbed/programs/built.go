@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Scratch runs a package's tests with a directory of their own, for what they build once
+// Scratch runs a package's tests with a directory of their own, for files built once
 // for all; it is for TestMain, and does not return. The directory's path is short, as
-// sockets in it want it.
+// sockets in it need it.
 func Scratch(m *testing.M, dir *string) {
 	var err error
 	if *dir, err = os.MkdirTemp("", "fors-"); err != nil {
@@ -22,7 +22,7 @@ func Scratch(m *testing.M, dir *string) {
 	os.Exit(code)
 }
 
-// Needs skips a test that runs programs where tests are to be short, and where one of the
+// Needs skips a test that runs programs if tests are to be short, or if one of the
 // programs is not installed.
 func Needs(t testing.TB, names ...string) {
 	t.Helper()
@@ -36,8 +36,8 @@ func Needs(t testing.TB, names ...string) {
 	}
 }
 
-// Sources reads the files that match the patterns, of which none may match nothing, so
-// that the go command runs the tests anew where one has changed.
+// Sources reads the files that match the patterns, each of which must match some, so
+// that the go command runs the tests again after a change.
 func Sources(patterns ...string) error {
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)

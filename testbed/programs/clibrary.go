@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Output runs a command and returns what it prints.
+// Output runs a command and returns its output.
 func Output(t testing.TB, command string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(command, args...)
@@ -36,7 +36,7 @@ func (l CLibrary) read(t testing.TB, suffix string) string {
 	return string(data)
 }
 
-// Functions lists those that the header exports: one for each place that says NAME_API.
+// Functions lists the functions that the header exports: one for each NAME_API.
 func (l CLibrary) Functions(t testing.TB) (names []string) {
 	t.Helper()
 	header, api := l.read(t, ".h"), strings.ToUpper(string(l))+"_API"
@@ -50,7 +50,7 @@ func (l CLibrary) Functions(t testing.TB) (names []string) {
 	return names
 }
 
-// CheckExports checks that the shared library in a folder exports what the header does,
+// CheckExports checks that the shared library in a folder exports the functions of the header,
 // has the name of its first version, and needs libc alone.
 func (l CLibrary) CheckExports(t testing.TB, dir string) {
 	t.Helper()
@@ -79,8 +79,7 @@ func (l CLibrary) CheckHeader(t testing.TB) {
 	}
 }
 
-// CheckPage checks that the manual page knows every function and every code, and nothing
-// that there is not.
+// CheckPage checks that the manual page has every function and every code, and no others.
 func (l CLibrary) CheckPage(t testing.TB) {
 	t.Helper()
 	page, header := l.read(t, ".3"), l.read(t, ".h")

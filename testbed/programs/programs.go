@@ -1,5 +1,5 @@
-// Package programs holds what tests of the command lines have in common: a command
-// for their scripts, and the check of the documentation's command lines.
+// Package programs is shared by tests of the command lines: it has a command for
+// their scripts, and the check of the documentation's command lines.
 package programs
 
 import (
@@ -39,10 +39,10 @@ func Exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// Documented holds that every command line of a program in the documentation below
+// Documented checks that every command line of a program in the documentation below
 // root names a command that exists, with flags that it has. Examples, each at the
-// beginning of a line, have the arguments that the command wants; code within
-// sentences may leave them out. At least so many must be found.
+// beginning of a line, have the arguments that the command needs; code within
+// sentences may leave them out. At least that many must be found.
 func Documented(t *testing.T, root string, program func() *cobra.Command, least int) {
 	t.Helper()
 	name := program().Name()
@@ -70,8 +70,8 @@ func Documented(t *testing.T, root string, program func() *cobra.Command, least 
 	}
 }
 
-// Parses tells whether a program would run a command with these arguments. Where they
-// are not whole, a flag at the end may lack its value, and arguments may be missing.
+// Parses returns an error if a program would not run a command with these arguments. If
+// they are not whole, a flag at the end may lack its value, and arguments may be missing.
 func Parses(root *cobra.Command, args []string, whole bool) error {
 	root.SetOut(io.Discard)
 	root.InitDefaultHelpFlag()

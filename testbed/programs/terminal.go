@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// Terminal is a terminal and what is behind it.
+// Terminal returns a terminal and its master.
 func Terminal(t *testing.T) (master, terminal *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -1,5 +1,5 @@
-// Package routed gives fabrics forwarding tables, for tests of what reads, carries
-// or walks tables.
+// Package routed gives fabrics forwarding tables, for tests of code that reads,
+// carries or walks tables.
 package routed
 
 import (

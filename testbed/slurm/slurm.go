@@ -34,7 +34,7 @@ type Cluster struct {
 	daemons []*exec.Cmd
 }
 
-// Available tells what is missing on this machine.
+// Available returns an error that names a requirement missing on this machine.
 func Available() error {
 	for _, name := range []string{"munged", "slurmctld", "slurmd", "sbatch"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -170,7 +170,7 @@ func (c *Cluster) nodeConf(node int) string {
 	return filepath.Join(c.dir, fmt.Sprintf("slurm.%d.conf", node))
 }
 
-// freePorts finds TCP ports that nobody uses.
+// freePorts finds unused TCP ports.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {
@@ -207,7 +207,7 @@ func (c *Cluster) run(line []string) error {
 	return nil
 }
 
-// Command runs one of Slurm's commands and returns what it prints.
+// Command runs one of Slurm's commands and returns its output.
 func (c *Cluster) Command(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf())
@@ -242,13 +242,13 @@ func (c *Cluster) Submit(ctx context.Context, line string, args ...string) (stri
 	return strings.TrimSpace(out), err
 }
 
-// Read returns what a file in the cluster's directory says, "" where there is none.
+// Read returns the content of a file in the cluster's directory, or "".
 func (c *Cluster) Read(name string) string {
 	data, _ := os.ReadFile(filepath.Join(c.dir, name))
 	return string(data)
 }
 
-// Close ends the daemons, and what runs of jobs.
+// Close ends the daemons and the running jobs.
 func (c *Cluster) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

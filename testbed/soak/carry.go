@@ -36,8 +36,8 @@ type site struct {
 	tail          map[string]int64 // how long the logs of the programs were before the event
 }
 
-// carry has an event happen, waits until forsd has done its work for it, and judges what
-// is there then.
+// carry makes an event happen, waits until forsd has done its work for it, and judges
+// the result.
 func (s *site) carry(ctx context.Context, e event) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
 	defer cancel()
@@ -119,9 +119,9 @@ func (s *site) bounce(ctx context.Context, p place) error {
 	return err
 }
 
-// train sets by which widths both ends of a cable may come up, and has it come up. OpenSM is
-// told to leave that alone (force_link_width 0), but whenever it sets a port it writes what
-// it read there last: where that was before, all is done again.
+// train sets the widths by which both ends of a cable may come up, and brings it up. OpenSM is
+// told to leave them alone (force_link_width 0), but whenever it sets a port it writes the
+// value that it read there last: if it read that before, train repeats everything.
 func (s *site) train(ctx context.Context, p place, widths string) error {
 	leaf, lane, err := s.cable(p)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *site) train(ctx context.Context, p place, widths string) error {
 			}
 			now := enabledWidths.FindSubmatch(out)
 			if now == nil {
-				return fmt.Errorf("ibportstate tells of no widths of %s/%d", p.Node, p.Port)
+				return fmt.Errorf("ibportstate shows no widths of %s/%d", p.Node, p.Port)
 			}
 			done = done && string(now[1]) == widths
 		}
@@ -211,7 +211,7 @@ func (s *site) swap(ctx context.Context, at []place, crosswise bool) error {
 	return nil
 }
 
-// disturb changes the fabric while one of the programs that have to answer is disturbed.
+// disturb changes the fabric while one of the programs that must respond is disturbed.
 func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 	switch e.With {
 	case "kill-forsd":
@@ -256,8 +256,8 @@ func (s *site) setClocks(stand bool) error {
 	return err
 }
 
-// around has the change come before the disturbance begins, or between its beginning and
-// its end.
+// around makes the change before the disturbance begins, or between its beginning and its
+// end.
 func (s *site) around(ctx context.Context, e event, act, begin, end func() error) error {
 	first, then := act, begin
 	if e.After < 0 {
@@ -296,7 +296,7 @@ func (s *site) fullDisk(ctx context.Context, act func() error) error {
 	})
 }
 
-// fill leaves a file system no room.
+// fill fills a file system up.
 func fill(path string) error {
 	f, err := os.Create(path)
 	if err != nil {

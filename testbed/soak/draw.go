@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// change draws a change of one kind; none where the world offers none.
+// change draws a change of one kind; none if the world offers none.
 type change struct {
 	weight int
 	draw   func(*world, *rand.Rand) (event, bool)
@@ -34,7 +34,7 @@ var changes = []change{
 	{4, func(*world, *rand.Rand) (event, bool) { return event{}, true }},
 }
 
-// disturbance is who is disturbed how often, in thousandths of the events.
+// disturbance is a disturbed program and how often, in thousandths of the events.
 type disturbance struct {
 	name  string
 	share int
@@ -63,7 +63,7 @@ func (w *world) draw(rng *rand.Rand, without []string) event {
 	}
 }
 
-// during is the world before what an event does has ended by itself.
+// during is the world before the effect of an event has ended by itself.
 func (w *world) during(e event) *world {
 	if e.Change != "drain-for" {
 		return w
@@ -118,7 +118,7 @@ func (w *world) is(f fault) func(leaf, lane int) bool {
 	return func(leaf, lane int) bool { return w.cables[leaf][lane] == f }
 }
 
-// some draws so many cables, or what there is of them.
+// some draws that many cables, or all if there are fewer.
 func (w *world) some(rng *rand.Rand, name string, n int, fits func(leaf, lane int) bool) (event, bool) {
 	var all []string
 	for l := range w.leaves {
@@ -132,7 +132,7 @@ func (w *world) some(rng *rand.Rand, name string, n int, fits func(leaf, lane in
 	return event{Change: name, Where: all[:min(n, len(all))]}, len(all) > 0
 }
 
-// drawErrors has a cable count errors, of which one at a leaf and two in all may be isolated.
+// drawErrors makes a cable count errors, of which one at a leaf and two in all may be isolated.
 func (w *world) drawErrors(rng *rand.Rand) (event, bool) {
 	return w.some(rng, "errors", 1, func(leaf, lane int) bool {
 		at := func(p place) bool { return p.Node == w.tree.Leaves[leaf].Name }
@@ -208,7 +208,7 @@ func (w *world) drawSpine(rng *rand.Rand) (event, bool) {
 	return event{Change: "spine-off", Where: []string{w.tree.Spines[s].Name}}, w.cross == nil
 }
 
-// drawLeaf does so with leaves.
+// drawLeaf does the same with leaves.
 func (w *world) drawLeaf(rng *rand.Rand) (event, bool) {
 	if l := slices.Index(w.leaves, true); l >= 0 {
 		return event{Change: "leaf-on", Where: []string{w.tree.Leaves[l].Name}}, w.cross == nil
@@ -217,7 +217,7 @@ func (w *world) drawLeaf(rng *rand.Rand) (event, bool) {
 	return event{Change: "leaf-off", Where: []string{w.tree.Leaves[l].Name}}, w.cross == nil && !slices.Contains(w.keep, l)
 }
 
-// drawWires swaps two cables of different lanes, or puts those right that are swapped.
+// drawWires swaps two cables of different lanes, or puts swapped ones right.
 func (w *world) drawWires(rng *rand.Rand) (event, bool) {
 	if w.cross != nil {
 		return event{Change: "rewire"}, true

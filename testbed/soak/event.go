@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// event is a change of the fabric, and a disturbance of those who have to answer it.
-// Each may be missing. The text of an event is all that it takes to repeat it.
+// event is a change of the fabric, and a disturbance of the programs that must respond to it.
+// Each may be missing. The text of an event is enough to repeat it.
 type event struct {
 	Change string   // pull, plug, spine-off …; "" leaves the fabric as it is
 	Where  []string // cables and host ports as NODE/PORT, switches by name; a job and its lease

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// figures are what a run has seen.
+// figures are the results of a run.
 type figures struct {
 	options
 	kinds  map[string]int // [change or disturbance]
 	events int
 	plans  int
-	// overruns is how often ibsim's client library has ended forsd; see e2e.Forsd.Overrun.
+	// overruns counts how often ibsim's client library has ended forsd; see e2e.Forsd.Overrun.
 	overruns int
 	lost     []time.Duration // from an undisturbed loss to the plan without it, at a reader
 	back     []time.Duration // the same for parts that come back, which need tables first
@@ -49,7 +49,7 @@ func (f *figures) add(e event, took time.Duration, plans int) {
 	}
 }
 
-// print prints the figures as the documentation has them, each line behind a mark.
+// print prints the figures in the documentation's form, each line behind a mark.
 func (f *figures) print(w io.Writer, mark string) {
 	name := f.Fabric
 	if m0, m1, ok := strings.Cut(name, "x"); ok {

@@ -77,8 +77,8 @@ func (s *site) rest(ctx context.Context) error {
 	return s.judgeJobs(ctx, sight)
 }
 
-// decided checks that forsd keeps those parts out of the plan that were ordered out or have
-// errors.
+// decided checks that forsd keeps exactly those parts out of the plan that were ordered out or
+// have errors.
 func (s *site) decided(ctx context.Context) error {
 	all, err := s.leader.Client.Cables(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *site) decided(ctx context.Context) error {
 	return nil
 }
 
-// part names what is drained as events do.
+// part names a drained part as events do.
 func (s *site) part(d api.Drain) string {
 	for i := range s.tree.Leaves {
 		if l := &s.tree.Leaves[i]; d.Kind == "cable" && l.GUID == d.GUID {
@@ -124,7 +124,7 @@ func (s *site) part(d api.Drain) string {
 	return d.Name
 }
 
-// avoids checks that a plan uses nothing that is kept out of it.
+// avoids checks that a plan uses no part that is kept out of it.
 func (s *site) avoids(plan *phasetable.View) error {
 	for n := range plan.Servers() {
 		from := plan.Server(n).Leaf

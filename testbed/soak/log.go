@@ -17,7 +17,7 @@ func (o *options) head() string {
 	return fmt.Sprintf("# seed=%d events=%d mode=%s fabric=%s without=%s", o.Seed, o.Events, o.Mode, o.Fabric, o.Without)
 }
 
-// takeHead takes from the log that is repeated what its run was made of, but for the
+// takeHead takes the settings from the log of the run to repeat, except for the
 // disturbances to leave out.
 func (o *options) takeHead() error {
 	if o.Replay == "" {
@@ -29,7 +29,7 @@ func (o *options) takeHead() error {
 	}
 	head, _, _ := strings.Cut(string(text), "\n")
 	if _, err := fmt.Sscanf(head, "# seed=%d events=%d mode=%s fabric=%s", &o.Seed, &o.Events, &o.Mode, &o.Fabric); err != nil {
-		return fmt.Errorf("%s does not begin with what the run was made of: %w", o.Replay, err)
+		return fmt.Errorf("%s does not begin with the settings of a run: %w", o.Replay, err)
 	}
 	if filepath.Clean(o.Log) == filepath.Clean(o.Replay) {
 		o.Log += ".again"
@@ -79,8 +79,8 @@ func source(o options, w *world) (func() (event, bool), error) {
 	}, lines.Err()
 }
 
-// late is when the plan that answers a change comes so late that the log is to tell what
-// went on.
+// late is the delay of a plan after which the log also has the lines of the programs since
+// the event.
 const late = 200 * time.Millisecond
 
 // programLogs are the logs of the programs that lead.
@@ -88,7 +88,7 @@ func (s *site) programLogs() []string {
 	return []string{filepath.Join(s.leader.Dir(), "forsd.log"), filepath.Join(s.leader.ManagerDir(), "opensm.log")}
 }
 
-// tails notes how long the logs of the programs are.
+// tails records the lengths of the programs' logs.
 func (s *site) tails() {
 	s.tail = map[string]int64{}
 	for _, path := range s.programLogs() {
@@ -98,7 +98,7 @@ func (s *site) tails() {
 	}
 }
 
-// since is what the programs have logged since the event began.
+// since is the output of the programs in their logs since the event began.
 func (s *site) since() (out []string) {
 	for _, path := range s.programLogs() {
 		f, err := os.Open(path)

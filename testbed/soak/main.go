@@ -2,12 +2,12 @@
 // fabric: cables, spines, leaves and hosts that go and come back, bursts, cables that bounce,
 // lose width, count errors or are plugged into the wrong ports, parts that an operator drains
 // and gives back, and jobs whose leases end. At the same time forsd and OpenSM are killed or
-// stopped, managers take over from each other, disks are full, and clocks are stepped or stand
-// still. After each event soak fetches the plan as a rank does, and walks it on tables that
+// stopped, managers take over from each other, disks are full, and clocks are stepped or
+// stopped. After each event soak fetches the plan as a rank does, and walks it on tables that
 // another program has read out of the switches.
 //
-// The events follow from the seed alone. The log has each of them in a form that -replay
-// takes, so that a run can be repeated from its log, also without its beginning or its end.
+// The events follow from the seed alone. The log has each of them in the form of -replay, so
+// that a run can be repeated from its log, also without its beginning or its end.
 package main
 
 import (
@@ -24,16 +24,16 @@ import (
 	"github.com/forsd/forsd/testbed/e2e"
 )
 
-// options are what a run is made of.
+// options are the settings of a run.
 type options struct {
 	Seed    uint64
 	Events  int
 	Mode    string // files, or plugin with two managers
 	Fabric  string // spines x leaves, or 4-ary
 	Replay  string // a log whose events are repeated; "" draws them
-	Log     string // where the log goes
+	Log     string // path of the log
 	Without string // disturbances to leave out, separated by commas
-	Pause   string // no event begins while there is such a file
+	Pause   string // no event begins while this file exists
 	Forsd   string // "" builds one
 	Plugin  string
 }
@@ -63,7 +63,7 @@ func main() {
 	})
 }
 
-// carryOut carries out the events on the fabric that is asked for.
+// carryOut carries out the events on the fabric of the options.
 func (o options) carryOut(ctx context.Context) (*figures, error) {
 	if k := o.arity(); k > 0 {
 		return runPods(ctx, o, k)
@@ -71,7 +71,7 @@ func (o options) carryOut(ctx context.Context) (*figures, error) {
 	return run(ctx, o)
 }
 
-// arity is that of a tree of three levels, 0 if the fabric has two.
+// arity is the arity of a tree of three levels, 0 if the fabric has two.
 func (o options) arity() int {
 	if k, ok := strings.CutSuffix(o.Fabric, "-ary"); ok {
 		n, _ := strconv.Atoi(k)

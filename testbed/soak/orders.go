@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/testbed/e2e"
 )
 
-// takeOrder changes the world by an operator's order, or by the isolation that errors lead to.
+// takeOrder changes the world by an operator's order, or by the isolation that errors cause.
 func (w *world) takeOrder(e event) error {
 	if e.Change == "lease" {
 		if len(e.Where) != 2 {
@@ -71,10 +71,10 @@ func (w *world) isSwitch(name string) bool {
 	return false
 }
 
-// lease is when the lease of a job ends: not before the one, and at the other.
+// lease is when the lease of a job ends: not before first, and at last.
 type lease struct{ first, last time.Time }
 
-// job makes a job of two hosts of each leaf: some of them are always there, for one that has
+// job makes a job of two hosts of each leaf: some of them always exist, because a job that has
 // lost all keeps its last plan.
 func (s *site) job(ctx context.Context, name string, lasts time.Duration) error {
 	q := api.JobRequest{Name: name, LeaseSeconds: int64(lasts / time.Second), SkipUnknown: true}
@@ -91,7 +91,7 @@ func (s *site) job(ctx context.Context, name string, lasts time.Duration) error 
 	return nil
 }
 
-// judgeJobs checks that jobs exist exactly as long as their leases say, and that their plans
+// judgeJobs checks that jobs exist exactly as long as their leases, and that their plans
 // hold.
 func (s *site) judgeJobs(ctx context.Context, sight *e2e.Sight) error {
 	for _, name := range slices.Sorted(maps.Keys(s.leases)) {
@@ -117,7 +117,7 @@ func (s *site) judgeJobs(ctx context.Context, sight *e2e.Sight) error {
 	return nil
 }
 
-// ended waits until a job is gone whose lease has ended: forsd may have been away then.
+// ended waits until a job whose lease has ended is gone: forsd may have been away then.
 func (s *site) ended(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, fmt.Errorf("the lease of %s has ended", name))
 	defer cancel()
@@ -153,7 +153,7 @@ func (s *site) order(ctx context.Context, e event) error {
 			}
 			if c := s.counted[p]; c != nil {
 				c.ended = true                                            // it may have been isolated since countErrors looked
-				time.Sleep(time.Until(c.at.Add(2*s.every + time.Second))) // what it counted last has been read by then
+				time.Sleep(time.Until(c.at.Add(2*s.every + time.Second))) // its last count has been read by then
 			}
 			_, err = c.ReleaseCable(ctx, e.Where[0])
 			return err
@@ -169,7 +169,7 @@ func (s *site) order(ctx context.Context, e event) error {
 	return s.leader.Until(ctx, ask[e.Change])
 }
 
-// count is what a cable has counted.
+// count has the errors that a cable has counted.
 type count struct {
 	n     uint64
 	at    time.Time // when it last counted more
@@ -183,7 +183,7 @@ func (c *count) value() uint64 {
 	return c.n
 }
 
-// countErrors has cables count more errors until forsd has isolated them.
+// countErrors makes cables count more errors until forsd has isolated them.
 func (s *site) countErrors(ctx context.Context) error {
 	for p, c := range s.counted {
 		if c.ended || time.Since(c.at) < 300*time.Millisecond {
@@ -206,7 +206,7 @@ func (s *site) countErrors(ctx context.Context) error {
 	return nil
 }
 
-// count has a cable count more errors.
+// count makes a cable count more errors.
 func (s *site) count(ctx context.Context, p place, c *count) error {
 	if c.n += 40; c.n > 60_000 { // the counter has 16 bits
 		c.n = 0

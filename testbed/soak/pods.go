@@ -20,8 +20,8 @@ import (
 )
 
 // podSite is a site of three levels: its cables between switches are pulled, put back,
-// drained and given back, jobs come and go, and forsd and OpenSM are killed. The judge
-// that knows nothing of forsd looks after each event.
+// drained and given back, jobs come and go, and forsd and OpenSM are killed. The
+// independent judge checks the site after each event.
 type podSite struct {
 	*e2e.Site
 	fabric  *topology.Fabric
@@ -153,7 +153,7 @@ func (s *podSite) event(ctx context.Context, rng *rand.Rand) (e event, err error
 	return e, nil
 }
 
-// carry has an event happen.
+// carry makes an event happen.
 func (s *podSite) carry(ctx context.Context, e event) error {
 	ports := func() []ibsim.Port {
 		p, _ := parsePlace(e.Where[0])
@@ -206,7 +206,7 @@ func (s *podSite) joined(dead []ibsim.Port, drained []string) bool {
 	return podplan.Settings{MaxUnreachable: &none}.MayPlan(tree) == nil
 }
 
-// seen accepts the fabric as forsd shows it if the cables are missing that should be.
+// seen accepts the fabric as forsd shows it if the expected number of cables is missing.
 func (s *podSite) seen(t *api.Topology) error {
 	missing := 0
 	for _, l := range t.Leaves {
@@ -221,8 +221,8 @@ func (s *podSite) seen(t *api.Topology) error {
 	return nil
 }
 
-// missing is how many cables between switches are not to be seen: those that are dead, and
-// those of switches that only dead ones join to the hosts.
+// missing is the number of cables between switches that must not be seen: dead ones, and those
+// of switches that only dead ones join to the hosts.
 func (s *podSite) missing() int {
 	f := s.fabric.Clone()
 	for _, p := range s.dead {
@@ -243,7 +243,7 @@ func (s *podSite) missing() int {
 	return len(s.cables) - ends/2
 }
 
-// rest waits until forsd is at rest on the fabric as it is, and has the site judged.
+// rest waits until forsd is at rest on the fabric as it is, and judges the site.
 func (s *podSite) rest(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it took longer than %v", patience))
 	defer cancel()

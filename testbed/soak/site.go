@@ -14,10 +14,10 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// settings have forsd's patience in seconds where an operator's would be minutes.
+// settings give forsd a patience of seconds instead of an operator's minutes.
 // An isolated cable does not come back by itself within a run, however the clock is stepped,
 // nor is one isolated because it was pulled often. Counters are read as often as the machine
-// that plays all switches can answer beside the events.
+// that plays all switches can answer in addition to the events.
 func settings(every time.Duration) string {
 	short := max(4*time.Second, 2*every)
 	return fmt.Sprintf(`damping: {hold_down: 1s, max_hold_down: 2s, flaps: 3, window: 5s}
@@ -100,7 +100,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 	return s, down, s.begin(ctx, keep)
 }
 
-// programs builds what is not there: a forsd whose clock can be stepped, unless no clock is.
+// programs builds the missing programs: a forsd whose clock can be stepped, unless no clock is.
 func (s *site) programs(ctx context.Context, o *options, dir string) (err error) {
 	switch {
 	case o.Forsd != "":
@@ -123,8 +123,8 @@ func ownDisk(dir string) (unmount func() error, err error) {
 	return func() error { return syscall.Unmount(dir, syscall.MNT_DETACH) }, nil
 }
 
-// keepLogs copies the logs of the programs to where they outlive the run. Each forsd is
-// ended first by the signal that has it log where its goroutines are.
+// keepLogs copies the logs of the programs to a directory that outlives the run. Each forsd is
+// ended first by the signal that makes it log its goroutines.
 func keepLogs(sites ...*e2e.Site) string {
 	dir, err := os.MkdirTemp("", "forsd-soak-logs-")
 	if err != nil {

@@ -166,7 +166,7 @@ func (w *world) seen(t *testing.T) *topology.FatTree {
 }
 
 // TestDisturbances checks that 1000 events of a seed disturb as often as the release process
-// asks for.
+// requires.
 func TestDisturbances(t *testing.T) {
 	for seed := range uint64(10) {
 		f := &figures{kinds: map[string]int{}}
@@ -183,7 +183,7 @@ func TestDisturbances(t *testing.T) {
 }
 
 // TestReplay draws events, writes the log of their run, and reads it: the same events come,
-// in the same mode and on the same fabric, without the disturbances that are not wanted.
+// in the same mode and on the same fabric, without the unwanted disturbances.
 func TestReplay(t *testing.T) {
 	o := options{Seed: 3, Events: 500, Mode: "files", Fabric: "4x5", Without: "handover", Log: filepath.Join(t.TempDir(), "log")}
 	drawn, err := source(o, healthy(t, 4, 5))

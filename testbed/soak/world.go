@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// fault is what is amiss with a cable.
+// fault is the fault of a cable.
 type fault uint8
 
 const (
@@ -68,7 +68,7 @@ func (w *world) cable(p place) (leaf, lane int, err error) {
 			}
 		}
 	}
-	return 0, 0, fmt.Errorf("there is no cable at %v", p)
+	return 0, 0, fmt.Errorf("no cable at %v", p)
 }
 
 // good reports whether a lane's own cable carries data at its full rate.
@@ -273,7 +273,7 @@ func (w *world) takeWires(e event) error {
 		return nil
 	}
 	if len(e.Where) != 2 || w.cross != nil {
-		return fmt.Errorf("event %q: want two cables, where none is miswired", e)
+		return fmt.Errorf("event %q: want two cables, and none miswired before", e)
 	}
 	for _, text := range e.Where {
 		p, err := parsePlace(text)

@@ -19,8 +19,8 @@ import (
 // TestEpochs has cables die and come back under event builders with the shim and the
 // library for lanes: over 200 events with five changes of epoch no fragment is lost,
 // doubled or damaged, every packet goes over the lane that the first epoch has for its
-// pair, and the library tells which connections the later ones have elsewhere. They are 16,
-// and 36 with FORS_LONG=1.
+// pair, and the library reports the connections with other lanes in later epochs. There
+// are 16 event builders, and 36 with FORS_LONG=1.
 func TestEpochs(t *testing.T) {
 	ctx, o := prepared(t)
 	if o.rate = 8_000_000; os.Getenv("FORS_LONG") != "" {
@@ -162,7 +162,7 @@ func logged(t *testing.T, dir string) map[string]int {
 	return n
 }
 
-// prepared builds what the tests run, on 16 hosts.
+// prepared builds the programs of the tests, for 16 hosts.
 func prepared(t *testing.T) (context.Context, options) {
 	t.Helper()
 	needed(t)

@@ -1,9 +1,9 @@
 // Command traffic has unmodified Open MPI exchange data over a simulated fabric, through
 // the tables that a real OpenSM programmed: on min-hop, and by forsd with its shim for
 // MPI, to base LIDs and on lanes. A cable is pulled while an exchange runs, then others
-// die, and a spine. It prints the throughputs beside what
-// sim predicts from the tables, and fails where they differ by more than 5 % or the
-// simulation could not keep up. It is make testbed.
+// die, and a spine. It prints the throughputs and those that sim predicts from the tables,
+// and fails if they differ by more than 5 % or the simulation could not keep up. It is
+// make testbed.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 	o := options{tell: printRow}
 	flag.IntVar(&o.n, "n", 6, "leaves, spines and hosts of a leaf: FT(2;n,n)")
 	flag.Int64Var(&o.rate, "rate", 0, "bytes a second that stand for a link's 200 Gb/s; 0 has all hosts together send 72 MB/s")
-	flag.IntVar(&o.bytes, "bytes", 1<<20, "what each host sends to each other")
+	flag.IntVar(&o.bytes, "bytes", 1<<20, "bytes from each host to each other")
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
 	numbers := flag.String("csv", "", "a file for the numbers, from which forslab draws them")
@@ -61,8 +61,8 @@ func main() {
 }
 
 // urgent starts the program again with real-time priority, as root, so that other work on
-// the machine slows down neither ranks nor what routes their packets. All that it starts
-// inherits it.
+// the machine slows down neither ranks nor the routing of their packets. Its child processes
+// inherit the priority.
 func urgent() error {
 	const begun = "TRAFFIC_URGENT"
 	if os.Getuid() != 0 || os.Getenv(begun) != "" {
@@ -79,7 +79,7 @@ func urgent() error {
 	return syscall.Exec(chrt, append([]string{"chrt", "--rr", "1", program}, os.Args[1:]...), append(os.Environ(), begun+"=1"))
 }
 
-// show measures and prints; what it has measured until an error is there as well.
+// show measures and prints. On an error it returns the measurements until then, too.
 func show(ctx context.Context, o options) (all []measurement, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
 	defer cancel()
@@ -115,7 +115,7 @@ func show(ctx context.Context, o options) (all []measurement, err error) {
 	return all, judgeAll(all)
 }
 
-// tolerance is by how much a throughput may differ from what is predicted.
+// tolerance is the largest relative difference of a throughput from the prediction.
 const tolerance = 0.05
 
 const (
@@ -127,7 +127,7 @@ func printHead() {
 	fmt.Printf(head, "tables", "state", "exchange", "predicted", "measured", "off by", "waited", "late", "behind", "lost")
 }
 
-// off is by how much of it the throughput differs from what is predicted.
+// off is the relative difference of the throughput from the prediction.
 func (m *measurement) off() float64 { return m.measured/m.predicted - 1 }
 
 func printRow(m measurement) {
@@ -138,7 +138,7 @@ func printRow(m measurement) {
 	fmt.Printf(row, m.tables, m.state, m.exchange.name, m.predicted, m.measured, off, m.waited, m.count.Late.Round(time.Microsecond), 100*m.behind(), m.lost())
 }
 
-// encode has the measurements as CSV. The bound is 0 where it is not known.
+// encode returns the measurements as CSV. The bound is 0 if it is not known.
 func encode(all []measurement) []byte {
 	var out bytes.Buffer
 	fmt.Fprintln(&out, "tables,state,exchange,bound,predicted,measured,waited,behind,lost")
@@ -148,7 +148,7 @@ func encode(all []measurement) []byte {
 	return out.Bytes()
 }
 
-// judgeAll says what is not as predicted.
+// judgeAll reports the differences from the predictions.
 func judgeAll(all []measurement) error {
 	var errs []error
 	for _, m := range all {

@@ -24,7 +24,7 @@ func needed(t *testing.T) {
 	}
 }
 
-// buildAll builds what the tests run, once for all of them.
+// buildAll builds the programs of the tests, once for all of them.
 func buildAll(ctx context.Context, o options) error {
 	if _, err := os.Stat(o.program()); err == nil {
 		return nil
@@ -33,11 +33,11 @@ func buildAll(ctx context.Context, o options) error {
 	return errors.Join(err, built.Make(ctx, "mpi/libforsmpi", o.dir, o.shim), built.Make(ctx, "mpi/libforslanes", o.dir, o.lanes), o.build(ctx))
 }
 
-// TestTraffic is make testbed on 16 hosts. Throughputs are a matter of the machine's
-// load, so it looks at what is counted: every byte arrives, also where a cable is pulled
-// in the middle, no packet is lost on tables at rest, no exchange in step is faster than
-// the tables allow, and packets of planned exchanges hardly wait for links, while those of
-// a linear shift on min-hop tables do where a cable is dead.
+// TestTraffic is make testbed on 16 hosts. Throughputs depend on the machine's load, so it
+// checks counts: every byte arrives, also if a cable is pulled in the middle, no packet is
+// lost on tables at rest, no exchange in step is faster than the tables allow, and packets of
+// planned exchanges hardly wait for links, while those of a linear shift on min-hop tables do
+// with a dead cable.
 func TestTraffic(t *testing.T) {
 	ctx, o := prepared(t)
 	seen := map[string]measurement{}
@@ -49,7 +49,7 @@ func TestTraffic(t *testing.T) {
 		for _, m := range all {
 			t.Logf("%s, %s, %s: %.3f of a link, %.3f predicted; waited %.3f; late %v", m.tables, m.state, m.exchange.name, m.measured, m.predicted, m.waited, m.count.Late)
 			seen[m.tables+", "+m.state+", "+m.exchange.name] = m
-			if m.state == pulled { // whose packets may be lost, or not
+			if m.state == pulled { // packets may be lost, or not
 				continue
 			}
 			if !m.exchange.loose && m.measured > m.predicted*(1+tolerance) {

@@ -94,10 +94,10 @@ func (b *bed) arrived(ctx context.Context) (sum float64, _ error) {
 	return sum, nil
 }
 
-// between is the share of the links' throughput of an exchange that a cable is pulled
-// under. Its phases last as long as the tables before have them last until a share of it
-// is done, and then as long as those after do. What was on the cable is sent again when the
-// timer of its connection has expired, after so many transfers' time.
+// between is the share of the links' throughput of an exchange during which a cable is
+// pulled. Its phases take as long as on the tables before until a share of it is done, and
+// then as long as on those after. Data on the cable is sent again when the timer of its
+// connection has expired, after so many transfers' time.
 func between(before, after *sim.Result, share, lost float64) float64 {
 	until := share * float64(before.Duration())
 	sum := 0.0

@@ -23,17 +23,17 @@ type options struct {
 	only               string // one kind of tables
 	later              bool   // MPI_Ialltoall as well
 	forsd, shim, lanes string
-	dir                string // of what was built
+	dir                string // of the programs built
 	tell               func(measurement)
 }
 
-// measurement is what an exchange had, beside what is predicted.
+// measurement is the result of an exchange, and the prediction.
 type measurement struct {
 	tables, state       string
 	exchange            exchange
 	predicted, measured float64 // shares of a link
-	// waited is for how long packets waited for links between switches, a share of the
-	// time in which these were busy: PortXmitWait beside PortXmitData.
+	// waited is how long packets waited for links between switches, as a share of the
+	// time in which these were busy: PortXmitWait relative to PortXmitData.
 	waited float64
 	count  *adapter.Counters
 }
@@ -45,7 +45,7 @@ func (m *measurement) lost() uint64 {
 	return m.count.DeadPort + m.count.NoEntry + m.count.Loop + m.count.WrongLID
 }
 
-// build builds what exchanges, what carries the data, and what follows the simulation.
+// build builds the program that exchanges, the data fabric, and its follower.
 func (o options) build(ctx context.Context) error {
 	module, err := built.Module(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ var (
 	wrong = regexp.MustCompile(`(?m)^wrong bytes: (\d+)$`)
 )
 
-// judge takes the throughput from what a job printed; every byte must have arrived.
+// judge takes the throughput from a job's output; every byte must have arrived.
 func judge(cmd *exec.Cmd, out string, err error) (throughput float64, _ error) {
 	m, w := took.FindStringSubmatch(out), wrong.FindStringSubmatch(out)
 	if err != nil || m == nil || w == nil || w[1] != "0" {
@@ -104,8 +104,8 @@ func (b *bed) measure(ctx context.Context, m measurement, f *topology.Fabric, sw
 	return m, err
 }
 
-// finish takes what a job has measured, which ended by itself or with an error, and what
-// was counted meanwhile.
+// finish takes the result of a job, which ended by itself or with an error, and the counts
+// during the job.
 func (b *bed) finish(ctx context.Context, m *measurement, cmd *exec.Cmd, out *strings.Builder, ended error) (err error) {
 	got, failed := judge(cmd, out.String(), ended)
 	if m.count, err = b.data.Count(ctx); err != nil {
@@ -123,7 +123,7 @@ func (b *bed) finish(ctx context.Context, m *measurement, cmd *exec.Cmd, out *st
 	return nil
 }
 
-// waits are the waits for links between switches beside the time in which they were busy.
+// waits are the waits for links between switches, as a share of the time in which they were busy.
 func (b *bed) waits(c *adapter.Counters) float64 {
 	f := b.fabric
 	var waited, busy float64
@@ -136,9 +136,9 @@ func (b *bed) waits(c *adapter.Counters) float64 {
 	return waited / busy
 }
 
-// mtu is that of the fabric. A small message waits for a packet that is on a link, and an
-// exchange in phases has a dozen small messages between two phases: small packets keep
-// that small beside the time of a phase.
+// mtu is the MTU of the fabric. A small message waits for a packet that is on a link, and an
+// exchange in phases has a dozen small messages between two phases: with small packets, they
+// take little of the time of a phase.
 const mtu = 1024
 
 // efficiency is the share of a packet that is data.

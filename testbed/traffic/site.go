@@ -28,7 +28,7 @@ type bed struct {
 	o      options
 }
 
-// bring brings up a site and what carries its data; begin starts what routes it.
+// bring brings up a site and the fabric for its data; begin starts its routing.
 func bring(ctx context.Context, o options, s e2e.Options, begin func(*e2e.Site) error) (b *bed, err error) {
 	s.Fabric = fabgen.Generate(fabgen.Spec{Spines: o.n, Leaves: o.n, LMC: lmc})
 	s.LMC = lmc
@@ -68,8 +68,8 @@ func (b *bed) end() (err error) {
 	return errors.Join(err, b.Close())
 }
 
-// simulate counts what a plan has on tables, phase by phase; or, where there is none, a
-// linear shift in the order of the hosts.
+// simulate counts the loads of a plan on tables, phase by phase; or, without a plan, those of
+// a linear shift in the order of the hosts.
 func simulate(f *topology.Fabric, tables *lft.Tables, plan *phasetable.View) (*sim.Result, error) {
 	var rows []sim.Row
 	if plan != nil {

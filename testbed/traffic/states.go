@@ -19,11 +19,11 @@ type state struct {
 	gone bool    // the first spine is gone
 }
 
-// cable is one between a leaf and the spine of a lane.
+// cable is a cable between a leaf and the spine of a lane.
 type cable struct{ leaf, lane int }
 
-// states are those that are measured, in this order. The first cable is pulled in the
-// middle of an exchange.
+// states are the measured states, in this order. The first cable is pulled in the middle of
+// an exchange.
 func (o options) states() []state {
 	first := cable{1, 2}
 	all := []state{{name: "healthy"}, {name: "a dead cable", dead: []cable{first}},
@@ -31,20 +31,20 @@ func (o options) states() []state {
 	return all[:o.upTo]
 }
 
-// exchange is one that is measured.
+// exchange is an exchange that is measured.
 type exchange struct {
 	name, way string           // way is that of testdata/exchange.c
-	env       []string         // what the ranks have beside
-	plan      *phasetable.View // what they follow; nil for a linear shift
-	// loose exchanges have no phases that ranks keep: their throughput is said beside what
-	// the same transfers have in phases, and not judged by it.
+	env       []string         // further variables of the ranks
+	plan      *phasetable.View // of the exchange; nil: a linear shift
+	// loose exchanges have no phases that ranks keep: their throughput is printed with the
+	// prediction for the same transfers in phases, and not judged by it.
 	loose bool
-	// bound is what no exchange in phases exceeds on the fabric as it is, where forsd has
-	// told it; 0 otherwise.
+	// bound is the throughput that no exchange in phases exceeds on the fabric as it is, if
+	// forsd has reported it; 0 otherwise.
 	bound float64
 }
 
-// routes is what routes a fabric, and the exchanges that there are on its tables.
+// routes is the routing of a fabric, and the exchanges on its tables.
 type routes interface {
 	// settled waits until the fabric is routed as it is in a state.
 	settled(context.Context, state) error

@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/testbed/mend"
 )
 
-// byPage has a warning mended by the commands of the page that forsctl links to, among the
-// documents of the package. The simulator's command does the work that the page leaves to
-// hands. A plan is in force then, and verified.
+// byPage mends a warning by the commands of the page that forsctl links to, among the
+// documents of the package. The simulator's command does the work that commands cannot
+// do. A plan is in force then, and verified.
 func (s *site) byPage(ctx context.Context, code, hand string) *api.Status {
 	if s.failed != nil {
 		return &api.Status{}
@@ -70,7 +70,7 @@ func (s *site) spineGone(ctx context.Context) string {
 	return "a plan without it, and one with it"
 }
 
-// expired: the certificate of forsd is of yesterday.
+// expired: forsd's certificate expired yesterday.
 func (s *site) expired(ctx context.Context) string {
 	s.all(ctx, `mkdir -p /etc/forsd/tls; cd /etc/forsd/tls
 openssl req -new -newkey rsa:2048 -nodes -subj /CN=forsd-vm -keyout forsd.key -out forsd.csr

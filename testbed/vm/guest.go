@@ -17,8 +17,8 @@ import (
 // greeting is the first line of the guest's agent after each boot.
 const greeting = "#agent"
 
-// guest is a virtual machine with Debian, and the shell of its agent, which the other
-// end of a virtual serial port is. Its disk forgets everything when it ends.
+// guest is a virtual machine with Debian, and the shell of its agent, at the other end of a
+// virtual serial port. Its disk forgets everything when it ends.
 type guest struct {
 	qemu    *exec.Cmd
 	ended   chan error
@@ -26,18 +26,18 @@ type guest struct {
 	lines   chan string
 	count   int
 	Console string // path of the machine's output
-	Accel   string // what ran it: KVM, or software
+	Accel   string // its accelerator: KVM, or software
 }
 
 // bootLimit is the time that a boot may take; see guest.within.
 const bootLimit = 10 * time.Minute
 
-// probeLimit is the time that a kernel under KVM may take to its first lines: there are
-// machines whose /dev/kvm opens and runs no guest.
+// probeLimit is the time that a kernel under KVM may take to its first lines: on some
+// machines /dev/kvm opens and runs no guest.
 const probeLimit = 8 * time.Second
 
-// within bounds a wait by the time that the guest's processors have run or had nothing to do:
-// time that they waited for a processor of a busy machine does not count.
+// within bounds a wait by the time that the guest's processors have run or been idle: time
+// that they waited for a processor of a busy machine does not count.
 func (g *guest) within(ctx context.Context, limit time.Duration, format string, args ...any) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	begun, before := time.Now(), g.delayed()
@@ -56,8 +56,7 @@ func (g *guest) within(ctx context.Context, limit time.Duration, format string, 
 	return ctx, func() { cancel(nil) }
 }
 
-// delayed is how long the thread of the guest that was kept from running most has waited for a
-// processor.
+// delayed is how long the guest's most delayed thread has waited for a processor.
 func (g *guest) delayed() (most time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", g.qemu.Process.Pid))
 	for _, path := range threads {
@@ -98,8 +97,8 @@ func startGuest(ctx context.Context, image, data, dir string) (*guest, error) {
 	return nil, last
 }
 
-// launch starts QEMU. The kernel ends it with the thread that started it, so the caller is
-// on one that lasts.
+// launch starts QEMU. The kernel ends it with the thread that started it, so the caller must
+// be on one that lasts.
 func launch(ctx context.Context, image, data, dir string, accel []string) (*guest, error) {
 	g := &guest{ended: make(chan error, 1), lines: make(chan string, 1024), Console: filepath.Join(dir, "console"), Accel: strings.Join(accel, " ")}
 	socket := filepath.Join(dir, "agent.sock")
@@ -210,8 +209,8 @@ func (f *failed) Error() string {
 	return fmt.Sprintf("%q ends with code %s:\n%s", f.script, f.code, f.out)
 }
 
-// run has the guest's shell run a script, and returns what it printed. It fails with
-// *failed where the script ends with another code than 0.
+// run runs a script in the guest's shell, and returns its output. It fails with *failed if
+// the script ends with another code than 0.
 func (g *guest) run(ctx context.Context, limit time.Duration, script string) (string, error) {
 	ctx, cancel := g.within(ctx, limit, "%q did not end within %s", script, limit)
 	defer cancel()

@@ -1,10 +1,10 @@
 // Command vm installs forsd's packages in a Debian 12 guest with a live systemd, OpenSM
-// and a simulated fabric, and then does to it what happens to a site: reboots, dead
-// cables, crashes, an upgrade, a full disk, mistakes, removal. Each step says what it
-// found and how long it took.
+// and a simulated fabric, and then exposes it to the events of a site: reboots, dead
+// cables, crashes, an upgrade, a full disk, mistakes, removal. Each step prints its
+// findings and its duration.
 //
 // The guest is made with debootstrap (script image) and kept in a cache; it runs under
-// KVM where that works, else in software.
+// KVM if that works, otherwise in software.
 package main
 
 import (
@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.logs, "logs", "vm-logs", "where the guest's console and journal go")
 	flag.IntVar(&o.leaves, "leaves", 6, "leaf switches of the simulated fabric")
 	flag.IntVar(&o.spines, "spines", 8, "spine switches, and hosts on each leaf")
-	flag.StringVar(&o.only, "only", "", "names of steps, separated by commas, that follow the installation; all of them where it is empty")
+	flag.StringVar(&o.only, "only", "", "names of steps, separated by commas, that follow the installation, or empty for all of them")
 	flag.Parse()
 	command.Main("vm", o.run)
 }
@@ -61,7 +61,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	packages, err := filepath.Glob(filepath.Join(o.packages, "*.deb"))
 	if err != nil || len(packages) == 0 {
-		return fmt.Errorf("there are no packages in %s: run make packages", o.packages)
+		return fmt.Errorf("%s has no packages: run make packages", o.packages)
 	}
 	temporary, err := os.MkdirTemp("", "forsd-vm-")
 	if err != nil {
@@ -100,8 +100,8 @@ func (o *options) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// image makes the guest's disk where it is missing, or was made by another script or
-// for packages that depend on something else.
+// image makes the guest's disk if it is missing, or was made by another script or for
+// packages with other dependencies.
 func (o *options) image(ctx context.Context, packages []string) error {
 	sum := sha256.New()
 	err := filepath.WalkDir("testbed/vm", func(path string, d fs.DirEntry, err error) error {

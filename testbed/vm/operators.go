@@ -86,7 +86,7 @@ func (s *site) reload(ctx context.Context) string {
 	return "a wrong file is refused and changes nothing, a good one is taken up; the process stays"
 }
 
-// rights: those who lack rights are told what gives them these, and that does.
+// rights: users who lack rights are told how to get them, and that works.
 func (s *site) rights(ctx context.Context) string {
 	s.all(ctx, "useradd anna")
 	s.says(ctx, "runuser -u anna -- forsctl status; echo code $?", "user anna is not in the group forsd", "sudo usermod -aG forsd anna", "code 2")

@@ -11,25 +11,25 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// Limits on commands and on what is waited for, as in guest.within; a guest in software is
-// some twenty times as slow as its host.
+// Limits on commands and on waits, as in guest.within; a guest in software is some twenty
+// times as slow as its host.
 const (
 	commandLimit = 15 * time.Minute
 	waitLimit    = 6 * time.Minute
 )
 
-// site is what runs in the guest.
+// site is the site in the guest.
 type site struct {
 	guest          *guest
 	leaves, spines int
 	readme         string
 	done           int
-	// failed is what went wrong first. What is done to the site after that does nothing,
-	// so that steps read as what they do.
+	// failed is the first failure. Actions on the site do nothing after it, so that steps
+	// read as lists of actions.
 	failed error
 }
 
-// fail says what is wrong.
+// fail records a failure.
 func (s *site) fail(format string, args ...any) {
 	if s.failed == nil {
 		s.failed = fmt.Errorf(format, args...)
@@ -58,8 +58,8 @@ func (s *site) boot(ctx context.Context) {
 	}
 }
 
-// says runs a script whose exit code does not matter, and fails where it does not print
-// all of the words.
+// says runs a script whose exit code does not matter, and fails unless it prints all of the
+// words.
 func (s *site) says(ctx context.Context, script string, words ...string) {
 	if s.failed != nil {
 		return
@@ -118,12 +118,12 @@ func (s *site) await(ctx context.Context, what string, holds func(*api.Status) b
 	return status
 }
 
-// inForce holds where a plan is in force, on tables read back, by OpenSM's plugin.
+// inForce reports whether a plan is in force, on tables read back, by OpenSM's plugin.
 func inForce(t *api.Status) bool {
 	return t.Ready && t.OpenSM.Running && t.OpenSM.Plugin != nil && t.OpenSM.TablesMatch
 }
 
-// verified reads fabric and tables by the diagnostic tools, and has the verifier walk
+// verified reads fabric and tables by the diagnostic tools, and makes the verifier walk
 // the plan in force through them.
 func (s *site) verified(ctx context.Context) {
 	s.all(ctx, scan+`forsctl phases --out /tmp/phases.bin
@@ -153,7 +153,7 @@ func (s *site) planned(ctx context.Context) *api.Status {
 	return status
 }
 
-// console has the simulator do something.
+// console gives the simulator a command.
 func (s *site) console(ctx context.Context, command string) {
 	s.must(ctx, fmt.Sprintf("echo '%s' >/run/ibsim/console", command))
 }
@@ -161,7 +161,7 @@ func (s *site) console(ctx context.Context, command string) {
 // cable is the first cable to a spine of a leaf, as the simulator names it.
 func (s *site) cable(leaf int) string { return fmt.Sprintf(`"Leaf%03d"[%d]`, leaf, s.spines+1) }
 
-// unpulled waits until a cable is gone from the plan, and from the tables in the leaf.
+// pull pulls a cable and waits until it is gone from the tables in the leaf.
 func (s *site) pull(ctx context.Context, leaf int) {
 	s.console(ctx, "unlink "+s.cable(leaf))
 	s.until(ctx, "tables without the dead cable", func(try *site) {
@@ -177,7 +177,7 @@ func (s *site) manager(ctx context.Context) string {
 	return s.must(ctx, fmt.Sprintf("pid=$(systemctl show -P MainPID '%s'); [ \"$pid\" -gt 0 ] && echo $pid", opensm))
 }
 
-// untouched fails where OpenSM's process is another one than it was.
+// untouched fails if OpenSM's process has changed.
 func (s *site) untouched(ctx context.Context, was string) {
 	if is := s.manager(ctx); is != was {
 		s.fail("OpenSM was process %s and is %q", was, is)

@@ -12,8 +12,8 @@ import (
 	"github.com/forsd/forsd/testbed/mend"
 )
 
-// step is something that happens to the site, and what has to be true afterwards; see
-// site.failed. It returns what is worth a line.
+// step is an event at the site, and the checks after it; see site.failed. It returns its
+// line of the report.
 type step struct {
 	name string
 	do   func(*site, context.Context) string
@@ -99,14 +99,14 @@ func (s *site) install(ctx context.Context) string {
 // indent puts text below a line of the report.
 func indent(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
 
-// alone starts forsd while there is no subnet manager: what starts it does not wait.
+// alone starts forsd without a subnet manager: the command that starts it does not wait.
 func (s *site) alone(ctx context.Context) string {
 	s.all(ctx, "systemctl stop opensm forsd", "timeout 600 systemctl enable --now forsd", "forsctl status >/dev/null || [ $? -eq 1 ]", "systemctl restart opensm")
 	s.planned(ctx)
 	return "systemctl enable --now forsd returns, the API answers"
 }
 
-// reboot: the subnet is managed and a plan in force without a hand.
+// reboot: the subnet is managed and a plan in force without intervention.
 func (s *site) reboot(ctx context.Context) string {
 	before := s.status(ctx)
 	begun := time.Now()
@@ -166,7 +166,7 @@ func (s *site) back(ctx context.Context, before *api.Status) {
 	s.verified(ctx)
 }
 
-// killOpenSM: systemd brings it back, and the plugin finds forsd again. Where systemd does not,
+// killOpenSM: systemd brings it back, and the plugin finds forsd again. If systemd does not,
 // an operator does.
 func (s *site) killOpenSM(ctx context.Context) string {
 	var found []string
@@ -189,7 +189,7 @@ func (s *site) killOpenSM(ctx context.Context) string {
 	return strings.Join(found, ", ") + "; where it stays away, the page brings it back"
 }
 
-// load is what goes on during an upgrade: readers of the plan, a job, and a cable that
+// load is the activity during an upgrade: readers of the plan, a job, and a cable that
 // dies and comes back.
 const load = `systemd-run -q --unit=load --collect sh -c 'while :; do forsctl phases --out /tmp/load.bin; forsctl status; forsctl topology; done >/dev/null 2>&1'
 systemd-run -q --unit=flap --collect sh -c 'while :; do echo unlink %[1]s; sleep 5; echo relink %[1]s; sleep 5; done >/run/ibsim/console'
@@ -225,8 +225,8 @@ func (s *site) fullDisk(ctx context.Context) string {
 	return fmt.Sprintf("tables without the dead cable after %.1f s, epoch kept", mended.Seconds())
 }
 
-// noUmad: without the module the host boots, nothing fails, and doctor says what is
-// missing.
+// noUmad: without the module the host boots, nothing fails, and doctor names the missing
+// module.
 func (s *site) noUmad(ctx context.Context) string {
 	s.all(ctx, "mv /etc/modules-load.d/fabric.conf /root")
 	s.boot(ctx)
@@ -237,7 +237,7 @@ func (s *site) noUmad(ctx context.Context) string {
 	return "the host boots; doctor names the module"
 }
 
-// wrongConfiguration: forsd says what is wrong once, and OpenSM routes on.
+// wrongConfiguration: forsd reports the mistake once, and OpenSM routes on.
 func (s *site) wrongConfiguration(ctx context.Context) string {
 	manager := s.manager(ctx)
 	s.all(ctx, "echo 'planing: {}' >>/etc/forsd/forsd.yaml", "! systemctl restart forsd",

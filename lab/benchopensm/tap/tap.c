@@ -1,7 +1,7 @@
 /*
- * tap.c: a library that OpenSM loads twice over: before libibumad, so that it sees
- * the datagrams that pass, and as an event plugin. It notes when things happen, in
- * a file that the benchmark has mapped, and changes nothing.
+ * tap.c: a library that OpenSM loads twice: before libibumad, so that it sees the
+ * datagrams that pass, and as an event plugin. It records the times of events, in a
+ * file that the benchmark has mapped, and changes nothing.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -96,7 +96,7 @@ int umad_recv(int port, void *umad, int *length, int timeout)
 	return result;
 }
 
-/* What the first routing engine does when it is called. */
+/* The original call of the first routing engine. */
 static int (*build)(void *);
 
 static int called(void *context)
@@ -105,7 +105,7 @@ static int called(void *context)
 	return build ? build(context) : 1; /* 1: as usual */
 }
 
-/* watch_engine has the first routing engine note when it is called. */
+/* watch_engine makes the first routing engine record its calls. */
 static void watch_engine(osm_opensm_t *osm)
 {
 	struct osm_routing_engine *first = osm->routing_engine_list ? osm->routing_engine_list : osm->default_routing_engine;

@@ -1,6 +1,6 @@
 /*
- * http.c: a fuzz target. The first byte says into which pieces the rest, an
- * answer of a server, is cut; how it is cut makes no difference to what is read.
+ * http.c: a fuzz target. The first byte says into which pieces the rest, an answer
+ * of a server, is cut; the result must not depend on the pieces.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static int read_in_pieces(struct http *h, bool head, const uint8_t *data, size_t
 	int result = 0;
 	for (size_t at = 0; at < size && result == 0; at += piece) {
 		const size_t n = size - at < piece ? size - at : piece;
-		unsigned char *exact = malloc(n); /* so that a read beyond it is seen */
+		unsigned char *exact = malloc(n); /* so that a read beyond it is detected */
 		if (!exact)
 			abort();
 		memcpy(exact, data + at, n);

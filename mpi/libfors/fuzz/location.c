@@ -1,6 +1,6 @@
 /*
- * location.c: a fuzz target. Any text for a location is understood or refused,
- * and what fors_location would tell of it means the same once more.
+ * location.c: a fuzz target. Any text for a location is understood or refused, and
+ * the text of fors_location means the same as the first.
  */
 #include <stdlib.h>
 #include <string.h>

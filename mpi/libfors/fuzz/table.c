@@ -1,7 +1,7 @@
 /*
- * table.c: a fuzz target. Whatever bytes are given for a table, opening it and
- * looking everything up in it stays within them, and what is accepted holds what
- * fors.h promises.
+ * table.c: a fuzz target. For any bytes given as a table, opening it and looking
+ * everything up in it stays within them, and an accepted table keeps the promises
+ * of fors.h.
  */
 #include <stdlib.h>
 #include <string.h>

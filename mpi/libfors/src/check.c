@@ -1,6 +1,6 @@
 /*
- * check.c: is this a table? Every byte that a lookup may use later is checked
- * here, once, so that lookups need not. docs/phase-table.md has the rules.
+ * check.c: is this a table? Every byte that a lookup may use later is checked here,
+ * once, so that lookups omit checks. docs/phase-table.md has the rules.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static uint32_t checksum(const unsigned char *data, size_t length)
 	return fors_crc32c_(crc, data + OFF_FLAGS, length - OFF_FLAGS);
 }
 
-/* check_header checks what must hold before any other field means anything. */
+/* check_header checks the fields on which the meaning of all others depends. */
 static int check_header(const struct fors_table *t, struct fors_error *err)
 {
 	const unsigned char *h = t->data;
@@ -37,10 +37,10 @@ static int check_header(const struct fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/* by_rule tells whether a table is of version 2. */
+/* by_rule reports whether a table is of version 2. */
 static bool by_rule(const struct fors_table *t) { return get32(t->data + OFF_VERSION) == 2; }
 
-/* read_header takes the numbers over and checks their ranges. */
+/* read_header reads the numbers and checks their ranges. */
 static int read_header(struct fors_table *t, struct fors_error *err)
 {
 	const unsigned char *h = t->data;
@@ -66,8 +66,8 @@ static int read_header(struct fors_table *t, struct fors_error *err)
 }
 
 /*
- * cut_sections finds the sections. They are aligned, in order and apart, and have
- * the length that the numbers of servers and phases give them.
+ * cut_sections finds the sections. They are aligned, in order and disjoint, and have
+ * the length that follows from the numbers of servers and phases.
  */
 static int cut_sections(struct fors_table *t, struct fors_error *err)
 {
@@ -104,14 +104,14 @@ static int cut_sections(struct fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/* is_utf8 tells whether bytes are UTF-8: no surrogates, nothing longer than it must be. */
+/* is_utf8 reports whether bytes are UTF-8, without surrogates and overlong forms. */
 static bool is_utf8(const unsigned char *p, uint64_t n)
 {
 	for (uint64_t i = 0; i < n;) {
 		const unsigned char c = p[i++];
 		if (c < 0x80)
 			continue;
-		/* What the second byte may be keeps out overlong forms, surrogates and what is over U+10FFFF. */
+		/* The second byte's range excludes overlong forms, surrogates and values over U+10FFFF. */
 		const unsigned more = c >= 0xC2 && c <= 0xDF ? 1 : (c & 0xF0) == 0xE0 ? 2 : c >= 0xF0 && c <= 0xF4 ? 3 : 0;
 		const unsigned char low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80, high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
 		if (more == 0 || n - i < more || p[i] < low || p[i] > high)
@@ -174,7 +174,7 @@ static int check_indexes(const struct fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/* check_send checks what server s sends in phase p, a cell that names a receiver. */
+/* check_send checks the message of server s in phase p, a cell that names a receiver. */
 static int check_send(const struct fors_table *t, uint32_t s, uint32_t p, const unsigned char *cell, struct fors_error *err)
 {
 	const uint32_t d = get16(cell), dlid = get16(cell + 4);
@@ -199,9 +199,9 @@ static int check_send(const struct fors_table *t, uint32_t s, uint32_t p, const 
 }
 
 /*
- * check_rows checks every transfer, and that there are as many receivers as
- * senders: since each sender's receiver names it, nobody else receives. It goes
- * through all servers for the phases that share a line of cache.
+ * check_rows checks every transfer, and that there are as many receivers as senders:
+ * since each sender's receiver names it, no others receive. It goes through all
+ * servers for the phases that share a cache line.
  */
 static int check_rows(struct fors_table *t, struct fors_error *err)
 {

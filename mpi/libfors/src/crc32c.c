@@ -1,8 +1,8 @@
 /*
- * crc32c.c: CRC-32C (Castagnoli), by the processor's instruction where it has
- * one, otherwise eight bytes a step with eight tables (Kounavis and Berry,
- * "Novel table lookup-based algorithms for high-performance CRC generation",
- * IEEE Trans. Comput. 57, 2008).
+ * crc32c.c: CRC-32C (Castagnoli), by the processor's instruction if it has one,
+ * otherwise eight bytes a step with eight tables (Kounavis and Berry, "Novel table
+ * lookup-based algorithms for high-performance CRC generation", IEEE Trans. Comput.
+ * 57, 2008).
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /*
  * Slicing by eight. The tables are made for each call, which costs as much as
- * 16 KB of input, so that there is no state to share between threads.
+ * 16 KB of input, so that threads share no state.
  */
 static uint32_t by_tables(uint32_t crc, const unsigned char *p, size_t n)
 {

@@ -61,8 +61,8 @@ int fors_fail_(struct fors_error *err, int code, const char *format, ...)
 }
 
 /*
- * strerror_r has two forms, by libc: the one that returns a text may leave the
- * buffer alone, the other fills it.
+ * strerror_r has two forms, depending on libc: one returns a text and may leave the
+ * buffer alone, the other fills the buffer.
  */
 static const char *chosen(const char *text, const char *buffer) { (void)buffer; return text; }
 static const char *filled(int failed, const char *buffer) { return failed ? "unknown error" : buffer; }

@@ -94,7 +94,7 @@ int fors_http_connect_(struct http *h, const struct address *to)
 		h->state = SENDING;
 		return 0;
 	}
-	/* A Unix socket whose queue is full says EAGAIN: it is not connected, and will not be. */
+	/* A Unix socket whose queue is full gives EAGAIN: it is not connected, and will not be. */
 	if (errno == EINPROGRESS)
 		return 0;
 	const int failed = errno;
@@ -123,7 +123,7 @@ static const char *value(const char *line, const char *name)
 	return line + n + 1 + strspn(line + n + 1, " \t");
 }
 
-/* read_header_line takes over what a header says of the answer. */
+/* read_header_line evaluates a header of the answer. */
 static int read_header_line(struct http *h, struct fors_error *err)
 {
 	const char *v;
@@ -204,7 +204,7 @@ static int end_of_line(struct http *h, struct fors_error *err)
 	}
 }
 
-/* keep_body appends n bytes to the body. It grows with what has come, not with what was promised. */
+/* keep_body appends n bytes to the body, which grows with the bytes received. */
 static int keep_body(struct http *h, const unsigned char *p, size_t n, struct fors_error *err)
 {
 	if (n > FORS_MAX_BYTES - h->body_length)
@@ -275,7 +275,7 @@ static int end_of_stream(struct http *h, const struct source *source, struct for
 	return fors_fail_(err, FORS_ECONNECT, "%s: the connection was closed before the answer was complete", source->where);
 }
 
-/* connected finds out how a connection attempt ended: 1, 0 while it lasts, or an error. */
+/* connected finds the result of a connection attempt: 1, 0 while it lasts, or an error. */
 static int connected(const struct http *h, const struct source *source, struct fors_error *err)
 {
 	struct pollfd ready = {h->fd, POLLOUT, 0};
@@ -343,7 +343,7 @@ static int attempt(struct http *h, const struct source *source, const struct add
 	int failed = fors_http_request_(h, source, q, err);
 	if (failed)
 		return failed;
-	/* A Unix socket whose queue is full takes no connection now, but soon. */
+	/* A Unix socket whose queue is full will accept a connection soon. */
 	int why;
 	while ((why = fors_http_connect_(h, to)) == EAGAIN && fors_now_() < deadline)
 		poll(NULL, 0, 1);
@@ -377,7 +377,7 @@ int fors_http_ask_(struct http *h, struct source *source, const struct question 
 	return failed;
 }
 
-/* reason copies the sentence of an error's JSON, {"code":…,"error":"…"}, as far as it is plain. */
+/* reason copies the sentence of an error's JSON, {"code":…,"error":"…"}, as far as it is plain text. */
 static void reason(const struct http *h, char *out, size_t size)
 {
 	static const char key[] = "\"error\":\"";

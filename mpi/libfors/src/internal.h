@@ -1,5 +1,5 @@
 /*
- * internal.h: what the files of libfors share. Nothing here is exported.
+ * internal.h: declarations shared by the files of libfors. Nothing here is exported.
  */
 #ifndef FORS_INTERNAL_H
 #define FORS_INTERNAL_H
@@ -42,13 +42,13 @@ struct address {
 /* Where a table comes from. */
 struct source {
 	enum { FROM_MEMORY, FROM_FILE, FROM_UNIX, FROM_TCP } kind;
-	char *where;   /* as fors_location tells it */
+	char *where;   /* as fors_location returns it */
 	char *path;    /* of the file or the socket */
 	char *host;    /* of TCP, without brackets */
 	char *port;
 	char job[101]; /* number or name of a job, "" for the whole fabric */
-	uint64_t epoch; /* the only one that will do; 0: any */
-	const char *lids; /* "base" or "pinned"; NULL: as forsd likes */
+	uint64_t epoch; /* the only one accepted; 0: any */
+	const char *lids; /* "base" or "pinned"; NULL: forsd's choice */
 	int timeout;   /* milliseconds for a request */
 	struct address address; /* that answered last */
 	struct stat file;       /* when it was read last */
@@ -74,8 +74,8 @@ struct http {
 /* What to ask. */
 struct question {
 	enum { TABLE, NEWS, REMAINING } of;
-	bool has_known; /* of TABLE: there is one of epoch known, which need not be sent */
-	uint64_t known; /* of NEWS: the epoch to which there is none yet */
+	bool has_known; /* of TABLE: the caller has the table of epoch known */
+	uint64_t known; /* of NEWS: the epoch to be replaced */
 	const char *json; /* of REMAINING: the body of the request */
 };
 
@@ -103,8 +103,8 @@ struct fors_table {
 	const unsigned char *data, *dir, *by_guid, *by_lid, *names;
 	size_t length;
 	uint64_t names_length;
-	unsigned char *owned;     /* data, where fors_close frees it */
-	unsigned char *path_bits; /* of rows; by a rule [server·groups + group], NULL where all are 0 */
+	unsigned char *owned;     /* data, if fors_close frees it */
+	unsigned char *path_bits; /* of rows; by a rule [server·groups + group], NULL if all are 0 */
 	struct source source;
 	struct watch watch;
 };
@@ -150,8 +150,8 @@ int fors_check_(struct fors_table *t, struct fors_error *err);
 /* table.c */
 
 /*
- * Makes a table of bytes. They are the table's own where owned is data, and are
- * freed even where this fails. source is taken over likewise; NULL for memory.
+ * Makes a table of bytes. If owned is data, the table owns them, and they are freed
+ * even on failure. It takes source over likewise; NULL means memory.
  */
 int fors_make_(const unsigned char *data, size_t length, unsigned char *owned, struct source *source,
 	struct fors_table **table, struct fors_error *err);
@@ -178,7 +178,7 @@ int fors_http_feed_(struct http *h, const unsigned char *p, size_t n, struct for
 int fors_http_refusal_(const struct http *h, const struct source *source, struct fors_error *err);
 /* Puts a question and waits for the answer: h has it, of status 200 or 304. */
 int fors_http_ask_(struct http *h, struct source *source, const struct question *q, struct fors_error *err);
-/* Closes the socket and frees what is in memory. */
+/* Closes the socket and frees the buffers. */
 void fors_http_free_(struct http *h);
 /* Milliseconds of the monotonic clock. */
 int64_t fors_now_(void);
@@ -186,7 +186,7 @@ int64_t fors_now_(void);
 /* watch.c */
 
 void fors_watch_free_(struct watch *w);
-/* Forgets news that turned out to be none. */
+/* Forgets news that turned out to be false. */
 void fors_watch_forget_(fors_table *table);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * rules.c: tables of version 2. They hold a rule, and an entry is worked out when it is
- * asked for. docs/phase-table.md has the format.
+ * rules.c: tables of version 2. They hold a rule, and an entry is worked out on request.
+ * docs/phase-table.md has the format.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ void fors_rules_lengths_(const struct fors_table *t, uint64_t length[4])
 	length[3] = n * 4;
 }
 
-/* check_transfer checks what the servers from `first` on send to d, whatever the phase. */
+/* check_transfer checks the transfers of the servers from `first` on to d, in any phase. */
 static int check_transfer(const struct fors_table *t, uint32_t block, uint32_t first, uint32_t d, const unsigned char *unit, struct fors_error *err)
 {
 	const uint32_t dlid = get16(unit + 2), lid = lid_of(t, d);
@@ -152,7 +152,7 @@ int fors_rules_check_(struct fors_table *t, struct fors_error *err)
 
 /*
  * fors_rules_bits_ fills path_bits, [server·groups + group]: the place, among the LIDs of a
- * server, of the one at which it receives from a group.
+ * server, of the LID at which it receives from a group.
  */
 int fors_rules_bits_(struct fors_table *t, struct fors_error *err)
 {

@@ -26,7 +26,7 @@ void fors_source_free_(struct source *s)
 	s->where = s->path = s->host = s->port = NULL;
 }
 
-/* take_job takes over the number or the name of a job: letters, digits and ".", "_", "-", ":". */
+/* take_job stores the number or the name of a job: letters, digits and ".", "_", "-", ":". */
 static bool take_job(struct source *s, const char *text, size_t length)
 {
 	if (length == 0 || length >= sizeof s->job)
@@ -39,7 +39,7 @@ static bool take_job(struct source *s, const char *text, size_t length)
 	return true;
 }
 
-/* take_lids takes over which LIDs the plan is to be for. */
+/* take_lids stores the kind of LIDs that the plan is for. */
 static bool take_lids(struct source *s, const char *text, size_t length)
 {
 	if (length == 4 && memcmp(text, "base", 4) == 0)
@@ -226,7 +226,7 @@ static int read_all(int fd, const char *path, unsigned char **data, size_t *leng
 	}
 }
 
-/* read_file reads the source's file, and notes which file it was. */
+/* read_file reads the source's file, and records which file it was. */
 static int read_file(struct source *s, unsigned char **data, size_t *length, struct fors_error *err)
 {
 	const int fd = open(s->path, O_RDONLY | O_CLOEXEC);
@@ -243,7 +243,7 @@ static int read_file(struct source *s, unsigned char **data, size_t *length, str
 	return failed;
 }
 
-/* check_wanted checks that a table is the one that its location asked for. */
+/* check_wanted checks that a table is as its location requires. */
 static int check_wanted(const struct fors_table *t, struct fors_error *err)
 {
 	const struct source *s = &t->source;
@@ -258,7 +258,7 @@ static int check_wanted(const struct fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/* take makes a table of what was read of a source, and takes both over in any case. */
+/* take makes a table of the data read from a source, and always takes both over. */
 static int take(struct source *s, unsigned char *data, size_t length, fors_table **table, struct fors_error *err)
 {
 	static const unsigned char nothing[1];
@@ -271,8 +271,8 @@ static int take(struct source *s, unsigned char *data, size_t length, fors_table
 }
 
 /*
- * ask asks the daemon of a source, which it takes over in any case: 1 and a table,
- * or 0 without one where the one that is known has not changed.
+ * ask asks the daemon of a source, which it always takes over: 1 and a table, or 0
+ * without one if the known table has not changed.
  */
 static int ask(struct source *s, const struct question *q, fors_table **table, struct fors_error *err)
 {
@@ -296,7 +296,7 @@ static int ask(struct source *s, const struct question *q, fors_table **table, s
 	return failed ? failed : 1;
 }
 
-/* load reads a source, as ask does, from wherever it is. */
+/* load reads a source of any kind, as ask does. */
 static int load(struct source *s, const fors_table *known, fors_table **table, struct fors_error *err)
 {
 	int result;
@@ -322,7 +322,7 @@ static int load(struct source *s, const fors_table *known, fors_table **table, s
 	return 1;
 }
 
-/* open_table opens the table at a location; lids is what the plan is for where that does not say. */
+/* open_table opens the table at a location; lids applies if the location has none. */
 static int open_table(const char *where, const char *lids, fors_table **table, struct fors_error *err)
 {
 	if (!table)
@@ -359,7 +359,7 @@ int fors_refresh(fors_table *table, fors_table **newer, struct fors_error *err)
 	if (failed)
 		return failed;
 	s.epoch = 0; /* that was for the first table */
-	s.lids = table->source.lids; /* which a file's location does not tell */
+	s.lids = table->source.lids; /* which a file's location does not have */
 	const int result = load(&s, table, newer, err);
 	if (result == 0)
 		fors_watch_forget_(table);
@@ -384,7 +384,7 @@ static char *put_text(char *out, const char *text)
 	return out;
 }
 
-/* whatif is the body of the request for what is left of an exchange. */
+/* whatif is the body of the request for the rest of an exchange. */
 static char *whatif(const struct fors_info *info, uint32_t done, const char *const *fail)
 {
 	size_t size = 192;

@@ -1,5 +1,5 @@
 /*
- * table.c: a table in memory, and what can be looked up in it.
+ * table.c: a table in memory, and the lookups in it.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "internal.h"
 
 /*
- * find_path_bits fills t->path_bits: for each message the place, among its
- * sender's LIDs, of the one that the receiver's own message to it has. In the row
- * of server s, recv_from tells in which phase its peer sends to it.
+ * find_path_bits fills t->path_bits: for each message the place, among its sender's
+ * LIDs, of the destination of the receiver's own message to it. In the row of
+ * server s, recv_from gives the phase in which its peer sends to it.
  */
 static int find_path_bits(struct fors_table *t, struct fors_error *err)
 {
@@ -207,7 +207,7 @@ int fors_find_name(const fors_table *t, const char *name, int after)
 	return FORS_ENOTFOUND;
 }
 
-/* same_host compares two host names of given lengths as fors_find_host says. */
+/* same_host compares two host names of given lengths as fors_find_host does. */
 static bool same_host(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	const char *a_dot = memchr(a, '.', a_length), *b_dot = memchr(b, '.', b_length);
@@ -239,7 +239,7 @@ static int unique(const fors_table *t, int (*search)(const fors_table *, const c
 	return first;
 }
 
-/* hexadecimal reads what stands after "0x" in a GUID. */
+/* hexadecimal reads the digits after "0x" in a GUID. */
 static bool hexadecimal(const char *text, uint64_t *guid)
 {
 	const size_t digits = strspn(text, "0123456789abcdefABCDEF");

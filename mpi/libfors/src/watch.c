@@ -1,9 +1,9 @@
 /*
- * watch.c: is another epoch in force? A look, never a wait.
+ * watch.c: is another epoch in force? It looks, and never waits.
  *
- * For forsd, a HEAD request with "Prefer: wait" lies at the daemon, which
- * answers when the epoch changes (docs/api.md); a look is one recv. Now and then
- * the daemon answers that nothing has changed, and the request is made anew.
+ * For forsd, the daemon holds a HEAD request with "Prefer: wait" and answers when
+ * the epoch changes (docs/api.md); a look is one recv. Now and then the daemon
+ * answers that nothing has changed, and the request is sent again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "internal.h"
 
 enum {
-	SILENCE = 330000, /* ms without an answer, after which the daemon is taken for gone */
+	SILENCE = 330000, /* ms without an answer, after which the daemon is considered gone */
 	RETRY = 1000,     /* ms between connections */
 };
 
@@ -23,7 +23,7 @@ void fors_watch_free_(struct watch *w)
 	w->open = false;
 }
 
-/* give_up ends the request and puts the next one off. */
+/* give_up ends the request and delays the next one. */
 static int give_up(struct watch *w, int code)
 {
 	fors_watch_free_(w);
@@ -31,7 +31,7 @@ static int give_up(struct watch *w, int code)
 	return code;
 }
 
-/* ask leaves a request with the daemon, on the connection of the last one where it lasts. */
+/* ask leaves a request with the daemon, on the connection of the last one if it still stands. */
 static int ask(fors_table *t, bool connected, struct fors_error *err)
 {
 	struct watch *w = &t->watch;
@@ -72,9 +72,9 @@ static int answered(fors_table *t, struct fors_error *err)
 }
 
 /*
- * step advances the exchange. A connection that was used before may have been
- * closed by the daemon meanwhile, for it was silent: that is no error, and the
- * request goes out on a new one.
+ * step advances the exchange. The daemon may have closed a connection that was used
+ * before, because it was idle: this is not an error, and the request goes out on a
+ * new one.
  */
 static int step(fors_table *t, struct fors_error *err)
 {
@@ -88,7 +88,7 @@ static int step(fors_table *t, struct fors_error *err)
 	return failed ? failed : fors_http_step_(&w->http, &t->source, err);
 }
 
-/* look_at_daemon sees whether the daemon has answered, and asks anew where it had no news. */
+/* look_at_daemon checks for the daemon's answer, and asks again if it has no news. */
 static int look_at_daemon(fors_table *t, struct fors_error *err)
 {
 	struct watch *w = &t->watch;
@@ -100,7 +100,7 @@ static int look_at_daemon(fors_table *t, struct fors_error *err)
 		if (failed)
 			return give_up(w, failed);
 	}
-	for (int round = 0; round < 2; round++) { /* the second sends what the first asks anew */
+	for (int round = 0; round < 2; round++) { /* the second sends the new request of the first */
 		const int result = step(t, err);
 		if (result < 0)
 			return give_up(w, result);
@@ -115,14 +115,14 @@ static int look_at_daemon(fors_table *t, struct fors_error *err)
 	return FORS_OK;
 }
 
-/* same_file tells whether a file is the one that was read, unchanged. */
+/* same_file reports whether a file is unchanged since it was read. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 		a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* look_at_file sees whether the file was replaced, and reads the header of a new one. */
+/* look_at_file checks whether the file was replaced, and reads the header of a new one. */
 static int look_at_file(fors_table *t, struct fors_error *err)
 {
 	const char *path = t->source.path;

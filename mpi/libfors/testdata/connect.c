@@ -11,7 +11,7 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return (mask & IBV_QP_AV) == 0;
 }
 
-/* source is the LID from which a port sends: its LMC cuts off what is beyond. */
+/* source is the LID from which a port sends: its LMC cuts off higher bits. */
 static uint16_t source(const struct fors_server *s, const struct ibv_qp *qp)
 {
 	return (uint16_t)(s->lid + (qp->attr.ah_attr.src_path_bits & ((1u << s->lmc) - 1)));

@@ -174,7 +174,7 @@ static int refresh(void)
 	return info();
 }
 
-/* remaining reads how many phases are done, and then what fails, a bar between two. */
+/* remaining reads how many phases are done, and then the failed parts, separated by bars. */
 static int remaining(char *text)
 {
 	struct fors_error err;

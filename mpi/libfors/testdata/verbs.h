@@ -28,7 +28,7 @@ struct ibv_qp_attr {
 	uint8_t max_dest_rd_atomic, min_rnr_timer;
 };
 
-/* A queue pair is what was last said of it. */
+/* A queue pair has the attributes last set. */
 struct ibv_qp {
 	struct ibv_qp_attr attr;
 };

@@ -1,8 +1,7 @@
 /*
- * lanes.c: a fuzz target. Whatever table is accepted, and whatever a port and an address
- * vector say, a lane that is chosen leads to the peer and begins at the port. The first
- * bytes are those of ports, vectors and notes, the others a table, whose checksum is made
- * right.
+ * lanes.c: a fuzz target. For any accepted table, port and address vector, a lane that is
+ * chosen leads to the peer and begins at the port. The first bytes are those of ports,
+ * vectors and notes, the others a table, whose checksum is corrected.
  */
 #include "../src/lanes.c"
 #include "../../libfors/src/internal.h"
@@ -35,7 +34,7 @@ static void require(int holds)
 		abort();
 }
 
-/* vector is what a program asks for, with bits of its own. */
+/* vector is a program's address vector, with bits of its own. */
 static struct ibv_ah_attr vector_to(uint16_t dlid, const struct fors_server *peer, unsigned bits)
 {
 	struct ibv_ah_attr v = {.dlid = dlid, .port_num = 1, .is_global = bits & 1};
@@ -70,7 +69,7 @@ static void choose(const fors_table *t, int me, const uint8_t *head)
 	}
 }
 
-/* keep takes notes, drops them and looks for them; an array has the same. */
+/* keep takes notes, drops them and looks for them; an array must agree. */
 static void keep(const uint8_t *head)
 {
 	static const char objects[OBJECTS << 20]; /* far apart, and in one bucket now and then */

@@ -2,8 +2,8 @@
  * lanes.c: the table, and the lane of a pair of servers.
  *
  * A process keeps the table that it began with. Both ends of a reliable connection must
- * take the lane from the same table, or drop each other's packets; neither can know when
- * the other one's would change.
+ * take the lane from the same table, or they drop each other's packets; neither can know
+ * when the other changes its table.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "lanes.h"
 
 enum {
-	PATIENCE = 10,         /* seconds in which a table that the user named may come */
+	PATIENCE = 10,         /* seconds to wait for a table that the user named */
 	FIRST_MULTICAST = 0xC000,
 };
 
@@ -41,7 +41,7 @@ bool fl_verbose(void)
 	return text && atoi(text) > 0;
 }
 
-/* inert says why address vectors stay as they are, in one line of the job for each reason. */
+/* inert prints why address vectors stay as they are, one line of the job for each reason. */
 static void inert(atomic_flag *said, const char *format, ...)
 {
 	char why[400];
@@ -54,7 +54,7 @@ static void inert(atomic_flag *said, const char *format, ...)
 	fl_say("%s; connections go to the LIDs that the program has", why);
 }
 
-/* later tells whether a table that cannot be had now may come. */
+/* later reports whether a table that is not available now may come. */
 static bool later(int code) { return code == FORS_ECONNECT || code == FORS_ETIMEOUT || code == FORS_ENOPLAN; }
 
 static void open_table(void)
@@ -65,7 +65,7 @@ static void open_table(void)
 	struct timespec now, end;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += named && *named ? PATIENCE : 0;
-	/* Where one process has a table and another has none, the two cannot connect. */
+	/* If one process has a table and another has none, the two cannot connect. */
 	while (fors_open(NULL, &table, &err) != FORS_OK && later(err.code)) {
 		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (now.tv_sec >= end.tv_sec)
@@ -119,7 +119,7 @@ bool fl_lane(const fors_table *t, struct pair pair, struct lane *lane)
 	if (there >= 0) {
 		const struct fors_entry e = fors_entry(t, me, (uint32_t)there);
 		*lane = (struct lane){e.dlid, e.src_path_bits};
-	} else if (back >= 0) { /* the peer's message alone has a lane: mirror it */
+	} else if (back >= 0) { /* only the peer's message has a lane: mirror it */
 		const struct fors_entry e = fors_entry(t, peer, (uint32_t)back);
 		*lane = (struct lane){(uint16_t)(b.lid + e.src_path_bits), (uint8_t)(e.dlid - a.lid)};
 	}

@@ -1,5 +1,5 @@
 /*
- * lanes.h: what the files of libforslanes share. Nothing of it is exported.
+ * lanes.h: declarations shared by the files of libforslanes. None of them is exported.
  *
  *	verbs.c  the verbs that programs call, and those behind them
  *	lanes.c  the table, and the lane of a pair of servers
@@ -29,13 +29,13 @@ struct pair {
 
 /*
  * fl_choose finds the lane of the pair that an address vector joins. It returns false
- * where the vector is to stay as it is: there is no table, the port is none of the
- * table's, the destination is none of its servers, or another one on this port. The
- * first call opens the table.
+ * if the vector must stay as it is: no table is open, the table does not have the port,
+ * or the destination is none of its servers, or another one on this port. The first
+ * call opens the table.
  */
 bool fl_choose(struct ibv_context *context, const struct ibv_ah_attr *vector, struct pair *pair, struct lane *lane);
 
-/* fl_lane is the lane of a pair in a table; false: it has none for the two. */
+/* fl_lane is the lane of a pair in a table; false: the table has none for it. */
 bool fl_lane(const fors_table *table, struct pair pair, struct lane *lane);
 
 /* fl_say prints a line on standard error. */
@@ -56,10 +56,10 @@ struct note {
 void fl_note(const void *object, const struct note *note);
 /* fl_noted returns the note of an object in *note. */
 bool fl_noted(const void *object, struct note *note);
-/* fl_forget does so too, and drops it. */
+/* fl_forget does the same, and drops the note. */
 bool fl_forget(const void *object, struct note *note);
 
-/* fl_watch begins to look for epochs after a table's, and to say what they mean for the
+/* fl_watch begins to look for epochs after a table's, and to report their effect on the
  * objects with notes. */
 void fl_watch(fors_table *table);
 

@@ -1,6 +1,6 @@
 /*
- * notes.c: what was put into the address vectors of queue pairs and address handles, and
- * what of it a new epoch leaves on another lane than it has for the pair.
+ * notes.c: the contents of the address vectors of queue pairs and address handles, and the
+ * number of those to which a new epoch gives another lane.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ enum { BUCKETS = 4096 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *bucket[BUCKETS];
 
-/* at is where the entry of an object is, or would be; the lock is held. */
+/* at is the place of an object's entry, present or not; the lock is held. */
 static struct entry **at(const void *object)
 {
 	struct entry **e = &bucket[((uintptr_t)object >> 4) * 0x9E3779B97F4A7C15ULL >> 52];
@@ -64,7 +64,7 @@ bool fl_forget(const void *object, struct note *note)
 	return gone != NULL;
 }
 
-/* compare says how many objects have another lane than a table has for their pairs. */
+/* compare reports how many objects have another lane than a table has for their pairs. */
 static void compare(const fors_table *t)
 {
 	unsigned all = 0, other = 0;

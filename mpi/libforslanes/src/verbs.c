@@ -1,10 +1,10 @@
 /*
- * verbs.c: the verbs that programs call. Each does what the one behind it does, after
- * the lane of the pair has been put into the address vector.
+ * verbs.c: the verbs that programs call. Each calls the one behind it, after putting
+ * the lane of the pair into the address vector.
  *
- * The functions behind are looked up when they are first called. Where this library is
- * preloaded, they are the next ones in the order of the dynamic linker, or those of a
- * libibverbs that a part of the program has loaded for itself.
+ * The functions behind are looked up at their first call. If this library is preloaded,
+ * they are the next ones in the order of the dynamic linker, or those of a libibverbs
+ * that a part of the program has loaded for itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 /* Macros of the header, for functions that are meant here. */
 #undef ibv_query_port
 
-/* behind finds a verb of the real library; NULL where there is none. */
+/* behind finds a verb of the real library, or NULL. */
 static void *behind(const char *name)
 {
 	void *f = dlvsym(RTLD_NEXT, name, VERSION);
@@ -49,7 +49,7 @@ int fl_query_gid(struct ibv_context *context, uint8_t port, union ibv_gid *gid)
 	return real ? real(context, port, 0, gid) : ENOSYS;
 }
 
-/* place puts the lane into an address vector, and tells whether it did. */
+/* place puts the lane into an address vector, and reports whether it did. */
 static bool place(struct ibv_context *context, struct ibv_ah_attr *vector, struct note *note)
 {
 	note->wanted = (struct lane){vector->dlid, vector->src_path_bits};
@@ -70,7 +70,7 @@ EXPORTED int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask
 		fl_forget(qp, &note);
 	if (!(mask & IBV_QP_AV))
 		return real(qp, attr, mask);
-	struct ibv_qp_attr mine = {0}; /* the program's may be of a header of before rate_limit, and is its own */
+	struct ibv_qp_attr mine = {0}; /* the program's may come from a header without rate_limit, and is its own */
 	memcpy(&mine, attr, mask & IBV_QP_RATE_LIMIT ? sizeof mine : offsetof(struct ibv_qp_attr, rate_limit));
 	if (!place(qp->context, &mine.ah_attr, &note))
 		return real(qp, attr, mask);
@@ -94,8 +94,8 @@ EXPORTED int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 	return failed;
 }
 
-/* An object that could not be destroyed keeps its note. It is dropped before, since the
- * next object may be at the same address. */
+/* The note is dropped before the object, since the next object may be at the same
+ * address. An object that could not be destroyed gets its note back. */
 
 EXPORTED int ibv_destroy_qp(struct ibv_qp *qp)
 {

@@ -1,6 +1,6 @@
 /*
- * verbs: a libibverbs of one port, for tests of what is put into address vectors. It
- * prints what it is given. PORT is the port: link layer (1 InfiniBand, 2 Ethernet), LID,
+ * verbs: a libibverbs of one port, for tests of the contents of address vectors. It
+ * prints its arguments. PORT is the port: link layer (1 InfiniBand, 2 Ethernet), LID,
  * LMC and GUID.
  */
 #include <endian.h>

@@ -1,10 +1,10 @@
 /*
  * channel.c: communicators of the shim's own.
  *
- * Rank 0 of a communicator offers the channel that it has for the group, with a tag,
- * and where all ranks still have it, they take it; otherwise they make one. A rank
- * may have given it up by then: communicators of one group may be freed in different
- * orders by different ranks.
+ * Rank 0 of a communicator offers its channel for the group, with a tag. If all
+ * ranks still have it, they use it; otherwise they make one. A rank may have
+ * released it by then: communicators of one group may be freed in different orders
+ * by different ranks.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #include "shim.h"
 
 /*
- * At most so many channels at a time, so that a program that makes many
- * communicators does not run out of them on our account. Exchanges on communicators
- * beyond are MPI's own.
+ * The largest number of channels at a time, so that a program that makes many
+ * communicators does not run out of them because of the shim. Exchanges on further
+ * communicators are MPI's own.
  */
 enum { MOST = 64 };
 
@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel *all;
 static int channels;
 
-/* What rank 0 tells the others. */
+/* Rank 0's message to the others. */
 struct offer {
 	uint64_t id;   /* of the channel, 0: rank 0 has none for this group */
 	uint64_t next; /* id of the one to be made otherwise, 0: no more are made */
@@ -34,7 +34,7 @@ struct offer {
 };
 
 /* number is one that no other channel has, and not 0. Jobs that were joined by
- * MPI_Comm_spawn have several processes of each rank, so that ranks will not do. */
+ * MPI_Comm_spawn have several processes of each rank, so ranks are not unique. */
 static uint64_t number(void)
 {
 	uint64_t n = 0;
@@ -44,7 +44,7 @@ static uint64_t number(void)
 	return n;
 }
 
-/* claim finds a channel by its number and counts its caller as a user; NULL for none. */
+/* claim finds a channel by its number and counts its caller as a user, or returns NULL. */
 static struct channel *claim(uint64_t id)
 {
 	pthread_mutex_lock(&lock);
@@ -78,7 +78,7 @@ void fm_channel_release(struct channel *channel)
 	free(channel);
 }
 
-/* make_offer is rank 0's. It counts as a user of what it offers. */
+/* make_offer runs on rank 0. It counts as a user of the channel that it offers. */
 static int make_offer(MPI_Group group, struct offer *offer, struct channel **mine)
 {
 	int failed = MPI_SUCCESS, same = MPI_UNEQUAL;
@@ -102,9 +102,9 @@ static int make_offer(MPI_Group group, struct offer *offer, struct channel **min
 }
 
 /*
- * duplicate makes a communicator of the same processes. MPI_Comm_dup would call what
- * the program has its attributes copied by. That none is to be had is no error of the
- * program's: its error handler is not told.
+ * duplicate makes a communicator of the same processes. MPI_Comm_dup would call the
+ * program's functions that copy attributes. If this fails, it is not an error of the
+ * program's: its error handler is not called.
  */
 static bool duplicate(MPI_Comm user, MPI_Group group, MPI_Comm *own)
 {
@@ -120,7 +120,7 @@ static bool duplicate(MPI_Comm user, MPI_Group group, MPI_Comm *own)
 	return good;
 }
 
-/* make makes a channel. It takes the group over; *made is NULL where some rank could not. */
+/* make makes a channel. It takes the group over; *made is NULL if some rank failed. */
 static int make(MPI_Comm user, MPI_Group group, const struct offer *offer, struct channel **made)
 {
 	struct channel *c = calloc(1, sizeof *c);

@@ -1,10 +1,10 @@
 /*
- * comm.c: what is kept with a communicator. It hangs on the communicator as an
- * attribute, goes when the communicator is freed, and is not copied to duplicates.
- * What is left at MPI_Finalize goes when MPI frees MPI_COMM_SELF, its first act.
+ * comm.c: the state of a communicator. It is an attribute of the communicator, is freed
+ * with it, and is not copied to duplicates. At MPI_Finalize the rest is freed when MPI
+ * frees MPI_COMM_SELF, its first act.
  *
  * Exchanges on different communicators may run at once (MPI_THREAD_MULTIPLE); one
- * communicator has one at a time, as MPI wants it of collective functions. So only
+ * communicator has one at a time, as MPI requires of collective functions. So only
  * the list of all communicators needs a lock.
  */
 #include <pthread.h>
@@ -114,7 +114,7 @@ static int plan(struct comm *c)
 	return failed;
 }
 
-/* make sets up what is kept with a communicator; all its processes do it together. */
+/* make sets up the state of a communicator; all its processes do it together. */
 static int make(MPI_Comm user, int size, int key, struct comm **made_of)
 {
 	struct comm *c = calloc(1, sizeof *c);
@@ -153,8 +153,8 @@ int fm_comm(MPI_Comm user, struct comm **c)
 	int begun, over, inter, size, key, found, failed;
 	*c = NULL;
 	if (user == MPI_COMM_NULL)
-		return MPI_SUCCESS; /* MPI knows what to say of it */
-	/* A program of sessions alone has no MPI_COMM_WORLD, by which processes are told apart here. */
+		return MPI_SUCCESS; /* MPI reports the error */
+	/* A program of sessions alone has no MPI_COMM_WORLD, by which processes are distinguished here. */
 	if ((failed = PMPI_Initialized(&begun)) || (failed = PMPI_Finalized(&over)))
 		return failed;
 	if (!begun || over)

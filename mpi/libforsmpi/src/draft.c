@@ -33,7 +33,7 @@ static int by_host(const fors_table *table, const struct identity *id, char *tex
 	return found;
 }
 
-/* server_of finds the server of a process, or says why it cannot. */
+/* server_of finds the server of a process, or the reason why it cannot. */
 static int server_of(const fors_table *table, const struct identity *id, char *text)
 {
 	struct fors_error err;
@@ -51,7 +51,7 @@ static int server_of(const fors_table *table, const struct identity *id, char *t
 	return FORS_ENOTFOUND;
 }
 
-/* Rank 0's work: what is known of the table's servers and phases. */
+/* Rank 0's work: the state of the table's servers and phases. */
 struct work {
 	const fors_table *table;
 	int *server;   /* [group] */
@@ -60,7 +60,7 @@ struct work {
 	int *sent, *heard; /* [group] 1 + the last group that was seen to send there, to receive from there */
 };
 
-/* group puts the processes of one server together; false: a process has no server. */
+/* group puts the processes of one server together; it returns false if a process has no server. */
 static bool group(struct draft *d, struct work *w, const struct identity *who, int size)
 {
 	for (uint32_t s = 0; s < fors_info(w->table)->servers; s++)
@@ -87,7 +87,7 @@ static bool group(struct draft *d, struct work *w, const struct identity *who, i
 /* peer is the group of a server that an entry names, or −1. */
 static int peer(const struct work *w, int server) { return server < 0 ? -1 : w->group_of[server]; }
 
-/* number gives the phases in which the groups have transfers the numbers of steps. */
+/* number maps the phases in which the groups have transfers to step numbers. */
 static void number(struct draft *d, struct work *w)
 {
 	const uint32_t phases = fors_info(w->table)->phases;
@@ -99,7 +99,7 @@ static void number(struct draft *d, struct work *w)
 	}
 }
 
-/* once is a peer that group g meets for the first time, and notes that it did; −1 for another. */
+/* once records that group g meets a peer, and returns the peer if it is the first time, or −1. */
 static int once(int *met, int peer, int g)
 {
 	if (peer < 0 || met[peer] == g + 1)
@@ -108,7 +108,7 @@ static int once(int *met, int peer, int g)
 	return peer;
 }
 
-/* links fills in who uses a link after whom. */
+/* links fills in the order in which transfers use a link. */
 static bool links(struct draft *d, const struct work *w)
 {
 	uint16_t *leaf = calloc((size_t)d->head.groups, sizeof *leaf);
@@ -123,9 +123,8 @@ static bool links(struct draft *d, const struct work *w)
 }
 
 /*
- * fill writes the rows of all groups. A format that lets a pair have several phases
- * does not make it exchange its blocks several times: the first of them counts, for
- * the sender as for the receiver.
+ * fill writes the rows of all groups. If the format gives a pair several phases, it still
+ * exchanges its blocks once: the first phase counts, for the sender as for the receiver.
  */
 static void fill(struct draft *d, const struct work *w)
 {

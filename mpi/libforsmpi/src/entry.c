@@ -1,11 +1,10 @@
 /*
  * entry.c: the functions that C programs call.
  *
- * The program may run under another MPI than the one that the shim was built with,
- * and the two have handles of different types. So arguments are words here, passed on
- * as they came: to the shim, or to the program's own MPI. Where Linux runs MPI, each
- * argument that is an integer or a pointer has a register, or a word of the stack, to
- * itself.
+ * The program may run under another MPI than the shim was built with, and the two
+ * have handles of different types. So arguments are words here, passed on unchanged
+ * to the shim, or to the program's own MPI. Where Linux runs MPI, each argument that
+ * is an integer or a pointer has a register, or a word of the stack, to itself.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,7 +19,7 @@ typedef intptr_t word;
 typedef int seven(word, word, word, word, word, word, word);
 typedef int nine(word, word, word, word, word, word, word, word, word);
 
-/* What an exchange is carried out by. */
+/* The functions that carry out an exchange. */
 struct functions {
 	seven *alltoall;
 	nine *alltoallv, *alltoallw;
@@ -49,7 +48,7 @@ static void look(void)
 	if (!of.alltoall || !of.alltoallv || !of.alltoallw)
 		return;
 	now = of, foreign = true;
-#ifdef LARGE_COUNTS /* which an older MPI does not have, nor do its programs call them */
+#ifdef LARGE_COUNTS /* an older MPI does not have them, and its programs do not call them */
 	large = (struct functions){(seven *)(uintptr_t)own("PMPI_Alltoall_c"), (nine *)(uintptr_t)own("PMPI_Alltoallv_c"), (nine *)(uintptr_t)own("PMPI_Alltoallw_c")};
 #endif
 	version[strcspn(version, ",\n")] = 0;

@@ -1,18 +1,18 @@
 /*
  * epoch.c: all ranks of a communicator use the same epoch in an exchange.
  *
- * Before each exchange rank 0 tells what is in force, in one small broadcast; a
- * rank that knows something else takes part in the hand-over of the new schedule,
- * and nobody begins before. Rank 0 only looks whether news has come. It waits for
- * forsd once there is some, and then all wait with it: the old plan would deliver,
- * too, but slower than the new one, by more than this takes.
+ * Before each exchange rank 0 announces the epoch in force, in one small broadcast;
+ * a rank with another one takes part in the hand-over of the new schedule, and all
+ * begin after that. Rank 0 only looks for news. Once there is some, it waits for
+ * forsd, and all wait with it: the old plan would deliver, too, but slower than the
+ * new one, by more than this takes.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim.h"
 
-/* unplanned tells everybody why there is no plan. */
+/* unplanned tells all ranks why the plan is missing. */
 static int unplanned(struct comm *c, const struct head *next, const struct draft *d)
 {
 	char text[TEXT];

@@ -3,10 +3,10 @@
  *
  * First come the blocks that never leave a server. Then, in each step in which the
  * plan has a transfer for this rank's server, its processes send to all processes of
- * one server, when the links are free (links.c), and receive from all of another, and a
- * rank goes on when its own messages of the step are through. Nobody waits in a circle:
- * of the ranks that are least far, each has its partners in the same step, or ahead with
- * their messages sent. What the plan lacks, pairs that share no lane, comes last.
+ * one server, when the links are free (links.c), and receive from all of another. A
+ * rank goes on when its own messages of the step are through. There is no deadlock:
+ * the partners of the rank that is least far are in the same step, or ahead with
+ * their messages sent. Pairs that the plan lacks, which share no lane, come last.
  *
  * Blocks are sent and received as the program describes them, by its datatypes.
  */
@@ -15,26 +15,26 @@
 
 #include "shim.h"
 
-/* A block of an exchange: what one rank has for another. */
+/* A block of an exchange: the data of one rank for another. */
 struct block {
 	void *at;
 	amount count;
 	MPI_Datatype type;
 };
 
-/* What an exchange in progress knows. */
+/* The state of an exchange in progress. */
 struct run {
 	struct comm *c;
 	const struct side *send, *recv;
 	bool in_place;
-	void **saved; /* in place, [rank]: where the block lies that was overwritten before it was sent */
+	void **saved; /* in place, [rank]: copy of the block that was overwritten before it was sent */
 	void **base;  /* the same as an address to send from */
 	bool *sent;   /* in place, [rank] */
 	int pending;  /* requests */
 	int receives; /* the first of them */
 };
 
-/* moved is an address some bytes on; MPI_BOTTOM is no object, so C's own sum will not do. */
+/* moved is an address some bytes on. MPI_BOTTOM is not an object, so C's own sum is undefined. */
 static void *moved(void *at, MPI_Aint bytes) { return (void *)((uintptr_t)at + (uintptr_t)bytes); }
 
 static struct block block_of(const struct side *s, int rank)
@@ -48,7 +48,7 @@ static struct block block_of(const struct side *s, int rank)
 	return (struct block){moved(s->buffer, displ), count, s->types[rank]};
 }
 
-/* weigh tells the bytes of a block. */
+/* weigh finds the number of bytes of a block. */
 static int weigh(const struct block *b, MPI_Count *bytes)
 {
 	*bytes = 0;
@@ -84,8 +84,8 @@ static int save(struct run *x, int rank)
 }
 
 /*
- * post_empty counts a message that carries nothing: an empty block is sent where its
- * receiver tells others that the links are free, which they are when the sender has heard
+ * post_empty counts a message without data: an empty block is sent if its receiver
+ * tells others that the links are free, which they are when the sender has been told
  * so itself.
  */
 static int post_empty(struct run *x, int failed)
@@ -133,7 +133,7 @@ static int post_send(struct run *x, int rank, const struct row *row)
 	return failed;
 }
 
-/* abandon gives up what was posted: an exchange that failed leaves its buffers undefined. */
+/* abandon gives up the posted requests: an exchange that failed leaves its buffers undefined. */
 static void abandon(struct run *x)
 {
 	for (int i = 0; i < x->pending; i++) {
@@ -146,7 +146,7 @@ static void abandon(struct run *x)
 	x->pending = 0;
 }
 
-/* wait_for waits for the first of what was posted. */
+/* wait_for waits for the first of the posted requests. */
 static int wait_for(struct run *x, int first)
 {
 	MPI_Status *statuses = x->c->statuses;
@@ -159,7 +159,7 @@ static int wait_for(struct run *x, int first)
 	return failed;
 }
 
-/* finish waits for all of it. */
+/* finish waits for all of them. */
 static int finish(struct run *x)
 {
 	const int failed = wait_for(x, x->pending);
@@ -220,7 +220,7 @@ static int local(struct run *x)
 	return failed ? failed : finish(x);
 }
 
-/* hear waits for the news without which the links of a row's transfer may be in use. */
+/* hear waits for news, without which the links of a row's transfer may be in use. */
 static int hear(const struct run *x, const struct row *row)
 {
 	const struct comm *c = x->c;
@@ -232,7 +232,7 @@ static int hear(const struct run *x, const struct row *row)
 	return failed;
 }
 
-/* tell has those hear that a row has received who may send over its links now. */
+/* tell informs those who may send over a row's links now that the row has received. */
 static int tell(struct run *x, const struct row *row)
 {
 	struct comm *c = x->c;
@@ -249,7 +249,7 @@ static int tell(struct run *x, const struct row *row)
 	return failed;
 }
 
-/* transfer is what a row has this rank do. */
+/* transfer carries out a row for this rank. */
 static int transfer(struct run *x, const struct row *row)
 {
 	int failed = MPI_SUCCESS;
@@ -264,7 +264,7 @@ static int transfer(struct run *x, const struct row *row)
 	return failed ? failed : finish(x);
 }
 
-/* phases exchanges what the plan has. */
+/* phases exchanges the pairs of the plan. */
 static int phases(struct run *x)
 {
 	const struct schedule *s = &x->c->plan;
@@ -278,7 +278,7 @@ static int phases(struct run *x)
 	return failed;
 }
 
-/* rest exchanges what the plan lacks. */
+/* rest exchanges the pairs that the plan lacks. */
 static int rest(struct run *x)
 {
 	const struct schedule *s = &x->c->plan;
@@ -293,8 +293,8 @@ static int rest(struct run *x)
 }
 
 /*
- * measure finds out the extent of a side's type. MPI would tell MPI_COMM_WORLD's
- * error handler of one that is null, and not the communicator's.
+ * measure finds the extent of a side's type. MPI would report a null type to
+ * MPI_COMM_WORLD's error handler, and not to the communicator's.
  */
 static int measure(struct side *s)
 {
@@ -336,7 +336,7 @@ int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_pl
 		fm_log(c, "end", NULL);
 	}
 	for (int r = 0; x.saved && !failed && r < c->size; r++)
-		free(x.saved[r]); /* where it failed, MPI may still be reading there */
+		free(x.saved[r]); /* after a failure, MPI may still be reading there */
 	free(x.saved);
 	free(x.base);
 	free(x.sent);

@@ -1,13 +1,13 @@
 /*
  * fortran.c: the functions that Fortran programs call, under Open MPI.
  *
- * Open MPI's Fortran functions call PMPI_Alltoall and not MPI_Alltoall, so they
- * have to be caught themselves. Programs reach them under the name that their
- * compiler makes of it (mpif.h and "use mpi"), or with _f08_ behind ("use
- * mpi_f08"); all take the same arguments, but under mpi_f08 ierror may be absent.
- * Handles are integers; MPI_IN_PLACE and MPI_BOTTOM are addresses of variables.
+ * Open MPI's Fortran functions call PMPI_Alltoall and not MPI_Alltoall, so they must
+ * be intercepted themselves. Programs call them by the name that their compiler
+ * makes of it (mpif.h and "use mpi"), or with _f08_ behind ("use mpi_f08"); all take
+ * the same arguments, but under mpi_f08 ierror may be absent. Handles are integers;
+ * MPI_IN_PLACE and MPI_BOTTOM are addresses of variables.
  *
- * MPICH's call the C functions, and need nothing of this.
+ * MPICH's call the C functions, so this is not needed.
  */
 #include "shim.h"
 

@@ -1,7 +1,7 @@
 /*
- * identity.c: which server does this process run on? The user says it by
- * FORS_SERVER_MAP or FORS_SERVER; otherwise the GUIDs of the local ports tell, or
- * the host's name. Rank 0 looks it up: it alone has a table.
+ * identity.c: which server does this process run on? The user names it by
+ * FORS_SERVER_MAP or FORS_SERVER; otherwise it is found by the GUIDs of the local
+ * ports, or by the host's name. Rank 0 looks it up: only it has a table.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -122,7 +122,7 @@ static void from_map(const char *path)
 	fclose(file);
 }
 
-/* port_guid reads the lower half of a GID, "fe80:0000:0000:0000:0002:c903:00a1:b2c3"; 0 where it is none. */
+/* port_guid reads the lower half of a GID, "fe80:0000:0000:0000:0002:c903:00a1:b2c3", or returns 0. */
 static uint64_t port_guid(const char *path)
 {
 	unsigned g[8] = {0};
@@ -154,7 +154,7 @@ static void ports_of(const char *adapter)
 		free(list);
 }
 
-/* from_host tells the local ports and the host's name. */
+/* from_host stores the GUIDs of the local ports and the host's name. */
 static void from_host(void)
 {
 	char host[MPI_MAX_PROCESSOR_NAME] = "";

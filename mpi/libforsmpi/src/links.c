@@ -5,12 +5,12 @@
  * would send over a link that a transfer of an earlier phase still uses, both would take
  * twice as long, and others would wait for them in turn. So a transfer waits for those
  * before it on its links, from its leaf up, to its peer's leaf down, and from there to
- * its peer: who has received such a one tells the sender of the next, by an empty
- * message. Nobody waits in a circle, since all wait for earlier phases.
+ * its peer: the receiver of an earlier transfer tells the sender of the next, by an empty
+ * message. There is no deadlock, since all wait for earlier phases.
  *
- * No news is needed where one rank sends both or ends the one before it sends the next.
- * A rank's news for another arrive in the order of the phases in which it has received;
- * each wait is for so many of them.
+ * No news is needed if one rank sends both or ends the one before it sends the next.
+ * A rank's messages to another arrive in the order of the phases in which it has received;
+ * each wait is for a number of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,10 +24,10 @@ struct user {
 	int step;
 };
 
-/* What is known of a row until the news are counted. */
+/* What is known of a row until the news is counted. */
 struct before {
 	int row[LINKS];     /* whose news it waits for */
-	int ordinal[LINKS]; /* of what the row tells, among what its group tells that group */
+	int ordinal[LINKS]; /* of the row's news, among the news of its group for that group */
 };
 
 struct links {
@@ -37,7 +37,7 @@ struct links {
 	int *seen;             /* [group] */
 };
 
-/* tells notes that a row tells a group, once. */
+/* tells adds a group to those that a row tells, once. */
 static void tells(struct row *r, int group)
 {
 	int i = 0;
@@ -46,7 +46,7 @@ static void tells(struct row *r, int group)
 	r->tell[i] = group;
 }
 
-/* follow has a transfer, that of a sender's row to a receiver's row, wait for the one before it on a link. */
+/* follow makes the transfer from a sender's row to a receiver's row wait for the last one on a link. */
 static void follow(struct links *l, struct user *last, int sender, int row, int receiver_row)
 {
 	struct row *r = &l->d->row[row];
@@ -84,7 +84,7 @@ static void chain(struct links *l, const uint16_t *leaf, uint32_t lanes, int *at
 	}
 }
 
-/* count finds out how many news each row waits for. */
+/* count counts the news that each row waits for. */
 static void count(struct links *l)
 {
 	struct draft *d = l->d;

@@ -1,5 +1,5 @@
 /*
- * log.c: what a process says. With FORS_LOG=directory each process writes every
+ * log.c: the output of a process. With FORS_LOG=directory each process writes every
  * exchange that it begins and every transfer of it into rank-N.csv there, N being
  * its rank in MPI_COMM_WORLD; docs/mpi.md has the columns.
  */
@@ -33,12 +33,12 @@ void fm_say(const char *format, ...)
 	fprintf(stderr, "libforsmpi: %s\n", line);
 }
 
-/* warned tells which reasons a process has heard, of itself or of a rank 0. */
+/* warned has the reasons of which a process has heard, from itself or from a rank 0. */
 static bool warned[REASONS];
 
 /*
- * That there is no table concerns the whole job: rank 0 of MPI_COMM_WORLD says it,
- * when it hears it. What concerns the servers of a communicator is said by its rank 0.
+ * A missing table concerns the whole job: rank 0 of MPI_COMM_WORLD reports it when it
+ * hears of it. Reasons that concern a communicator's servers are reported by its rank 0.
  */
 void fm_warn(const struct comm *c, enum reason reason, const char *text)
 {

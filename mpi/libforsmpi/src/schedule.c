@@ -1,6 +1,6 @@
 /*
- * schedule.c: a draft becomes the schedule of each rank. Everybody needs to know
- * who runs where, 12 bytes a rank; of the rows, a rank gets those of its server.
+ * schedule.c: a draft becomes the schedule of each rank. All ranks need to know who
+ * runs where, 12 bytes a rank; of the rows, a rank gets those of its server.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /*
- * shim.h: what the files of libforsmpi share. Nothing of it is exported.
+ * shim.h: declarations shared by the files of libforsmpi. None of them is exported.
  *
  *	entry.c, fortran.c the MPI functions that programs call, for C and Fortran
  *	wrap.c             what these do under the MPI that this was built with
- *	comm.c             what is kept with a communicator, and when it goes
+ *	comm.c             the state of a communicator, and its end
  *	channel.c          communicators of the shim's own, one for each group of processes
  *	exchange.c         an exchange, step by step
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
@@ -16,7 +16,7 @@
  *	log.c              the log of transfers, warnings
  *
  * Functions that return int return an MPI error code. "Rank 0" is that of the
- * communicator at hand; it alone reads a table.
+ * communicator at hand; only it reads a table.
  */
 #ifndef FORSMPI_SHIM_H
 #define FORSMPI_SHIM_H
@@ -35,16 +35,16 @@ enum { BY_LINKS = -1 };
 
 /* The environment; docs/mpi.md has the meaning of each variable. */
 struct settings {
-	int sync;          /* FORS_SYNC: a barrier after so many phases, 0: none, BY_LINKS */
+	int sync;          /* FORS_SYNC: a barrier after that many phases, 0: none, BY_LINKS */
 	int min_bytes;     /* FORS_MIN_BYTES: MPI_Alltoall of smaller blocks is MPI's own */
 	bool pinned;       /* FORS_LIDS=pinned: the transport chooses LIDs as the plan has them */
 	bool verbose;      /* FORS_VERBOSE */
 	const char *log;   /* FORS_LOG: a directory, or NULL */
-	char mistake[TEXT]; /* what could not be understood, or "" */
+	char mistake[TEXT]; /* the setting that could not be understood, or "" */
 };
 const struct settings *fm_settings(void);
 
-/* What a process knows of the server that it runs on. It goes to rank 0 as it is. */
+/* What a process knows of its server. It goes to rank 0 as it is. */
 enum { MAX_PORTS = 8, MAX_NAME = 176 };
 enum known { BY_HOST, BY_NAME, MISTAKEN };
 struct identity {
@@ -57,26 +57,26 @@ struct identity {
 };
 void fm_identity(struct identity *id);
 
-/* Why a communicator does without a plan. */
+/* Why a communicator has a plan or not. */
 enum reason { PLANNED, NO_TABLE, NO_SERVER, ONE_SERVER, NO_CHANNEL, REASONS };
 
 /*
- * What rank 0 tells all before each exchange. Where it differs from what they have,
+ * Rank 0's message to all before each exchange. If it differs from their own state,
  * the rest of a schedule follows.
  */
 struct head {
-	uint64_t epoch;     /* of the table, 0: there is none */
+	uint64_t epoch;     /* of the table, 0: no table */
 	int32_t reason;     /* enum reason */
 	int32_t steps;      /* phases that the communicator has transfers in */
 	int32_t groups;     /* servers */
-	int32_t sync, min_bytes; /* rank 0's settings are everybody's */
-	int32_t silent;     /* whether there is no table because forsd did not answer in time */
+	int32_t sync, min_bytes; /* rank 0's settings hold for all */
+	int32_t silent;     /* whether the table is missing because forsd did not answer in time */
 };
 
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
 enum { LINKS = 3 };
 
-/* What the processes of one server do in one step. It is sent as it is. */
+/* The transfers of one server's processes in one step. It is sent as it is. */
 struct row {
 	int32_t step;  /* 0 … steps − 1 */
 	int32_t phase; /* of the table */
@@ -86,7 +86,7 @@ struct row {
 	/* What keeps transfers of different steps apart, see links.c. */
 	int32_t tell[LINKS]; /* groups that hear when this one has received, or −1 */
 	int32_t heard;       /* whether the group that this one sends to tells others so */
-	int32_t wait[LINKS], news[LINKS]; /* groups that must have told so often more before this one sends, or −1 */
+	int32_t wait[LINKS], news[LINKS]; /* groups of which this one awaits that many more news before it sends, or −1 */
 };
 
 /*
@@ -108,33 +108,33 @@ struct schedule {
 /*
  * A communicator of our own, for messages that no receive of the program can take.
  * Communicators are scarce (2048 contexts under MPICH), so all of the program's
- * communicators of one group share a channel, and tell their messages by their tags.
+ * communicators of one group share a channel, and have different tags.
  */
 struct channel {
 	MPI_Comm comm;
 	MPI_Group group;
-	uint64_t id;  /* the same on all its ranks, and no other's in the job */
+	uint64_t id;  /* the same on all its ranks, unique in the job */
 	int users;    /* communicators, and those that are about to be */
 	int tag;      /* on rank 0: the last that was given */
 	struct channel *next;
 };
 
 /*
- * fm_channel finds the channel of a communicator, or makes it; all its processes do
- * it together. *channel is NULL where none can be had. *tag and the next one are the communicator's own.
+ * fm_channel finds or makes the channel of a communicator, all its processes together.
+ * *channel is NULL if none is available. *tag and the next one are the communicator's own.
  */
 int fm_channel(MPI_Comm user, int rank, struct channel **channel, int *tag);
 void fm_channel_release(struct channel *channel);
 
-/* What is kept with a communicator. */
+/* The state of a communicator. */
 struct comm {
 	MPI_Comm user;          /* collective calls of the shim go here, in the order of the program's */
-	struct channel *channel; /* messages go here; NULL: none was to be had */
+	struct channel *channel; /* messages go here; NULL: none was available */
 	int tag;                /* of data; the next one is that of news of links */
 	int rank, size;
-	uint64_t id;            /* the same on all its ranks, and no other's in the job */
+	uint64_t id;            /* the same on all its ranks, unique in the job */
 	uint64_t exchange;      /* exchanges begun */
-	bool off;               /* exchanges are MPI's own, and stay so: there is no table, or no channel */
+	bool off;               /* exchanges are MPI's own, and stay so: no table, or no channel */
 	struct identity *who;   /* [rank] on rank 0 */
 	struct schedule plan;
 	MPI_Request *requests;  /* [5·size]: those of a step */
@@ -143,9 +143,8 @@ struct comm {
 };
 
 /*
- * fm_comm finds what is kept with a communicator, and makes it where it is not yet
- * there, which all processes do together. It is NULL for communicators that the
- * shim leaves alone.
+ * fm_comm finds the state of a communicator, or makes it, which all processes do
+ * together. It is NULL for communicators that the shim leaves alone.
  */
 int fm_comm(MPI_Comm user, struct comm **c);
 
@@ -158,13 +157,13 @@ typedef MPI_Count amount;
 typedef int amount;
 #endif
 
-/* One side of an exchange, as MPI's functions are given it. */
+/* One side of an exchange, as passed to MPI's functions. */
 enum shape { UNIFORM, COUNTS, TYPES }; /* of MPI_Alltoall, MPI_Alltoallv, MPI_Alltoallw */
 struct side {
 	enum shape shape;
 	void *buffer;
 	amount count;              /* UNIFORM */
-	const int *counts, *displs; /* COUNTS, TYPES; NULL where these are large */
+	const int *counts, *displs; /* COUNTS, TYPES; NULL if these are large */
 	const MPI_Count *large_counts;
 	const MPI_Aint *large_displs;
 	MPI_Datatype type;         /* UNIFORM, COUNTS */
@@ -175,7 +174,7 @@ struct side {
 /* fm_exchange runs an exchange by the communicator's plan, whose epoch is agreed. */
 int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_place);
 
-/* fm_agree has all ranks use the same epoch, and takes up a new one. */
+/* fm_agree makes all ranks use the same epoch, and adopts a new one. */
 int fm_agree(struct comm *c);
 
 /*
@@ -188,11 +187,11 @@ struct draft {
 	uint64_t *guid;  /* [group] */
 	struct row *row;
 	int *first;      /* [group] its first row; one more at the end */
-	char text[TEXT]; /* why there is no plan */
+	char text[TEXT]; /* why the plan is missing */
 };
-/* fm_links fills in which links' transfers wait for each other; leaf is that of each group. */
+/* fm_links fills in which transfers wait for each other; leaf is the leaf of each group. */
 bool fm_links(struct draft *d, const uint16_t *leaf, uint32_t lanes);
-/* fm_draft plans for processes by a table; head.reason says whether it could. */
+/* fm_draft plans for processes by a table; head.reason has the result. */
 void fm_draft(struct draft *d, const fors_table *table, const struct identity *who, int size);
 void fm_draft_free(struct draft *d);
 
@@ -201,22 +200,22 @@ int fm_share(struct comm *c, const struct head *next, const struct draft *d);
 void fm_schedule_free(struct schedule *s);
 
 /*
- * fm_table_draft looks, without waiting, whether there is another epoch than a
- * known one, and fetches and plans it if so. It returns false where there is none.
+ * fm_table_draft looks, without waiting, for another epoch than a known one, and
+ * fetches and plans it. It returns false if there is none.
  */
 bool fm_table_draft(uint64_t known, struct draft *d, const struct identity *who, int size);
 
 /*
- * fm_table_silent is told what another process, which has waited for forsd without an answer,
- * says of it. One that has not asked yet does not ask then. Otherwise each process that leads
- * a communicator would wait as long.
+ * fm_table_silent is given the message of another process that has waited for forsd without
+ * an answer. A process that has not asked yet then does not ask. Otherwise each process that
+ * leads a communicator would wait as long.
  */
 void fm_table_silent(const char *text);
 void fm_table_close(void);
 
 /*
- * fm_log writes a line into the log of this process, where one is wanted: what
- * happened, and the transfer or NULL.
+ * fm_log writes a line into the log of this process, if it has one: what happened, and
+ * the transfer or NULL.
  */
 struct transfer {
 	int phase, src, dst; /* ranks */
@@ -226,7 +225,7 @@ struct transfer {
 void fm_log(struct comm *c, const char *what, const struct transfer *t);
 void fm_log_close(void);
 
-/* fm_warn says once why a communicator has no plan, if this process is the one to say it. */
+/* fm_warn prints once why a communicator has no plan, if this process is to print it. */
 void fm_warn(const struct comm *c, enum reason reason, const char *text);
 
 /* The functions behind those that programs call. */

@@ -1,7 +1,7 @@
 /*
  * table.c: the table of this process, for the communicators that it leads. It is
  * opened when the first of them needs it, and shared by all. The lock is held
- * where forsd is waited for, and never while MPI is called.
+ * while waiting for forsd, and never while MPI is called.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -10,15 +10,15 @@
 
 #include "shim.h"
 
-/* Seconds without a question after forsd was gone, and after all had waited for it without an answer. */
+/* Seconds without a request after forsd was gone, and after all had waited without an answer. */
 enum { GONE = 1, IN_VAIN = 10 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static fors_table *table;
 static bool tried;
-static struct fors_error why; /* there is no table */
+static struct fors_error why; /* the table is missing */
 static bool silent;           /* because forsd did not answer in time */
-static int64_t quiet_until;   /* seconds; ask nobody before */
+static int64_t quiet_until;   /* seconds; no request before */
 
 static int64_t now(void)
 {
@@ -27,7 +27,7 @@ static int64_t now(void)
 	return t.tv_sec;
 }
 
-/* look brings the table up to date. What fails leaves the old one in force. */
+/* look brings the table up to date. On failure the old one stays in force. */
 static void look(void)
 {
 	struct fors_error err;

@@ -3,9 +3,9 @@
  *
  * MPI_Ialltoall and its kin are not here: they must return at once, and a
  * program may rely on it (post one, then talk to a rank that has not come to it
- * yet). A phase begins when the one before it has ended, so somebody would have to
- * go on while the program computes; without a thread of our own nobody does. They
- * stay MPI's own, and so do those on inter-communicators.
+ * yet). A phase begins when the one before it has ended, so that the exchange would
+ * need a thread of ours to go on while the program computes. They stay MPI's own,
+ * and so do those on inter-communicators.
  */
 #include <string.h>
 
@@ -28,9 +28,9 @@ bool fm_other_mpi(const char *version)
 }
 
 /*
- * planned sets *c where an exchange on a communicator runs by a plan, and to NULL
- * where it is MPI's own. UNIFORM sides tell the size of a block: it is the same on
- * all ranks, so that they decide alike.
+ * planned sets *c if an exchange on a communicator runs by a plan, and to NULL if
+ * it is MPI's own. UNIFORM sides give the size of a block: it is the same on all
+ * ranks, so that they decide alike.
  */
 static int planned(MPI_Comm user, const struct side *recv, struct comm **c)
 {
@@ -54,8 +54,8 @@ static int planned(MPI_Comm user, const struct side *recv, struct comm **c)
 }
 
 /*
- * by_plan runs an exchange by the plan where there is one, and sets *left where it is
- * MPI's. It reports errors as MPI would: on the user's communicator.
+ * by_plan runs an exchange by the plan, if any, and sets *left if it is MPI's. It
+ * reports errors as MPI would: on the user's communicator.
  */
 static int by_plan(struct side send, struct side recv, MPI_Comm user, bool *left)
 {

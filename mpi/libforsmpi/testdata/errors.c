@@ -1,7 +1,7 @@
 /*
  * errors: exchanges with a datatype that was never committed, and with none. MPI
  * reports that to the error handler of the communicator that the program used; so
- * does the shim. Prints what the handler is told on rank 0.
+ * does the shim. Prints the errors that the handler gets on rank 0.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	free(counts);
 	if (rank == 0)
 		printf("called: %d, strange: %d, type error returned: %d\n", called, strange, class == MPI_ERR_TYPE);
-	/* The communicator is still good for what is right. */
+	/* The communicator still works for correct calls. */
 	MPI_Type_commit(&raw);
 	for (int i = 0; i < 2 * size; i++)
 		out[i] = rank;

@@ -4,7 +4,7 @@
  * persistent ones that are started twice; and by PMPI_Alltoall*, which must not differ. Drawn are the function, the communicator (all ranks, some, all in
  * another order, several at once, two that face each other), MPI_IN_PLACE, the
  * datatypes of either side, counts from none to some 10 KB, and displacements.
- * Prints a digest of all results, and what differed.
+ * Prints a digest of all results, and the differences.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static uint64_t draw(uint64_t a, uint64_t b, uint64_t c)
 }
 
 /*
- * Datatypes by what they hold and how it lies: types that hold the same match each
+ * Datatypes by their content and its layout: types that hold the same match each
  * other on the two sides.
  */
 enum { HOLDS = 4, LAYOUTS = 5 };
@@ -217,7 +217,7 @@ static void persistent(const struct exchange *x, const struct side *s, const str
 	case 1: MPI_Alltoallv_init(from, s->counts, s->displs, s->types[0], to, r->counts, r->displs, r->types[0], x->comm, MPI_INFO_NULL, &request); break;
 	default: MPI_Alltoallw_init(from, s->counts, s->displs, s->types, to, r->counts, r->displs, r->types, x->comm, MPI_INFO_NULL, &request); break;
 	}
-	for (int i = 0; i < (x->in_place ? 1 : 2); i++) { /* in place, a second one would send back what came */
+	for (int i = 0; i < (x->in_place ? 1 : 2); i++) { /* in place, a second one would send the received data back */
 		MPI_Start(&request);
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	}
@@ -231,7 +231,7 @@ static uint64_t digest;
 
 /*
  * transfer_data puts the data of all blocks of one buffer into another, whose bytes
- * between and around them stay, and tells a digest of it.
+ * between and around them stay, and computes a digest of it.
  */
 static uint64_t transfer_data(const struct exchange *x, const struct side *r, const char *from, char *to)
 {
@@ -286,7 +286,7 @@ enum { KEPT = 3 };
 static MPI_Comm kept[KEPT];
 static bool made[KEPT];
 
-/* choose draws the communicator; MPI_COMM_NULL where this rank has no part. */
+/* choose draws the communicator; MPI_COMM_NULL if this rank has no part. */
 static void choose(struct exchange *x)
 {
 	const uint64_t kind = draw(x->a, 11, 0) % 8, which = draw(x->a, 12, 0) % KEPT;
@@ -347,7 +347,7 @@ int main(int argc, char **argv)
 		x.in_place = x.in_place && (by_shim == at_once || x.function < 2);
 #endif
 		if (a % 16 == 15) {
-			/* Amounts must not depend on the side, nor on the number of ranks there. */
+			/* Amounts must not depend on the side or on the number of ranks there. */
 			MPI_Comm half = face(&x);
 			x.function = 0;
 			differ += !compare(&x, false);

@@ -1,5 +1,5 @@
 /*
- * identity: prints what a process says of itself to rank 0. It is compiled together
+ * identity: prints the identity that a process sends to rank 0. It is compiled together
  * with the shim's identity.c, and with SYSFS naming a directory of the test's.
  */
 #include <inttypes.h>

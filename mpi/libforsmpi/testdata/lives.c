@@ -116,7 +116,7 @@ static void bottom(MPI_Comm comm)
 		MPI_Type_commit(&types[size + r]);
 	}
 	wrong += MPI_Alltoallw(MPI_BOTTOM, ones, zeros, types, MPI_BOTTOM, ones, zeros, types + size, comm) != MPI_SUCCESS;
-	/* In place, what has come goes back to where it came from. */
+	/* In place, received data goes back to its sender. */
 	wrong += MPI_Alltoallw(MPI_IN_PLACE, NULL, NULL, NULL, MPI_BOTTOM, ones, zeros, types + size, comm) != MPI_SUCCESS;
 	for (int r = 0; r < size; r++)
 		wrong += in[r] != 1000 * rank + r;

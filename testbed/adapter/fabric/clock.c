@@ -1,5 +1,5 @@
-/* clock.c: what is due, a heap by time; what is due at the same time, in the order in
- * which it was planned. */
+/* clock.c: events, a heap by time; events of the same time are in the order in which they
+ * were planned. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -65,7 +65,7 @@ static struct due pop(void)
 	return top;
 }
 
-/* run_events does what is due, and returns how many there were. */
+/* run_events handles the events that are due, and returns their number. */
 unsigned run_events(ns until, unsigned most)
 {
 	unsigned done = 0;

@@ -1,11 +1,11 @@
 /*
  * fabric.h: the process that has the nodes and links of a simulated fabric, moves
- * packets over them in scaled time, and does what the adapters do by themselves.
+ * packets over them in scaled time, and does the work of the adapters.
  *
- * All of it is one thread. Times are nanoseconds of the monotonic clock. What is due is
- * done in the order of its time, however late; a link that is free at a time sends at
- * that time, so that lateness delays packets and costs no bandwidth. The lateness is
- * counted.
+ * All of it is one thread. Times are nanoseconds of the monotonic clock. Events are
+ * handled in the order of their times, however late; a link that is free at a time
+ * sends at that time, so that lateness delays packets and costs no bandwidth. The
+ * lateness is counted.
  */
 #ifndef FABRIC_H
 #define FABRIC_H
@@ -29,7 +29,7 @@ enum {
 	NO_PORT = 255,
 };
 
-/* What a table of a switch is made of, in the order in which the fabric is described. */
+/* A node: an adapter or a switch. */
 struct node {
 	uint64_t guid;
 	char name[64];
@@ -46,7 +46,7 @@ struct fifo {
 /* A port, and the link out of it. */
 struct port {
 	struct node *node;
-	struct port *peer; /* NULL where there is no cable */
+	struct port *peer; /* NULL: without a cable */
 	unsigned number;
 	bool up;
 	uint16_t lid; /* of an adapter */
@@ -81,7 +81,7 @@ struct packet {
 	bool first, last, solicited, with_immediate, swaps, global;
 	uint8_t syndrome, timer; /* of a NAK */
 	uint32_t immediate, rkey, qkey, total;
-	uint64_t remote, compare, swap; /* swap is also what an atomic operation found */
+	uint64_t remote, compare, swap; /* swap is also the value that an atomic operation found */
 	uint8_t data[MTU_BYTES];
 };
 
@@ -119,7 +119,7 @@ extern struct node **nodes;
 extern unsigned node_count;
 extern uint16_t manager_lid;
 extern uint32_t mtu; /* of all links */
-bool feed(ns); /* takes what there is to read on standard input; false at its end */
+bool feed(ns); /* reads the available standard input; false at its end */
 struct port *find_host(const char *);
 
 /* objects.c */
@@ -167,7 +167,7 @@ struct owed {
 	bool first;
 };
 
-/* What is known of a work request under way, beside its slot. */
+/* The state of a work request under way, in addition to its slot. */
 struct posted {
 	uint32_t psn, packets, length, got; /* got: bytes of a read that have come */
 };
@@ -192,7 +192,7 @@ struct qp {
 	uint32_t next_psn, acked;
 	struct posted *posted; /* [slot] */
 	uint32_t reading;      /* reads and atomics between una and cur */
-	bool missing; /* an answer was, and has been asked for again */
+	bool missing; /* an answer is, and has been requested again */
 	ns deadline, not_before;
 	uint8_t retries, rnr_retries;
 
@@ -233,7 +233,7 @@ bool store_remote(struct qp *, uint32_t rkey, uint64_t to, const void *, size_t)
 void activate(struct qp *, ns);
 struct packet *next_packet(struct qp *, ns, bool *blocked);
 void deliver(struct packet *, ns);
-void arrived(struct packet *, ns); /* it is no longer on the way, whatever became of it */
+void arrived(struct packet *, ns); /* it is no longer on the way: delivered or lost */
 void rung(struct qp *, ns);
 void reset_pair(struct qp *);
 void fail_pair(struct qp *, enum ibv_wc_status, ns);

@@ -1,5 +1,5 @@
 /*
- * feed.c: the fabric as it is described on standard input, a line at a time.
+ * feed.c: the description of the fabric on standard input, a line at a time.
  *
  *	node switch|host GUID PORTS NAME
  *	link NODE PORT NODE PORT	nodes are numbered from 0 in their order
@@ -115,7 +115,7 @@ static void clear(void)
 		}
 }
 
-/* waited is for how long packets have waited for a port, those that wait now included. */
+/* waited is how long packets have waited for a port, including those that wait now. */
 static ns waited(const struct port *p, ns t)
 {
 	const bool waits = p->node->is_switch ? p->waiting > 0 : p->waits_since > 0;

@@ -36,10 +36,10 @@ static void watch(int fd, void *who)
 }
 
 /*
- * hurry has it go before all else: adapters do not wait for processors. Programs with
- * real-time priority may take all of these; Linux then gives a part of each second to the
- * others, for 50 ms at a time and more, also before this one if it only had a higher
- * priority. A deadline goes before that. Without the right to either, what is late is late.
+ * hurry gives the process priority over all others: adapters do not wait for processors.
+ * Programs with real-time priority may take all of these; Linux then gives a part of each
+ * second to the others, for 50 ms at a time and more, also before this one if it only had a
+ * higher priority. A deadline goes before that. Without the right to either, events are late.
  */
 static void hurry(void)
 {
@@ -103,7 +103,7 @@ static bool hear(ns t)
 	return any;
 }
 
-/* listen_to waits for the socket, the input and bells, and takes what is there. */
+/* listen_to waits for the socket, the input and bells, and handles them. */
 static bool listen_to(ns timeout)
 {
 	struct epoll_event events[64];

@@ -1,4 +1,4 @@
-/* memory.c: programs' memory, as an adapter reads and writes it. */
+/* memory.c: programs' memory, read and written by an adapter. */
 #include <sys/uio.h>
 
 #include "fabric.h"
@@ -9,7 +9,7 @@ bool within(const struct region *r, const struct context *c, uint32_t pd, uint64
 	       length <= r->length && from - r->iova <= r->length - length;
 }
 
-/* pieces are the parts of a list of buffers that some bytes of it lie in; −1 if one may
+/* pieces are the parts of a list of buffers that contain some of its bytes; −1 if one may
  * not be used. */
 static int pieces(struct qp *q, const struct ibv_sge *sge, unsigned count, uint64_t offset, size_t size, uint32_t access,
 		  struct iovec *v)
@@ -52,8 +52,8 @@ static struct iovec whole(uint32_t rkey, uint64_t from, size_t size)
 	return (struct iovec){(void *)(uintptr_t)(r->address + (from - r->iova)), size};
 }
 
-/* What a peer's request names has been checked for the whole of it; the region may have
- * gone since. */
+/* The whole range of a peer's request has been checked; the region may have gone
+ * since. */
 bool fetch_remote(struct qp *q, uint32_t rkey, uint64_t from, void *to, size_t size)
 {
 	if (size == 0)

@@ -4,8 +4,8 @@
  * A link carries one packet at a time, for as long as its bytes take. The packets that
  * wait for a link are served in turn by the port where they came in, each port's in
  * order. A switch begins to send a packet on before it has all of it (cut-through).
- * Nothing is lost for want of room: queues in switches are as long as they need be, and
- * what bounds them is that a queue pair has FLOW_PACKETS on the way at most.
+ * Nothing is lost for lack of buffers: queues in switches are unlimited, and bounded only
+ * by FLOW_PACKETS under way for each queue pair.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static struct packet *take(struct port *out, ns t)
 	return NULL;
 }
 
-/* compose has an adapter make its next packet, by turns of its queue pairs. */
+/* compose makes an adapter's next packet, by turns of its queue pairs. */
 static struct packet *compose(struct port *out, ns t)
 {
 	bool blocked = false;
@@ -161,7 +161,7 @@ static void count_flow(const struct packet *p)
 	flows[i] = (struct flow){p->slid, p->dlid, flows[i].packets + 1};
 }
 
-/* pump sends what there is to send, if the link is free. */
+/* pump sends the next packet, if the link is free. */
 void pump(struct port *out, ns t)
 {
 	if (out->free_at > t) {
@@ -203,7 +203,7 @@ void pump(struct port *out, ns t)
 		at(t + PORT_LATENCY + takes, received, p);
 }
 
-/* link_up tells a port that its link is up or down. What waits for a dead link is lost. */
+/* link_up sets a port's link up or down. Packets that wait for a dead link are lost. */
 void link_up(struct port *port, bool up, ns t)
 {
 	if (port->up == up)

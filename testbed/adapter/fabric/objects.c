@@ -1,5 +1,5 @@
-/* objects.c: what programs have made: regions, queues, queue pairs; and their requests
- * on the socket. */
+/* objects.c: the objects of programs: regions, queues, queue pairs; and their requests on
+ * the socket. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -77,10 +77,10 @@ void event(struct context *c, enum ibv_event_type type, uint64_t element)
 {
 	const uint64_t e[2] = {type, element};
 	if (c->events >= 0)
-		(void)!write(c->events, e, sizeof e); /* a pipe; where it is full, hardware loses events, too */
+		(void)!write(c->events, e, sizeof e); /* a pipe; if it is full, the event is lost, as on hardware */
 }
 
-/* complete adds a completion, and tells it on the channel if that is armed. */
+/* complete adds a completion, and reports it on the channel if that is armed. */
 void complete(struct cq *q, const struct ibv_wc *wc, bool solicited)
 {
 	struct completions *s = q->shared;
@@ -114,7 +114,7 @@ static void *mapped(int fd, size_t *bytes)
 	return m == MAP_FAILED ? NULL : m;
 }
 
-/* sound tells whether a queue lies in its memory. */
+/* sound reports whether a queue lies in its memory. */
 static bool sound(const struct pair *p, const struct queue *q, size_t bytes)
 {
 	const size_t from = (size_t)((const char *)q - (const char *)p) + q->offset;
@@ -179,7 +179,7 @@ static int create_pair(struct context *c, const struct request *r, int fd, struc
 	return 0;
 }
 
-/* modify_pair takes over attributes; the adapter has checked that they may be set. */
+/* modify_pair sets attributes; the adapter has checked that they may be set. */
 static int modify_pair(struct qp *q, uint32_t mask, const struct ibv_qp_attr *attr, ns t)
 {
 	struct ibv_qp_attr *own_attr = &q->attr;
@@ -239,7 +239,7 @@ static int register_region(struct context *c, const struct request *r, struct an
 	return 0;
 }
 
-/* used tells whether a queue pair has a queue. */
+/* used reports whether a queue pair has a queue. */
 static bool used(const struct context *c, const void *queue)
 {
 	for (uint32_t i = 0; i < QP_NUMBERS && i < next_number; i++)
@@ -427,7 +427,7 @@ struct context *accept_context(int fd)
 	return c;
 }
 
-/* close_context forgets a program that has gone, and all that it had. */
+/* close_context forgets a program that has gone, and all its objects. */
 void close_context(struct context *c)
 {
 	for (uint32_t i = 0; i < next_number; i++)

@@ -1,10 +1,10 @@
-/* pair.c: queue pairs: what both sides of them have in common, and datagrams. */
+/* pair.c: queue pairs: the common part of both sides, and datagrams. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fabric.h"
 
-/* activate puts a queue pair into its port's list, and has the port send, unless t is
+/* activate puts a queue pair into its port's list, and makes the port send, unless t is
  * UINT64_MAX. */
 void activate(struct qp *q, ns t)
 {
@@ -28,7 +28,7 @@ static void complete_send(struct qp *q, const struct send_slot *s, enum ibv_wc_s
 }
 
 /* next_datagram is the packet of the oldest request of an unreliable queue pair, which
- * is done with that. */
+ * completes the request. */
 static struct packet *next_datagram(struct qp *q, ns t)
 {
 	struct queue *sq = &q->shared->sq;
@@ -99,8 +99,8 @@ static void deliver_datagram(struct qp *q, struct packet *p)
 	complete(q->recv_cq, &wc, p->solicited);
 }
 
-/* next_packet is what a queue pair sends next; blocked is set if it might send, were
- * not so many of its packets on the way. */
+/* next_packet is the next packet of a queue pair; blocked is set if too many of its packets
+ * are on the way to send one. */
 struct packet *next_packet(struct qp *q, ns t, bool *blocked)
 {
 	if (q->type == IBV_QPT_UD) {
@@ -145,7 +145,7 @@ void deliver(struct packet *p, ns t)
 	if (p->kind == DATAGRAM)
 		deliver_datagram(q, p);
 	else if (p->slid != q->attr.ah_attr.dlid || p->origin != q->attr.dest_qp_num)
-		return; /* not from where this connection leads */
+		return; /* not from this connection's peer */
 	else if (p->kind == SEND || p->kind == WRITE || p->kind == READ || p->kind == ATOMIC)
 		requested(q, p, t);
 	else
@@ -162,7 +162,7 @@ void rung(struct qp *q, ns t)
 		activate(q, t);
 }
 
-/* flush completes what is left in the queues of a queue pair that has failed. */
+/* flush completes the remaining requests of a queue pair that has failed. */
 void flush(struct qp *q)
 {
 	struct queue *sq = &q->shared->sq, *rq = &q->shared->rq;

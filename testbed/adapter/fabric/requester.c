@@ -3,7 +3,7 @@
 
 #include "fabric.h"
 
-/* What the codes of RNR timers mean, in units of 10 µs (table 45 of the InfiniBand
+/* The values of RNR timers by their codes, in units of 10 µs (table 45 of the InfiniBand
  * Architecture, volume 1, section 9.7.5.2.8). */
 static const uint32_t rnr_timers[32] = {65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
 	1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
@@ -29,8 +29,8 @@ static void expire(void *argument, ns t)
 	q->timed = false;
 	if (!q->deadline || !outstanding(q) || atomic_load(&q->shared->state) != IBV_QPS_RTS)
 		return;
-	/* Links are slow beside the timers of programs, which know nothing of the scale. As long
-	 * as something of the connection is on its way, nothing has been lost. */
+	/* Links are slow for the timers of programs, which do not know the scale. As long as
+	 * packets of the connection are on their way, none has been lost. */
 	const struct qp *peer = qp_by_number(q->attr.dest_qp_num);
 	if (t >= q->deadline && (q->on_the_way > 0 || (peer && peer != q && (peer->on_the_way > 0 || peer->owed))))
 		q->deadline = t + ((ns)4096 << q->attr.timeout);
@@ -66,7 +66,7 @@ static void resume(void *argument, ns t)
 		activate(q, t);
 }
 
-/* start_over has everything sent again that is not acknowledged. */
+/* start_over sends everything again that is not acknowledged. */
 void start_over(struct qp *q)
 {
 	q->cur = q->una;
@@ -205,8 +205,8 @@ static void finish(struct qp *q)
 		complete(q->send_cq, &wc, false);
 }
 
-/* acknowledge takes it that everything up to psn has arrived. False if an answer is
- * missing before that. */
+/* acknowledge records that everything up to psn has arrived. It returns false if an answer
+ * before that is missing. */
 static bool acknowledge(struct qp *q, uint32_t psn)
 {
 	while (q->una != q->fresh) {
@@ -250,7 +250,7 @@ static void negative(struct qp *q, const struct packet *p, ns t)
 		await(q, q->not_before > t ? q->not_before : t);
 }
 
-/* read_answer puts what a read or an atomic operation brought into its buffers. */
+/* read_answer stores the data of a read or an atomic operation in its buffers. */
 static bool read_answer(struct qp *q, const struct packet *p, ns t)
 {
 	const struct send_slot *s;
@@ -281,7 +281,7 @@ static bool read_answer(struct qp *q, const struct packet *p, ns t)
 	return true;
 }
 
-/* answered takes an acknowledgement, or what a read brought. */
+/* answered handles an acknowledgement, or the data of a read. */
 void answered(struct qp *q, struct packet *p, ns t)
 {
 	if (atomic_load(&q->shared->state) != IBV_QPS_RTS || (int32_t)(p->psn - q->next_psn) >= 0)
@@ -302,7 +302,7 @@ void answered(struct qp *q, struct packet *p, ns t)
 			if (outstanding(q))
 				await(q, t);
 		}
-		if (!whole && !q->missing) { /* once: all that comes before what is asked for again is as far ahead */
+		if (!whole && !q->missing) { /* once: the packets before the repeated ones are as far ahead */
 			q->missing = true;
 			start_over(q);
 		}

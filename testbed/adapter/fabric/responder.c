@@ -4,7 +4,7 @@
 
 #include "fabric.h"
 
-/* owe adds an answer to those that are to be sent. */
+/* owe adds an answer to those that will be sent. */
 static struct owed *owe(struct qp *q, enum kind kind, uint32_t psn)
 {
 	struct owed *o = calloc(1, sizeof *o);
@@ -22,7 +22,7 @@ static void owe_ack(struct qp *q, uint32_t psn)
 {
 	q->since_ack = 0;
 	for (struct owed *o = q->owed; o; o = o->next)
-		if (!o->next && o->kind == ACK) { /* one that waits says this as well */
+		if (!o->next && o->kind == ACK) { /* a waiting ACK covers this one */
 			if ((int32_t)(psn - o->psn) > 0)
 				o->psn = psn;
 			return;
@@ -75,8 +75,7 @@ struct packet *next_answer(struct qp *q)
 	return p;
 }
 
-/* take_receive takes the next receive request, from the shared queue where there is
- * one. */
+/* take_receive takes the next receive request, from the shared queue if there is one. */
 bool take_receive(struct qp *q)
 {
 	struct queue *rq = q->srq ? &q->srq->shared->rq : &q->shared->rq;
@@ -91,7 +90,7 @@ bool take_receive(struct qp *q)
 	return true;
 }
 
-/* refuse says why a request cannot be carried out, and ends the connection. */
+/* refuse sends the reason why a request cannot be carried out, and ends the connection. */
 static void refuse(struct qp *q, enum nak why, enum ibv_wc_status here, const struct packet *p, ns t)
 {
 	if (q->receiving) {
@@ -99,7 +98,7 @@ static void refuse(struct qp *q, enum nak why, enum ibv_wc_status here, const st
 		const struct ibv_wc wc = {.wr_id = q->taken->wr_id, .status = here, .opcode = IBV_WC_RECV, .qp_num = q->number};
 		complete(q->recv_cq, &wc, false);
 	}
-	/* what was asked for before is answered before, in order */
+	/* earlier requests are answered first, in order */
 	struct owed *const owed = q->owed, **last = q->owed_last;
 	q->owed = NULL;
 	fail_pair(q, IBV_WC_SUCCESS, t);
@@ -112,7 +111,7 @@ static void refuse(struct qp *q, enum nak why, enum ibv_wc_status here, const st
 	activate(q, t);
 }
 
-/* received tells the program of a message that is here. */
+/* tell_received reports a received message to the program. */
 static void tell_received(struct qp *q, const struct packet *p)
 {
 	struct ibv_wc wc = {.wr_id = q->taken->wr_id, .opcode = IBV_WC_RECV, .byte_len = q->filled, .qp_num = q->number,
@@ -136,7 +135,7 @@ static bool not_ready(struct qp *q, const struct packet *p, ns t)
 	return false;
 }
 
-/* take_data carries out a packet of a send or write; false if it must come again, or
+/* take_data carries out a packet of a send or write; false if it must be repeated, or
  * the connection has ended. */
 static bool take_data(struct qp *q, const struct packet *p, ns t)
 {
@@ -194,8 +193,8 @@ static void owe_read(struct qp *q, const struct packet *p)
 	o->rkey = p->rkey;
 }
 
-/* do_atomic carries out an atomic operation, and keeps what it found, for the case that
- * it is asked for again. */
+/* do_atomic carries out an atomic operation, and keeps the value that it found, in case it
+ * is requested again. */
 static bool do_atomic(struct qp *q, const struct packet *p, ns t)
 {
 	uint64_t found;
@@ -246,7 +245,7 @@ static void again(struct qp *q, const struct packet *p)
 		owe_ack(q, q->expected - 1);
 }
 
-/* requested takes a packet of a request. */
+/* requested handles a packet of a request. */
 void requested(struct qp *q, struct packet *p, ns t)
 {
 	const int32_t ahead = (int32_t)(p->psn - q->expected);

@@ -1,6 +1,6 @@
 // Command follow reads the forwarding tables and the ports of all switches again and
-// again, until its standard input ends, and prints what has changed in the language of
-// the data fabric, "done" after each round. Its argument is the file with the fabric
+// again, until its standard input ends, and prints the changes in the language of the
+// data fabric, and "done" after each round. Its argument is the file with the fabric
 // that the data fabric was started with; see adapter.Fabric.Follow.
 package main
 
@@ -36,15 +36,15 @@ func follow(ctx context.Context, r *umad.Reader, fabric *topology.Fabric, ended 
 
 type follower struct {
 	reader *umad.Reader
-	fabric *topology.Fabric // as it was seen last
+	fabric *topology.Fabric // as last seen
 	teller *adapter.Teller
 }
 
-// round reads all switches once. What does not answer is as it was.
+// round reads all switches once. A switch that does not answer stays unchanged.
 func (f *follower) round(ctx context.Context) error {
 	local, number, _, err := f.reader.Self(ctx)
 	if err != nil {
-		return f.teller.Done() // a machine that is busy; the next round will tell
+		return f.teller.Done() // the machine is busy; the next round has the changes
 	}
 	routes := umad.Routes(f.fabric, f.fabric.Find(local), number)
 	for i := range f.fabric.Nodes {

@@ -1,10 +1,10 @@
 /*
- * shared.h: what the adapter (libibverbs.so.1 of the test bed) and the process that
- * has the links share: the requests on their socket, and the queues in shared memory.
+ * shared.h: the interface between the adapter (libibverbs.so.1 of the test bed) and the process
+ * with the links: the requests on their socket, and the queues in shared memory.
  *
- * A program posts work into queues in memory that both see, and rings; the other side
+ * A program posts work into queues in memory that both see, and rings a bell; the process
  * reads and writes the program's memory as an adapter does by DMA, and puts completions
- * into the program's completion queues. Everything else is asked for on the socket.
+ * into the program's completion queues. All other requests go over the socket.
  */
 #ifndef SHARED_H
 #define SHARED_H
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Where the fabric's socket is, and the hosts whose adapters a process has: descriptions
+/* The path of the fabric's socket, and the hosts whose adapters a process has: descriptions
  * or node GUIDs with commas between them. %r is its rank, %4r with leading zeros. */
 #define SOCKET_VAR "FORS_FABRIC"
 #define HOST_VAR "FORS_HOST"
@@ -44,37 +44,37 @@ struct queue {
 
 /* The shared memory of a queue pair, and of a shared receive queue, whose sq is unused. */
 struct pair {
-	_Atomic uint32_t state; /* enum ibv_qp_state: the fabric may have it fail */
+	_Atomic uint32_t state; /* enum ibv_qp_state: the fabric may set an error */
 	_Atomic uint32_t rung;	/* its bell has been rung and not been heard */
 	struct queue sq, rq;
 };
 
 struct completions {
 	_Atomic uint32_t head, tail;
-	_Atomic uint32_t armed; /* 1: the next completion is told; 2: the next solicited one, or error */
+	_Atomic uint32_t armed; /* 1: the next completion makes an event; 2: the next solicited one, or error */
 	uint32_t size;		/* a power of two */
 	struct ibv_wc wc[];
 };
 
-/* Bells that a context has rung: numbers of queue pairs; and for it, news of
+/* Bells that a context has rung: numbers of queue pairs; and for the context, news of
  * completions. */
 struct bells {
 	_Atomic uint32_t head, tail;
-	_Atomic uint32_t news;	  /* completions so far, in whatever queue: a futex */
+	_Atomic uint32_t news;	  /* completions so far, in any queue: a futex */
 	_Atomic uint32_t waiting; /* threads that wait for more */
 	uint32_t number[MAX_QPS];
 };
 
 /* Of the whole fabric. */
 struct beacon {
-	_Atomic uint32_t asleep; /* who rings must wake it */
+	_Atomic uint32_t asleep; /* a program that rings must wake it */
 };
 
 /* A work request in a queue. */
 struct send_slot {
 	uint64_t wr_id, remote, compare, swap;
 	uint32_t opcode, flags, immediate, rkey;
-	uint32_t count; /* of sge; of bytes where the data are inline */
+	uint32_t count; /* of sge; of bytes if the data are inline */
 	uint32_t qpn, qkey;
 	uint16_t dlid;
 	uint8_t sl, path_bits, global;
@@ -114,7 +114,7 @@ enum operation {
 
 struct request {
 	uint32_t operation;
-	uint32_t handle; /* what it is about; of MODIFY_QP and DESTROY_QP the number of the queue pair */
+	uint32_t handle; /* of the object; of MODIFY_QP and DESTROY_QP the number of the queue pair */
 	union {
 		struct {
 			uint32_t pid;

@@ -1,7 +1,7 @@
 /*
  * adapter.h: libibverbs.so.1 of the test bed: verbs on adapters of a simulated fabric.
- * Programs find it by LD_LIBRARY_PATH; see include/shared.h for what it does itself and
- * what datafabric does for it.
+ * Programs find it by LD_LIBRARY_PATH; include/shared.h has the division of work between
+ * it and datafabric.
  */
 #ifndef ADAPTER_H
 #define ADAPTER_H

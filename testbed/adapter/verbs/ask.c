@@ -59,7 +59,7 @@ int ask(struct context *c, struct request *r, struct answer *a, int fd)
 	return failed;
 }
 
-/* gone tells whether the fabric has ended. */
+/* gone reports whether the fabric has ended. */
 bool gone(struct context *c)
 {
 	char byte;

@@ -1,4 +1,4 @@
-/* device.c: the adapters that a process has, and what it may ask of them. */
+/* device.c: the adapters that a process has, and their attributes. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@ enum { MAX_DEVICES = 16 };
 
 static pthread_mutex_t devices_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* rank is that of the process in its job, as launchers tell it. */
+/* rank is the rank of the process in its job, as launchers set it. */
 static int rank(void)
 {
 	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
@@ -59,7 +59,7 @@ static struct device *look_up(int s, const char *name, size_t n, unsigned number
 	d->ibv.node_type = IBV_NODE_CA;
 	d->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->ibv.name, sizeof d->ibv.name, "sim%u", number);
-	/* UCX looks whether /dev/infiniband has a character device of this name. */
+	/* UCX requires a character device of this name in /dev/infiniband. */
 	snprintf(d->ibv.dev_name, sizeof d->ibv.dev_name, "../null");
 	snprintf(d->ibv.dev_path, sizeof d->ibv.dev_path, "/sys/class/infiniband_verbs/uverbs-%s", d->ibv.name);
 	snprintf(d->ibv.ibdev_path, sizeof d->ibv.ibdev_path, "/sys/class/infiniband/%s", d->ibv.name);
@@ -307,7 +307,7 @@ VISIBLE int ibv_close_device(struct ibv_context *context)
 	return 0;
 }
 
-/* Files of the kernel about devices: there are none. */
+/* The kernel has no files about these devices. */
 VISIBLE const char *ibv_get_sysfs_path(void);
 const char *ibv_get_sysfs_path(void) { return "/sys"; }
 

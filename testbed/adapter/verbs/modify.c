@@ -1,5 +1,5 @@
-/* modify.c: the states of queue pairs, and what each change of state takes (table 96 of
- * the InfiniBand Architecture, volume 1, section 11.2.5.2). */
+/* modify.c: the states of queue pairs, and the attributes of each change of state (table 96
+ * of the InfiniBand Architecture, volume 1, section 11.2.5.2). */
 #include "adapter.h"
 
 struct change {
@@ -20,7 +20,7 @@ static const struct change changes[] = {
 	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY},
 };
 
-/* allowed tells whether attributes may and must be set; an errno if not. */
+/* allowed returns 0 if attributes may be set and none is missing, or an errno. */
 static int allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
 	mask &= ~IBV_QP_STATE;
@@ -37,7 +37,7 @@ static int allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_st
 	return EINVAL;
 }
 
-/* sensible tells whether attributes have values that they may have. */
+/* sensible reports whether attributes have valid values. */
 static bool sensible(const struct context *c, const struct ibv_qp_attr *a, int mask)
 {
 	const struct ibv_ah_attr *v = &a->ah_attr;
@@ -51,7 +51,7 @@ static bool sensible(const struct context *c, const struct ibv_qp_attr *a, int m
 				       (v->is_global && v->grh.sgid_index))));
 }
 
-/* keep notes attributes, for queries. */
+/* keep stores attributes, for queries. */
 static void keep(struct ibv_qp_attr *to, const struct ibv_qp_attr *a, int mask)
 {
 #define KEEP(bit, field) \

@@ -1,4 +1,4 @@
-/* objects.c: what programs make of an adapter. */
+/* objects.c: the objects of an adapter. */
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -96,8 +96,8 @@ static uint32_t power(uint32_t n)
 	return p;
 }
 
-/* create asks the fabric for an object with its memory, and returns the object's handle; 0
- * where it is refused, and then both are gone. */
+/* create asks the fabric for an object with its memory, and returns the object's handle. If
+ * it is refused, create frees both and returns 0. */
 static uint32_t create(struct ibv_context *context, struct request *r, int fd, void *object, void *memory, size_t bytes)
 {
 	struct answer a;
@@ -155,7 +155,7 @@ static void await(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *
 	pthread_mutex_unlock(mutex);
 }
 
-/* destroy asks the fabric to forget an object. One that has gone has forgotten. */
+/* destroy asks the fabric to forget an object. A fabric that has ended has forgotten it. */
 static int destroy(struct ibv_context *context, enum operation what, uint32_t handle)
 {
 	struct answer a;
@@ -188,7 +188,7 @@ VISIBLE int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	return EOPNOTSUPP;
 }
 
-/* place gives a queue its part of a shared memory, and returns what comes after it. */
+/* place gives a queue its part of a shared memory, and returns the end of that part. */
 static size_t place(struct queue *q, size_t from_queue, uint32_t wr, uint32_t stride)
 {
 	q->limit = wr;

@@ -1,4 +1,4 @@
-/* poll.c: completions, and the events that tell of them. */
+/* poll.c: completions and their events. */
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -8,14 +8,13 @@
 #include "adapter.h"
 
 enum {
-	LOOK_EVERY = 100,   /* polls that find nothing, until one looks whether the fabric is there */
-	PATIENCE = 100,	    /* polls that find nothing, until one waits */
+	LOOK_EVERY = 100,   /* empty polls until one checks that the fabric is there */
+	PATIENCE = 100,	    /* empty polls until one waits */
 	LONGEST = 1000000, /* ns that it waits */
 };
 
-/* rest waits a little for a completion, when a hundred polls have found none. Programs
- * poll without a pause; where many share few processors, that would keep those waiting
- * that have something to do. */
+/* rest waits a little for a completion, after a hundred empty polls. Programs poll without a
+ * pause; if many share few processors, this would delay those that have something to do. */
 static void rest(struct context *c)
 {
 	struct bells *b = c->bells;
@@ -30,7 +29,7 @@ static void rest(struct context *c)
 	}
 }
 
-/* flush_queue completes what is left in a queue when the fabric has gone. */
+/* flush_queue completes the remaining requests of a queue when the fabric has gone. */
 static int flush_queue(struct queue *w, bool sends, uint32_t qpn, int room, struct ibv_wc *wc)
 {
 	int n = 0;
@@ -95,7 +94,7 @@ int req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-/* forget_completions takes those of a queue pair that is no more. */
+/* forget_completions drops the completions of a queue pair that no longer exists. */
 void forget_completions(struct cq *q, uint32_t qpn)
 {
 	struct completions *s = q->shared;
@@ -193,7 +192,7 @@ VISIBLE void ibv_ack_cq_events(struct ibv_cq *cq, unsigned n)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* An end of a pipe at which nothing ever comes takes the place of one that has ended. */
+/* The end of a silent pipe takes the place of an end that has been closed. */
 static void silence(int fd)
 {
 	int fds[2];

@@ -1,5 +1,5 @@
-/* private.c: what drivers of hardware link with. None of it is ever called: drivers find
- * no hardware of theirs. */
+/* private.c: symbols that hardware drivers link with. None of them is ever called: drivers
+ * find no hardware of theirs. */
 #include "adapter.h"
 
 #define UNUSED(name) VISIBLE int name(void); int name(void) { return EOPNOTSUPP; }

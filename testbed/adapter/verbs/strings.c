@@ -1,4 +1,4 @@
-/* strings.c: names and rates, and what the adapter does not do. */
+/* strings.c: names, rates, and functions that the adapter does not support. */
 #include "adapter.h"
 
 #define NAME(list, i) ((unsigned)(i) < sizeof list / sizeof *list && list[i] ? list[i] : "unknown")
@@ -78,7 +78,7 @@ VISIBLE enum ibv_rate mbps_to_ibv_rate(int mbps)
 	return IBV_RATE_MAX;
 }
 
-/* What it does not do. */
+/* Functions that it does not support. */
 
 VISIBLE int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {

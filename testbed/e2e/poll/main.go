@@ -56,7 +56,7 @@ func read(ctx context.Context, r *umad.Reader, fabric *topology.Fabric) (tables 
 	return tables, err
 }
 
-// compare notes what has changed, and brings last up to date.
+// compare records the changes, and updates last.
 func compare(round *e2e.Round, last, now *lft.Tables) {
 	for i := range last.Switches {
 		was := &last.Switches[i]
