@@ -27,6 +27,9 @@ var givenUp = []struct{ phrase, instead string }{
 	{"somebody who", "a noun"},
 	{"is no forsd", "is not a forsd"},
 	{"heeds", "reads"},
+	{"90 % of the pairs", "the figures of mpi.md's table"},
+	{"what there is not", "README's needs and limits: client certificates, lanes by MPI and jobs' base plans exist"},
+	{"on the socket alone", "on the socket, or over TLS with a token"},
 }
 
 // givenUpNames lists functions, methods and types that were renamed, because their name was
