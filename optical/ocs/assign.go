@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// piece is some time of a permutation, by its number.
+// piece is a share of the weight of a permutation.
 type piece struct {
 	part   int
 	weight float64
 }
 
-// plan gives pieces to switches.
+// plan assigns pieces to switches.
 type plan struct {
 	δ      float64
 	pieces [][]piece // [switch]
-	load   []float64 // [switch] weights, and δ a piece
+	load   []float64 // [switch] the sum of its weights, plus δ per piece
 }
 
 func newPlan(s int, δ float64) *plan {
@@ -48,7 +48,7 @@ func longestFirst(weights []float64) []int {
 	return order
 }
 
-// lpt gives the permutations, longest first, to the least loaded switch (Alg. 3).
+// lpt assigns each permutation, longest first, to the least loaded switch (Alg. 3).
 func lpt(weights []float64, s int, δ float64) *plan {
 	p := newPlan(s, δ)
 	for _, i := range longestFirst(weights) {
@@ -116,9 +116,9 @@ func pack(weights []float64, s int, δ float64) *plan {
 	return best
 }
 
-// fit tries to find room for the permutations within makespan t: each, longest
-// first, goes whole where it leaves least room or, to spread them, most; and what
-// has no room whole is split over the emptiest switches at the end.
+// fit packs the permutations, longest first, within makespan t: unsplit by best fit or,
+// with spread, worst fit; those that do not fit are split over the least loaded switches
+// at the end. It returns nil if it fails.
 func fit(weights []float64, order []int, s int, δ, t float64, spread bool) *plan {
 	p := newPlan(s, δ)
 	var split []int

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mostPartners is with how many switches the most loaded one may exchange pieces.
+// mostPartners is the number of switches that the most loaded one tries to exchange with.
 const mostPartners = 8
 
 // balance moves pieces between the most loaded switch and another, as long as the larger
@@ -24,8 +24,8 @@ func (p *plan) balance() {
 	}
 }
 
-// swap has the more loaded switch g give a piece to h, or change it for one of h's, whichever
-// makes the larger load least, and tells whether that is less than it was.
+// swap moves a piece from the more loaded switch g to h, or exchanges it for one of h's,
+// whichever minimizes the larger load, and reports whether that load fell.
 func (p *plan) swap(g, h int) bool {
 	a, b, least := -1, -1, p.load[g]*(1-1e-6)
 	for i, x := range p.pieces[g] {
@@ -55,7 +55,7 @@ func (p *plan) swap(g, h int) bool {
 	return true
 }
 
-// loadOf is the load that pieces make.
+// loadOf is the load of a list of pieces.
 func (p *plan) loadOf(pieces []piece) (load float64) {
 	for _, x := range pieces {
 		load += p.δ + x.weight
@@ -63,8 +63,8 @@ func (p *plan) loadOf(pieces []piece) (load float64) {
 	return load
 }
 
-// shift moves time from the more loaded switch g to h where both have a piece of a
-// permutation, and tells whether that lowers the load of g.
+// shift moves time from the more loaded switch g to h if both have a piece of the same
+// permutation, and reports whether it did.
 func (p *plan) shift(g, h int) bool {
 	by := (p.load[g] - p.load[h]) / 2
 	if by <= 1e-6*p.load[g] {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// search is the state of the method Best: the best plan so far with the permutations that
-// it is made of.
+// search is a local search of the method Best: its best plan so far and the plan's
+// permutations.
 type search struct {
 	s     int
 	δ     float64
@@ -17,8 +17,8 @@ type search struct {
 	plan  *plan
 }
 
-// best takes the shortest schedule of the other methods, and improves what they began
-// with, until it is as short as the bound. Small demands it schedules exactly.
+// best starts with the covers and schedules of the other methods and improves them until
+// the makespan reaches the bound. It schedules small demands exactly.
 func (o Options) best(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	b := &candidates{o: o, bound: Bound(d, o.Switches, o.Delta).Sharp}
 	b.first(d)
@@ -44,7 +44,7 @@ func (o Options) best(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	return b.cover, b.plan, nil
 }
 
-// candidates is the best schedule so far, and the searches that may go on.
+// candidates holds the best schedule so far and the searches that may continue.
 type candidates struct {
 	o        Options
 	bound    float64
@@ -54,18 +54,18 @@ type candidates struct {
 	makespan float64
 }
 
-// done tells whether no schedule is shorter.
+// done reports whether the best schedule is known to be optimal.
 func (b *candidates) done() bool { return b.cover != nil && b.makespan <= b.bound*(1+tolerance) }
 
-// offer takes a plan that is shorter than the best so far. What counts is the sum in
-// the order of time, which rounds otherwise than loads.
+// offer keeps a plan if it is shorter than the best so far. It compares makespans summed
+// in order of time, whose rounding differs from that of the loads.
 func (b *candidates) offer(c *cover, p *plan) {
 	if t := p.schedule(c).Makespan(); b.cover == nil || t < b.makespan {
 		b.cover, b.plan, b.makespan = c, p, t
 	}
 }
 
-// begin makes the schedules of all methods, as far as they may be the shortest.
+// begin makes the schedules of the other methods until one reaches the bound.
 func (b *candidates) begin(ctx context.Context, d *Demand) error {
 	if b.o.From != nil {
 		if err := b.from(ctx, d, b.o.From); err != nil {
@@ -100,7 +100,7 @@ func (b *candidates) begin(ctx context.Context, d *Demand) error {
 	return nil
 }
 
-// start has a search begin with a cover.
+// start adds a search that begins with a cover.
 func (b *candidates) start(c *cover) {
 	x := newSearch(c, b.o)
 	b.starts = append(b.starts, x)
@@ -110,12 +110,12 @@ func (b *candidates) start(c *cover) {
 	b.offer(c, x.plan)
 }
 
-// rounds say how many searches begin, and go on, and with what part of the steps: 0 for
-// none.
+// rounds lists how many searches take part in each round, and the divisor of the steps
+// that each gets; 0 means no steps.
 var rounds = []struct{ searches, part int }{{4, 0}, {2, 16}}
 
-// improve searches from the lightest covers, one of so many permutations each, goes on with
-// those whose plans are the shortest, and varies the best.
+// improve searches from the lightest covers, at most one per number of permutations,
+// continues those with the shortest plans, and varies the best.
 func (b *candidates) improve(ctx context.Context) {
 	if b.o.Budget > 0 {
 		within, cancel := context.WithTimeout(ctx, b.o.Budget)
@@ -158,8 +158,8 @@ func (b *candidates) improve(ctx context.Context) {
 	b.turn(ctx, best, k, 2)
 }
 
-// turn has a search go on with a part of the steps, and tells whether there is nothing more
-// to do.
+// turn continues a search with a fraction 1/part of the steps, and reports whether the
+// whole search is done.
 func (b *candidates) turn(ctx context.Context, s *search, k *colourer, part int) bool {
 	if part > 0 {
 		s.apart()
@@ -170,14 +170,14 @@ func (b *candidates) turn(ctx context.Context, s *search, k *colourer, part int)
 	return b.done() || ctx.Err() != nil
 }
 
-// How often the best search is varied: less where colouring takes long.
+// The best search is varied less often if colouring takes long.
 const (
 	mostVariations = 16
 	worthVarying   = 3 << 20
 )
 
-// vary begins a search with permutations of other weights: nearer by chance to the least
-// that they can be, and in one case of two with a permutation more.
+// vary begins a search with other weights: each at random between its least possible and
+// its present value, with some noise, and every other time one more permutation.
 func (b *search) vary(ctx context.Context, k *colourer, o Options, random *rand.Rand) *search {
 	weights := k.floors(b.cover.weight)
 	mean := sum(b.cover.weight) / float64(len(weights))
@@ -209,14 +209,14 @@ func (b *search) apart() {
 	b.cover, b.plan = c, p
 }
 
-// lighten looks for permutations of less weight, and gives them to the switches anew.
+// lighten looks for a lighter cover and packs it onto the switches.
 func (b *search) lighten(ctx context.Context, k *colourer) {
 	if c := k.lighten(ctx, b.cover); c != b.cover {
 		b.keep(c)
 	}
 }
 
-// keep makes the best plan of a cover, and keeps both if they are the best.
+// keep packs a cover, and keeps it with its plan if that is the shortest.
 func (b *search) keep(c *cover) {
 	if p := pack(c.weight, b.s, b.δ); p.makespan() < b.plan.makespan() {
 		b.cover, b.plan = c, p
@@ -227,8 +227,8 @@ func newSearch(c *cover, o Options) *search {
 	return &search{o.Switches, o.Delta, c, pack(c.weight, o.Switches, o.Delta)}
 }
 
-// run improves the permutations within a number of steps or a time, until a plan of
-// them is as short as the bound.
+// run improves the permutations within a number of steps or a time, until the makespan
+// reaches the bound.
 func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound float64) {
 	end := time.Now().Add(budget)
 	x := newExchanger(b.cover, 1)
@@ -254,15 +254,14 @@ func (b *search) run(ctx context.Context, steps int, budget time.Duration, bound
 	b.look(x)
 }
 
-// looks is how often the search looks what the permutations are worth, where there
-// are few of them.
+// looks is the number of times that run packs the permutations, if they are few.
 const looks = 64
 
-// DefaultSteps is the number of steps of Best where neither steps nor a time are
-// given: some half of a second on a machine of 2024, where there are few permutations.
+// DefaultSteps is the number of steps of Best if neither steps nor a budget are given:
+// about half a second on a machine of 2024 if the permutations are few.
 func DefaultSteps(racks int) int { return max(8000, 8_000_000/max(racks, 1)) }
 
-// look packs the permutations as they are now, and keeps them if they are the best.
+// look packs the current permutations and keeps them if their plan is the shortest.
 func (b *search) look(x *exchanger) {
 	c := x.cover()
 	c.refine()
@@ -270,9 +269,8 @@ func (b *search) look(x *exchanger) {
 	b.keep(c)
 }
 
-// overflow adds a permutation that carries the peaks of others, so that their
-// weights come down, if that is worth its δ. Each of those comes down by the
-// weight of the new one.
+// overflow adds a permutation that carries the peaks of others, if that saves more than
+// its δ: each of the others becomes lighter by the weight of the new one.
 func (x *exchanger) overflow(δ float64) {
 	var take, lowered []int
 	gain, weight := 0.0, 0.0
@@ -304,10 +302,10 @@ func (x *exchanger) overflow(δ float64) {
 	}
 }
 
-// relieved lists permutations whose peaks, of height y, one more could carry.
+// relieved lists permutations whose peaks of height y one more permutation could carry.
 func (x *exchanger) relieved(y float64, take []int) []int {
 	row, col := make([]bool, x.d.n), make([]bool, x.d.n)
-	lost := make([]float64, len(x.d.to)) // of what carries an entry
+	lost := make([]float64, len(x.d.to)) // [entry] carried no longer
 	var peaks []int32
 next:
 	for c, α := range x.weight {

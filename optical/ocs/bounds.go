@@ -23,7 +23,7 @@ func (d *Demand) sorted() [][]float64 {
 }
 
 // Bound bounds the makespan of a demand on s switches with reconfiguration delay δ.
-// What Make refuses, such as no switch, has no schedule: its bounds are infinite.
+// The bounds are infinite for arguments that Make refuses, such as no switches.
 //
 // Paper is theorem 1, (w + δ·max(k, s))/s for a row or column of sum w and k
 // entries, and theorem 2, where k = s. Sharp counts configurations for the whole
@@ -52,7 +52,7 @@ func theorem1(x []float64, s int, δ float64) float64 {
 }
 
 // theorem2 is Eq. 8, for a line with as many entries as there are switches, the
-// largest first; 0 for others. With one switch there is nothing to choose.
+// largest first. It is 0 for other lines and for a single switch.
 func theorem2(x []float64, s int, δ float64) float64 {
 	if len(x) != s || s < 2 {
 		return 0
@@ -72,19 +72,18 @@ func theorem2(x []float64, s int, δ float64) float64 {
 	return δ + least
 }
 
-// sharp raises a bound by counting configurations. Suppose that makespan T can be
-// had, with C configurations in all.
+// sharp raises a bound by counting configurations. Suppose that makespan T is feasible,
+// with C configurations in all.
 //
 //   - An entry x takes at least β = ⌈x/(T−δ)⌉ configurations. If it takes no more,
 //     and they leave less than δ of βT free, then each is alone on its switch and x
 //     occupies βT of the switches' time, else x + βδ; with more configurations it is
-//     x + (β+1)δ. What the entries of a line occupy sums to sT at most.
+//     x + (β+1)δ. The entries of a line occupy at most sT together.
 //   - C is at least the sum of β over any line.
-//   - The weights sum to what is least for all lines at once, see weights, and with Cδ to
-//     sT at most.
+//   - The sum of the weights is at least weights(C), which considers all lines together;
+//     that sum plus Cδ is at most sT.
 //
-// It halves the interval between a T that fails one of these and one that fails
-// none.
+// It bisects between a T that violates one of these conditions and one that satisfies all.
 func sharp(lines [][]float64, s int, δ, low float64) float64 {
 	c := newCounter(lines, s, δ)
 	if c.possible(low) {
@@ -104,13 +103,13 @@ func sharp(lines [][]float64, s int, δ, low float64) float64 {
 	return low
 }
 
-// counter holds what sharp asks of a matrix.
+// counter holds the properties of a matrix that sharp uses.
 type counter struct {
 	lines  [][]float64 // largest entry first
 	s, δ   float64
 	degree int
 	width  float64
-	least  []float64 // [C − degree] the least sum of C weights, as far as it is known
+	least  []float64 // [C − degree] the least sum of C weights, for the C computed so far
 }
 
 func newCounter(lines [][]float64, s int, δ float64) *counter {
@@ -121,7 +120,7 @@ func newCounter(lines [][]float64, s int, δ float64) *counter {
 	return c
 }
 
-// possible tells whether a makespan fails none of the conditions.
+// possible reports whether a makespan satisfies all conditions.
 func (c *counter) possible(t float64) bool {
 	room := t - c.δ
 	if room <= 0 {
@@ -158,10 +157,10 @@ func (c *counter) possible(t float64) bool {
 	}
 }
 
-// weights is the least sum that C weights can have. Of a line with k entries, all but the
-// r − (C − k) largest take one of the C each at least. So these have r at most, and the r
-// largest weights sum to no less. The others are at least what leastWeights says. From twice
-// the degree on every entry may be split.
+// weights is the least possible sum of C weights. In a line with k entries, all but the
+// r − (C − k) largest take at least one of the C weights each. So these largest share at most
+// r, and the r largest weights sum to at least their sum. leastWeights bounds the other
+// weights. If C is at least twice the degree, every entry may be split.
 func (c *counter) weights(C int) float64 {
 	if C >= 2*c.degree {
 		return c.width
@@ -169,7 +168,7 @@ func (c *counter) weights(C int) float64 {
 	for len(c.least) <= C-c.degree {
 		count := c.degree + len(c.least)
 		least := leastWeights(c.lines, count)
-		first := make([]float64, count+1) // [r] what the r largest sum to
+		first := make([]float64, count+1) // [r] lower bound on the sum of the r largest weights
 		for _, line := range c.lines {
 			sum := 0.0
 			for i, x := range line {
@@ -190,9 +189,9 @@ func (c *counter) weights(C int) float64 {
 	return c.least[C-c.degree]
 }
 
-// leastWeights are the least that C weights can be, the largest first: of a line with k
-// entries, C − k at most are split over permutations, so that its r-th largest weight is at
-// least the (r + C − k)-th largest entry. Entries are sorted, the largest first.
+// leastWeights returns lower bounds on C weights, the largest first: at most C − k of a
+// line's k entries are split over permutations, so its r-th largest weight is at least its
+// (r + C − k)-th largest entry. The entries are sorted, the largest first.
 func leastWeights(lines [][]float64, C int) []float64 {
 	least := make([]float64, C)
 	for _, line := range lines {

@@ -10,31 +10,31 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// colourer covers a demand by permutations whose weights are given. Let these fall. An
-// entry may then have one of the first so many, its level, or parts of it may have several.
-// That is an edge colouring with a list of colours for each edge, which begins with the
-// first for all.
+// colourer covers a demand by permutations of given weights, in falling order. The level of
+// an entry is the number of permutations, counted from the first, that are heavy enough to
+// carry it; an entry may also be split into parts with levels of their own. This is a list
+// edge colouring in which the list of each edge is a prefix of the colours.
 //
-// A line, that is a row or a column, gets its parts where they belong if for each j at most
-// as many of them are of level j or less as permutations are left among the first j. The
-// difference is its slack at j. Where it is negative, some permutation must weigh more, by
-// the gap between the weights j and j + 1 at least. So the sum over j of that gap, less
-// for more slack, says how urgent it is for a line to get rid of a part of some level.
-// One permutation after the other is a matching of the most urgent.
+// All parts of a line (a row or a column) fit if, for each j, at most as many of them have
+// level j or less as there are permutations left among the first j. The difference is the
+// slack at j. If it is negative, some permutation must become heavier, at least by the gap
+// between the weights j and j + 1. The urgency of a part is thus the sum of these gaps over
+// j, each weighted the more the smaller the slack. Each permutation is a matching of
+// maximum urgency.
 type colourer struct {
 	d       *Demand
-	sorted  [][]float64 // of each line, the largest first
+	sorted  [][]float64 // [line] its entries, the largest first
 	degree  int
 	weigher bipartite.Weigher
 	weights []float64 // the largest first
 	parts   []part
 	within  [][]int32   // [row, then column][level] parts of that level or less
-	relief  [][]float64 // [row, then column][level] by what a part of that level is urgent
-	gap     []float64   // [level] to the next weight, of the mean one
+	relief  [][]float64 // [row, then column][level] urgency of a part of that level
+	gap     []float64   // [level] to the next weight, relative to the mean
 	urgency []float64   // [count of weights + slack]
 }
 
-// part is what one permutation is to carry of an entry.
+// part is the part of an entry that one permutation carries.
 type part struct {
 	entry  int32
 	level  int32
@@ -43,20 +43,20 @@ type part struct {
 }
 
 const (
-	evenly   = 0.3 // what all gaps have in addition, of the mean weight
-	urgent   = 3.0 // by what factor slack of one less is more urgent
-	late     = 100 // and by what factor slack that is negative
-	latest   = 6   // slack beyond which that does not grow
-	fineness = 128 // of urgency, in whole numbers
+	evenly   = 0.3 // added to each gap, relative to the mean weight
+	urgent   = 3.0 // factor of urgency per unit of slack less
+	late     = 100 // additional factor for negative slack
+	latest   = 6   // slack below −latest does not raise urgency
+	fineness = 128 // units of urgency as an integer
 )
 
 func newColourer(d *Demand) *colourer {
 	return &colourer{d: d, sorted: d.sorted(), degree: d.Degree(), within: make([][]int32, 2*d.n), relief: make([][]float64, 2*d.n)}
 }
 
-// colour covers the demand by as many permutations as there are weights, which are not
-// fewer than the degree. Their weights may become others, and 0. It returns nil where ctx
-// ends.
+// colour covers the demand by as many permutations as there are weights, at least the
+// degree. The weights of the cover may differ from those given and may be 0. It returns
+// nil if ctx ends.
 func (k *colourer) colour(ctx context.Context, weights []float64) *cover {
 	order := longestFirst(weights)
 	k.weights = k.weights[:0]
@@ -79,13 +79,13 @@ func (k *colourer) colour(ctx context.Context, weights []float64) *cover {
 	return c
 }
 
-// level is how many of the permutations weigh so much.
+// level is the number of permutations that weigh at least amount.
 func (k *colourer) level(amount float64) int32 {
 	amount *= 1 - 1e-12
 	return int32(sort.Search(len(k.weights), func(r int) bool { return k.weights[r] < amount }))
 }
 
-// begin makes each entry a part.
+// begin makes each entry one part.
 func (k *colourer) begin() {
 	count := len(k.weights)
 	mean := cmp.Or(sum(k.weights), 1) / float64(count)
@@ -114,7 +114,7 @@ func (k *colourer) begin() {
 	}
 }
 
-// of is how urgent some slack at a level is.
+// of is the urgency of a slack at a level.
 func (k *colourer) of(level, slack int32) float64 {
 	return k.gap[level] * k.urgency[len(k.weights)+int(slack)]
 }
@@ -129,7 +129,7 @@ func (k *colourer) add(p part) {
 	k.parts = append(k.parts, p)
 }
 
-// count counts a part in its lines, or takes it out of them.
+// count adds a part to the counts of its lines, or removes it.
 func (k *colourer) count(p part, by int32) {
 	row, column := k.lines(p)
 	for j := int(p.level); j < len(k.within[row]); j++ {
@@ -138,13 +138,13 @@ func (k *colourer) count(p part, by int32) {
 	}
 }
 
-// sort puts the parts into the order of their rows.
+// sort sorts the parts by row.
 func (k *colourer) sort() {
 	slices.SortStableFunc(k.parts, func(a, b part) int { return cmp.Compare(k.d.from[a.entry], k.d.from[b.entry]) })
 }
 
-// edges is the graph of rows and columns whose edges are parts, which are in the order of
-// their rows: those of a weight that is not negative. index is which part an edge is.
+// edges returns the bipartite graph of rows and columns with an edge for each part of
+// nonnegative weight; the parts are sorted by row. index is the part of each edge.
 func (k *colourer) edges(weigh func(i int) int64) (start, to, index []int32, weight []int64) {
 	start = make([]int32, k.d.n+1)
 	for i, p := range k.parts {
@@ -162,17 +162,17 @@ func (k *colourer) edges(weigh func(i int) int64) (start, to, index []int32, wei
 	return start, to, index, weight
 }
 
-// division is a part as two or three, by their levels; all but the last are as large as
-// the weights of their levels. The gain is in urgency.
+// division splits a part into two or three of given levels; all but the last have exactly
+// the weight of their level. The gain is in urgency.
 type division struct {
 	gain   float64
 	levels [3]int32
 	count  int
 }
 
-// splitParts splits parts as long as lines have more permutations than parts: at a time one
-// of a line at most, so that what splits gain adds up, and of all such choices one that
-// gains most. In the end parts are in the order of their rows.
+// splitParts splits parts while lines have fewer parts than there are permutations. Each
+// round splits at most one part per line, so that gains add up, and chooses the set of
+// splits with the largest gain by a matching. At the end the parts are sorted by row.
 func (k *colourer) splitParts(ctx context.Context) error {
 	for {
 		k.sort()
@@ -199,7 +199,7 @@ func (k *colourer) splitParts(ctx context.Context) error {
 	}
 }
 
-// split makes a part two or three.
+// split replaces part i by the parts of a division.
 func (k *colourer) split(i int, how division) {
 	p := k.parts[i]
 	k.count(p, -1)
@@ -219,8 +219,8 @@ func (k *colourer) split(i int, how division) {
 	}
 }
 
-// division is the best way to split a part. Three are tried only where both lines have too
-// many parts.
+// division returns the best way to split a part. It tries three parts only if both lines
+// have too many.
 func (k *colourer) division(p part) (best division) {
 	count := int32(len(k.weights))
 	row, column := k.lines(p)
@@ -257,7 +257,7 @@ func (k *colourer) division(p part) (best division) {
 	return best
 }
 
-// change is by what a line becomes more urgent where a part of some level is split.
+// change is the increase in urgency of line v if a part of some level is split.
 func (k *colourer) change(v int, level int32, levels []int32) (change float64) {
 	for j := min(level, levels[0]); int(j) <= len(k.weights); j++ {
 		now := k.within[v][j]
@@ -277,7 +277,7 @@ func (k *colourer) change(v int, level int32, levels []int32) (change float64) {
 	return change
 }
 
-// next picks the entries of permutation r, counted from 0: one a row, −1 for none.
+// next picks the entries of permutation r, counted from 0: one per row, or −1.
 func (k *colourer) next(ctx context.Context, r int) ([]int32, error) {
 	n, count := k.d.n, len(k.weights)
 	var c bipartite.Coverage
@@ -320,21 +320,21 @@ func (k *colourer) next(ctx context.Context, r int) ([]int32, error) {
 	return pick, nil
 }
 
-// effort is what a colouring by so many permutations takes, in levels of divisions.
+// effort estimates the work of a colouring by count permutations.
 func (k *colourer) effort(count int) int { return len(k.d.to) * count * count }
 
-// mostColoured is up to what effort, more where entries may be split, a cover is coloured anew.
+// mostColoured is the largest effort·(count−degree+1) for which lighten recolours a cover.
 const mostColoured = 1 << 26
 
-// nearer are weights that lighten tries: by a share of what each is more than the least that
-// it can be, and of what all are on average.
+// nearer lists the weights that lighten tries: the least possible ones plus a share of each
+// weight's own excess over its least, and a share of the mean excess.
 var nearer = []struct{ own, even float64 }{{1, 0}, {0, 1}, {0.6, 0}}
 
-// worthAnother is the share of all weights for which lighten begins again.
+// worthAnother is the relative gain from which lighten starts again.
 const worthAnother = 3e-3
 
-// lighten seeks covers of as many permutations that weigh less, by weights nearer to the
-// least that they can be, until that is worth little.
+// lighten looks for lighter covers of as many permutations, with weights closer to the
+// least possible, until the gain is small.
 func (k *colourer) lighten(ctx context.Context, c *cover) *cover {
 	if count := len(c.weight); k.effort(count)*(count-k.degree+1) > mostColoured {
 		return c
@@ -360,7 +360,7 @@ func (k *colourer) lighten(ctx context.Context, c *cover) *cover {
 	return c
 }
 
-// floors are the least that the weights of so many permutations can be, each by its rank.
+// floors returns the least possible weight for the rank of each of the weights.
 func (k *colourer) floors(weights []float64) []float64 {
 	least := leastWeights(k.sorted, len(weights))
 	out := make([]float64, len(weights))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestColour covers demands by permutations of whatever weights.
+// TestColour covers demands by permutations of arbitrary weights.
 func TestColour(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDemand(t)
@@ -28,8 +28,8 @@ func TestColour(t *testing.T) {
 	})
 }
 
-// TestLighten holds covers of the fewest permutations to the least that so many can weigh,
-// beside what a decomposition weighs that matches the largest demand.
+// TestLighten compares covers of the fewest permutations with the least weight possible, and
+// with the weight of a decomposition by matchings of maximum demand.
 func TestLighten(t *testing.T) {
 	for _, of := range [][2]int{{60, 12}, {100, 16}, {150, 17}, {512, 16}} {
 		for _, how := range []string{"none", "idle receiver"} {
@@ -56,7 +56,7 @@ func TestLighten(t *testing.T) {
 	}
 }
 
-// TestTinyEntries holds that Best carries entries that are next to nothing beside others.
+// TestTinyEntries checks that Best carries entries that are tiny compared with others.
 func TestTinyEntries(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 0))
 	for run := range 20 {

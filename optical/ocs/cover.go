@@ -19,8 +19,8 @@ func newCover(d *Demand, k int) *cover {
 	return &cover{d: d, weight: make([]float64, 0, k), column: make([][]int32, 0, k), entry: make([][]int32, 0, k)}
 }
 
-// add appends the permutation that carries the entries picked, one a row, −1 for
-// none. The rows without one take the columns that are left, in order.
+// add appends the permutation that carries the entries picked, one per row or −1.
+// The rows without an entry take the remaining columns, in order.
 func (c *cover) add(pick []int32, weight float64) {
 	n := c.d.n
 	room := make([]int32, 2*n)
@@ -55,8 +55,8 @@ func (c *cover) addColumns(column []int32, weight float64) {
 	c.weight, c.column, c.entry = append(c.weight, weight), append(c.column, column), append(c.entry, entry)
 }
 
-// onto covers another demand of as many racks by the same permutations, and by others for
-// entries that are in none of them.
+// onto covers another demand with the same number of racks by these permutations, and
+// adds others for entries that are in none of them.
 func (c *cover) onto(ctx context.Context, d *Demand) (*cover, error) {
 	out := newCover(d, len(c.weight))
 	uncovered := slices.Repeat([]bool{true}, len(d.to))
@@ -79,8 +79,8 @@ func (c *cover) onto(ctx context.Context, d *Demand) (*cover, error) {
 	return out, nil
 }
 
-// carried returns what the permutations carry of each entry, which may be more
-// than the demand.
+// carried returns how much of each entry the permutations carry, which may exceed the
+// demand.
 func (c *cover) carried() []float64 {
 	sums := make([]float64, len(c.d.to))
 	for i, entries := range c.entry {
@@ -93,7 +93,7 @@ func (c *cover) carried() []float64 {
 	return sums
 }
 
-// covers tells whether the permutations carry all demand, as Replay counts it.
+// covers reports whether the permutations carry all demand.
 func (c *cover) covers() bool {
 	for e, x := range c.carried() {
 		if x < c.d.amount[e]*(1-tolerance) {
@@ -104,7 +104,7 @@ func (c *cover) covers() bool {
 }
 
 // refine raises the weights one after the other until the permutations cover D
-// (Alg. 2). A weight beyond what its entries need comes down.
+// (Alg. 2). It lowers a weight that exceeds the need of its entries.
 func (c *cover) refine() {
 	carried := c.carried()
 	for i, entries := range c.entry {
@@ -125,10 +125,10 @@ func (c *cover) refine() {
 	}
 }
 
-// worth is what a plan would take on all switches together if it were even.
+// worth is the total load of a plan that splits no permutation.
 func (c *cover) worth(δ float64) float64 { return sum(c.weight) + δ*float64(len(c.weight)) }
 
-// prune takes out the permutations without a weight.
+// prune removes the permutations without weight.
 func (c *cover) prune() {
 	kept := 0
 	for i, α := range c.weight {

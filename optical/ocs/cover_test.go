@@ -124,7 +124,7 @@ func TestRefineLP(t *testing.T) {
 	})
 }
 
-// TestTheorem2IsAtLeastTheorem1 holds what follows the paper's theorem 2.
+// TestTheorem2IsAtLeastTheorem1 checks the remark after the paper's theorem 2.
 func TestTheorem2IsAtLeastTheorem1(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.IntRange(2, 6).Draw(t, "switches")

@@ -26,21 +26,21 @@ func (p Port) String() string {
 	return fmt.Sprintf("%d:%d:sends", p.Switch, p.Rack)
 }
 
-// Damage is what of the switches is out of order.
+// Damage lists the dead switches and ports.
 type Damage struct {
 	DeadSwitches []int  `json:"dead_switches,omitempty"`
 	DeadPorts    []Port `json:"dead_ports,omitempty"`
 }
 
-// None tells whether everything is in order.
+// None reports whether all switches and ports work.
 func (g *Damage) None() bool { return len(g.DeadSwitches)+len(g.DeadPorts) == 0 }
 
-// Joins tells whether light goes from rack i to rack j on a switch that joins them.
+// Joins reports whether switch h can carry light from rack i to rack j.
 func (g *Damage) Joins(h, i, j int) bool {
 	return !slices.Contains(g.DeadSwitches, h) && !slices.Contains(g.DeadPorts, Port{h, i, false}) && !slices.Contains(g.DeadPorts, Port{h, j, true})
 }
 
-// check tells what is wrong with a damage of s switches and n racks.
+// check returns an error if the damage is out of the range of s switches and n racks.
 func (g *Damage) check(s, n int) error {
 	for _, h := range g.DeadSwitches {
 		if h < 0 || h >= s {
@@ -55,7 +55,7 @@ func (g *Damage) check(s, n int) error {
 	return nil
 }
 
-// alive lists the switches of s that are not dead.
+// alive lists those of s switches that are not dead.
 func (g *Damage) alive(s int) (list []int) {
 	for h := range s {
 		if !slices.Contains(g.DeadSwitches, h) {
@@ -65,9 +65,9 @@ func (g *Damage) alive(s int) (list []int) {
 	return list
 }
 
-// Bound bounds the makespan on what is left of s switches: theorem 1 for each row, column
-// and entry with as many switches as can carry it, and what holds where only switches are
-// dead.
+// Bound bounds the makespan on s switches with this damage: the bounds for the live
+// switches, and theorem 1 for each row, column and entry with the number of switches
+// that can carry it.
 func (g *Damage) Bound(d *Demand, s int, δ float64) Bounds {
 	alive := g.alive(s)
 	b := Bound(d, len(alive), δ)
@@ -100,9 +100,9 @@ func (g *Damage) Bound(d *Demand, s int, δ float64) Bounds {
 	return b
 }
 
-// makeDamaged schedules a demand on what is left of the switches. It does without all
-// switches with a dead port, or takes a schedule for all that are alive, and carries what
-// dead ports have kept back by permutations more; the shorter is the answer.
+// makeDamaged schedules a demand on damaged switches, in two ways: on the switches without
+// a dead port, relieved by the others, or on all live switches, with more permutations for
+// the demand that dead ports block. It returns the shorter schedule.
 func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) {
 	if err := o.Damage.check(o.Switches, d.n); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) 
 				s, err = s.relieve(ctx, d, whole, alive)
 			}
 		case err != nil:
-			s = nil // it does not carry all yet
+			s = nil // it does not carry all demand
 		default:
 			s, err = s.addKeptBack(ctx, d, alive)
 		}
@@ -150,7 +150,7 @@ func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) 
 	return best, ended
 }
 
-// on schedules a demand on some of the switches, as if these were in order.
+// on schedules a demand on some of the switches as if they were undamaged.
 func (o Options) on(ctx context.Context, d *Demand, switches []int) (*Schedule, error) {
 	all := &Schedule{Racks: d.n, Delta: o.Delta, Switches: make([]Switch, o.Switches), Damage: o.Damage}
 	for h := range all.Switches {
@@ -167,12 +167,12 @@ func (o Options) on(ctx context.Context, d *Demand, switches []int) (*Schedule, 
 	return all, err
 }
 
-// tries is how many ways to give the parts of a schedule to switches are tried.
+// tries is the number of assignments to the switches that addKeptBack tries.
 const tries = 24
 
-// addKeptBack is the shortest of schedules that carry what dead ports have kept back as well,
-// over some ways to give the parts of s to the switches. Where ctx ends it is the shortest
-// so far, nil if there is none.
+// addKeptBack tries some assignments of the switches' schedules in s to the live switches,
+// completes each by carryKeptBack, and returns the shortest. If ctx ends, it returns the
+// shortest so far, or nil.
 func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) (best *Schedule, err error) {
 	rng := rand.New(rand.NewPCG(1, 0))
 	part := slices.Clone(alive)
@@ -193,8 +193,9 @@ func (s *Schedule) addKeptBack(ctx context.Context, d *Demand, alive []int) (bes
 	return best, nil
 }
 
-// carryKeptBack carries what dead ports have kept back: matchings of the largest demand that
-// is left, each on the switch that ends first of those that can carry some of it.
+// carryKeptBack adds configurations for the demand that dead ports block: matchings of the
+// largest remaining demand, each on the switch that finishes first of those that can carry
+// any of it.
 func (s *Schedule) carryKeptBack(ctx context.Context, d *Demand, alive []int) error {
 	rest := slices.Clone(d.amount)
 	for h := range s.Switches {
@@ -240,16 +241,16 @@ func (s *Schedule) carryKeptBack(ctx context.Context, d *Demand, alive []int) er
 	}
 }
 
-// relieve shortens a schedule on the switches that are whole by what the others can do: the
-// racks with dead ports need no more than some of the weights, and what the rest lacks with
-// these, or with weights between, is carried by all. Where ctx ends it is the shortest so far.
+// relieve shortens a schedule on the undamaged switches with the help of the others. It lowers
+// the weights, in steps, to those that racks with dead ports need, and all live switches carry
+// the demand that is then missing. If ctx ends, it returns the shortest schedule so far.
 func (s *Schedule) relieve(ctx context.Context, d *Demand, whole, alive []int) (*Schedule, error) {
-	wanted := make([]bool, len(d.to)) // entries that not all can carry
+	wanted := make([]bool, len(d.to)) // entries that some live switch cannot carry
 	for e, i := range d.from {
 		wanted[e] = slices.ContainsFunc(alive, func(h int) bool { return !s.Joins(h, int(i), int(d.to[e])) })
 	}
 	all, few := newCover(d, 0), newCover(d.only(wanted), 0)
-	number := map[*int32]int{} // pieces of a permutation share it
+	number := map[*int32]int{} // by the array that pieces of a permutation share
 	for _, h := range whole {
 		for _, c := range s.Switches[h].Configs {
 			part, known := number[&c.Permutation[0]]
@@ -285,11 +286,11 @@ func (s *Schedule) relieve(ctx context.Context, d *Demand, whole, alive []int) (
 	return best, nil
 }
 
-// reliefs is how many ways to relieve are tried.
+// reliefs is the number of steps by which relieve lowers the weights.
 const reliefs = 8
 
-// shares are what a switch is to carry of what is left of an entry: as much as the others
-// that can, or all where that is little.
+// shares returns the part of each remaining entry that one switch carries: an equal share
+// of all switches that can carry it, or the whole entry if the share is small.
 func (s *Schedule) shares(d *Demand, alive []int, rest []float64) []float64 {
 	const little, least = 4, 100 // δ, and a share of the largest demand
 	share := slices.Clone(rest)
@@ -307,7 +308,7 @@ func (s *Schedule) shares(d *Demand, alive []int, rest []float64) []float64 {
 	return share
 }
 
-// add has a switch carry its share of the entries picked.
+// add appends a configuration to switch h that carries its share of the entries picked.
 func (s *Schedule) add(d *Demand, h int, pick []int32, rest, share []float64, weight []int64) {
 	α := 0.0
 	for i, e := range pick {

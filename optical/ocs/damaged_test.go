@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// carriedBy counts for itself what a schedule carries on ports that are not dead: at most
-// one circuit a port at a time, and only while it stands.
+// carriedBy computes independently how much a schedule carries on live ports: at most one
+// circuit per port at a time, and only while it stands.
 func carriedBy(t *rapid.T, s *Schedule, g Damage) []float64 {
 	sums := make([]float64, s.Racks*s.Racks)
 	for h, sw := range s.Switches {
@@ -32,8 +32,8 @@ func carriedBy(t *rapid.T, s *Schedule, g Damage) []float64 {
 	return sums
 }
 
-// TestDamaged schedules on what is left of the switches: all is carried, by no dead port,
-// Replay agrees, and nothing is shorter than the bound, which never falls with more damage.
+// TestDamaged schedules on damaged switches: all demand is carried, not by dead ports,
+// Replay agrees, and no schedule beats the bound, which never falls with more damage.
 func TestDamaged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDemand(t)
@@ -72,7 +72,7 @@ func TestDamaged(t *testing.T) {
 	})
 }
 
-// TestDamagedBenchmark tells how near the bound a damaged site is.
+// TestDamagedBenchmark compares the makespan of a damaged site with the bound.
 func TestDamagedBenchmark(t *testing.T) {
 	d, err := Workload("benchmark", 100, 0, 3)
 	if err != nil {

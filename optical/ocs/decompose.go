@@ -8,25 +8,25 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// decompose covers a demand by exactly Degree permutations (Alg. 1), of which each
-// is a matching of largest remaining demand among those that cover the critical
-// rows and columns: those with most entries that no permutation has covered yet.
+// decompose covers a demand by exactly Degree permutations (Alg. 1). Each is a matching
+// of maximum remaining demand among those that cover the critical rows and columns:
+// those with the most uncovered entries.
 func decompose(ctx context.Context, d *Demand) (*cover, error) {
 	return decomposeBy(ctx, d, variant{})
 }
 
-// variant is a way to decompose: by levels, or as published where it is zero.
+// variant is a way to decompose: by levels, or as published if it is the zero value.
 type variant struct {
-	share float64 // of the entries that a permutation is the first to cover: these may be larger than its weight
-	split float64 // of the median entry: what is left of an entry, if it is more, counts as an entry; 0 for never
-	extra int     // permutations beyond the degree, for what sums leave and for peaks
+	share float64 // share of its newly covered entries that may be smaller than the first weight
+	split float64 // a remainder of at least split times the median entry counts as an entry; 0 means never
+	extra int     // permutations beyond the degree, for remainders of sums and for peaks
 }
 
-// variants are those by which Best decomposes demands beside the published one. Where
-// lines differ in their numbers of entries, or entries are sums of two flows, the least
-// entry of a permutation says nothing of the others, and one beyond a share of them
-// does; what larger entries have left is for the permutations that follow. What a sum has
-// left must count as an entry, or none of them has room for it.
+// variants are the ways in which Best decomposes demands in addition to the published one.
+// If lines differ in their numbers of entries, or entries are sums of two flows, the least
+// entry of a permutation is a poor estimate of the others and a quantile is a better one;
+// later permutations carry the remainders of larger entries. The remainder of a sum must
+// count as an entry, or no permutation has room for it.
 var variants = []variant{{0.25, 0.5, 0}, {0.1, 0.5, 0}, {0.25, 0, 0}, {0.1, 0.5, 1}, {0.1, 0.5, 2}, {0.1, 0.5, 3}}
 
 // decomposeBy is decompose by a variant.
@@ -56,7 +56,7 @@ func decomposeBy(ctx context.Context, d *Demand, by variant) (*cover, error) {
 	return c, nil
 }
 
-// peeler is what Alg. 1 has left to do.
+// peeler is the state of Alg. 1.
 type peeler struct {
 	d         *Demand
 	rest      []float64 // [entry] D_rem
@@ -68,19 +68,19 @@ type peeler struct {
 	weigher   bipartite.Weigher
 	levels    []level
 	done      int       // permutations made
-	left      int       // permutations to be made
+	left      int       // permutations still to make
 	share     float64   // see variant
-	least     float64   // what is left of an entry that is so large is one of its own
+	least     float64   // a remainder of at least this counts as an entry
 	first     []float64 // scratch of remaining
 }
 
-// level is some entries that so many permutations are to cover.
+// level is the set of entries above a bound that the first permutations must cover.
 type level struct {
 	first       int
 	above, unit float64 // unit is the median of the entries above
 }
 
-// permutations is how many of the first ones an entry needs of which so much is left.
+// permutations is the number of first permutations that a remainder of an entry needs.
 func (l *level) permutations(rest float64) int {
 	if rest <= l.above {
 		return 0
@@ -88,15 +88,15 @@ func (l *level) permutations(rest float64) int {
 	return max(1, int(math.Ceil((rest-l.above)/l.unit)))
 }
 
-// step is by what factor levels differ at least.
+// step is the least factor between levels.
 const step = 1.25
 
-// levels says which entries belong into the first permutations. Let w_r be the largest
-// of all lines' r-th largest entries. No line has more than r entries above w_{r+1}, so
-// that the first r permutations may have them all; then the weights of the others need
-// be no more than w_{r+1}. Where a line lacks an entry, matchings of the largest demand
-// alone do not see to it: the entries that they take there are missing later, and one
-// permutation more is heavy. There is a level wherever w falls by a step, a factor.
+// levels returns the sets of entries that belong in the first permutations. Let w_r be the
+// largest of all lines' r-th largest entries. No line has more than r entries above w_{r+1},
+// so the first r permutations can cover them all, and the others need weigh no more than
+// w_{r+1}. If a line lacks an entry, matchings of maximum demand alone do not ensure this:
+// they take entries that are missing later, and one more permutation is heavy. There is a
+// level at each r where w falls by the factor step.
 func (d *Demand) levels() (out []level) {
 	var w []float64
 	for _, x := range d.sorted() {
@@ -135,7 +135,7 @@ func newPeeler(d *Demand) *peeler {
 	return p
 }
 
-// scale is by what demands become whole numbers for the kernel: the largest takes
+// scale is the factor that turns demands into integers for the matching: the largest takes
 // 30 bits, which is as exact as measured traffic and leaves room for sums.
 func scale(d *Demand) float64 {
 	if len(d.amount) == 0 {
@@ -145,13 +145,13 @@ func scale(d *Demand) float64 {
 	return math.Ldexp(1, min(30-exp, 1000))
 }
 
-// degree is how many permutations are still needed.
+// degree is the number of permutations that are still needed.
 func (p *peeler) degree() int { return max(slices.Max(p.row), slices.Max(p.col)) }
 
-// next returns the entries of the next permutation, one a row, −1 for none, and
-// its first weight: the least remaining demand of the entries that it is the first
-// to cover, but for a share. (Over all entries of P, as line 5 has it, the minimum is 0 as soon as P
-// passes a zero of D.)
+// next returns the entries of the next permutation, one per row or −1, and its first
+// weight: the least remaining demand of the entries that it is the first to cover, or the
+// quantile share of these. (The minimum over all entries of P, as in line 5, is 0 as soon as
+// P contains a zero of D.)
 func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error) {
 	p.demand(p.levels)
 	for e, x := range p.rest {
@@ -173,7 +173,7 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 	p.done++
 	p.left--
 	if p.remaining(pick, true); len(p.first) == 0 {
-		p.remaining(pick, false) // all is covered, and some entries have more
+		p.remaining(pick, false) // all entries are covered, but some have a remainder
 	}
 	if len(p.first) == 0 {
 		return pick, 0, nil
@@ -195,8 +195,8 @@ func (p *peeler) next(ctx context.Context) (pick []int32, α float64, err error)
 	return pick, α, nil
 }
 
-// remaining lists what is left of the entries picked: of those that no permutation has
-// covered yet, or of all that have something left.
+// remaining lists the remaining demand of the entries picked: of the uncovered ones, or of
+// all with a remainder.
 func (p *peeler) remaining(pick []int32, uncovered bool) {
 	p.first = p.first[:0]
 	for _, e := range pick {
@@ -206,11 +206,11 @@ func (p *peeler) remaining(pick []int32, uncovered bool) {
 	}
 }
 
-// demand sets what the next permutation must cover: the lines with most entries that
-// no permutation has covered yet, and those with as many of a level as there are
-// permutations left for it, by such an entry.
+// demand sets the lines that the next permutation must cover: those with the most uncovered
+// entries, and those with as many entries of a level as permutations are left for it, by
+// an entry of that level.
 func (p *peeler) demand(levels []level) {
-	row, col := make([]float64, p.d.n), make([]float64, p.d.n) // what an entry must be above
+	row, col := make([]float64, p.d.n), make([]float64, p.d.n) // an entry must exceed these
 	for i := range p.row {
 		row[i], col[i] = -math.MaxFloat64, -math.MaxFloat64
 		p.critical.Left[i] = p.row[i] == p.left

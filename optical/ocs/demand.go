@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// The largest demand that is taken: a dense matrix of 1024 racks or a sparse one of
-// more, for which the methods need less than a gigabyte.
+// The largest supported demand: a dense matrix of 1024 racks or a sparse one of more,
+// for which the methods need less than a gigabyte.
 const (
 	MaxRacks    = 4096
 	MaxNonzeros = 1 << 20
 )
 
-// maxTime is the longest delay and the largest sum of demands: what schedules and
-// bounds make of them stays finite.
+// maxTime is the longest delay and the largest sum of demands, so that the results of
+// schedules and bounds stay finite.
 const maxTime = 1e300
 
-// Demand is a traffic matrix D of n × n racks, in the time that a circuit takes to
-// carry an entry. What a rack sends to itself needs no switch and is left out.
+// Demand is a traffic matrix D of n × n racks; an entry is the time that a circuit takes
+// to carry it. The diagonal is ignored: a rack needs no switch to send to itself.
 type Demand struct {
 	n      int
 	start  []int32   // [rack] its first entry below; one more than racks
@@ -27,9 +27,9 @@ type Demand struct {
 	amount []float64 // [entry] above 0
 }
 
-// NewDemand takes the n × n entries of a matrix, row by row: what each rack, the
-// row, sends to each other. It fails where n is not 1 to MaxRacks or an entry is
-// negative or not finite, or where more than MaxNonzeros are above zero.
+// NewDemand makes a demand of the n × n entries of a matrix, row by row; the row is the
+// sending rack. It fails if n is not 1 to MaxRacks, if an entry is negative or not
+// finite, or if more than MaxNonzeros are above zero.
 func NewDemand(n int, entries []float64) (*Demand, error) {
 	if n < 1 || n > MaxRacks {
 		return nil, fmt.Errorf("a demand of %d racks: want 1 to %d", n, MaxRacks)
@@ -63,7 +63,7 @@ func NewDemand(n int, entries []float64) (*Demand, error) {
 // Racks is n, the side of the matrix.
 func (d *Demand) Racks() int { return d.n }
 
-// At is what rack i sends to rack j, 0 where i is j.
+// At is the demand from rack i to rack j, 0 if i is j.
 func (d *Demand) At(i, j int) float64 {
 	if e := d.entry(i, int32(j)); e >= 0 {
 		return d.amount[e]
@@ -99,7 +99,7 @@ func (d *Demand) Width() (w float64) {
 	return w
 }
 
-// entry finds the place of (i, j), −1 where the matrix has a zero.
+// entry returns the index of entry (i, j), or −1 if the matrix has a zero there.
 func (d *Demand) entry(i int, j int32) int32 {
 	first := d.start[i]
 	if at, ok := slices.BinarySearch(d.to[first:d.start[i+1]], j); ok {
@@ -108,7 +108,7 @@ func (d *Demand) entry(i int, j int32) int32 {
 	return -1
 }
 
-// only is the demand without the entries that are not wanted.
+// only returns the demand with only the entries that are wanted.
 func (d *Demand) only(wanted []bool) *Demand {
 	out := &Demand{n: d.n, start: make([]int32, 1, d.n+1)}
 	for i := range d.n {

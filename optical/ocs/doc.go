@@ -4,11 +4,11 @@
 // Circuit Switches for AI Training, 2026) as published, and a search that goes
 // beyond it.
 //
-// Every one of s switches joins n racks by a permutation at a time and takes δ to
+// Each of s switches joins n racks by one permutation at a time and takes δ to
 // change it. A schedule gives each switch permutations with weights α, so that
-// the weights of the permutations that join i to j sum to the demand D_ij at
-// least; its makespan is the largest load Σ(δ + α) of a switch. Times and demands
-// are in one unit, which is the caller's to choose.
+// the weights of the permutations that join i to j sum to at least the demand D_ij;
+// its makespan is the largest load Σ(δ + α) of a switch. Times and demands are in
+// the same unit, which the caller chooses.
 //
 //	d, err := ocs.NewDemand(n, entries)
 //	s, err := ocs.Make(ctx, d, ocs.Options{Switches: 4, Delta: 0.01, Method: ocs.Best})
@@ -16,8 +16,8 @@
 //
 // The method Fast is the paper's: Decompose D into as many permutations as it has
 // entries in its fullest row or column, Schedule them by longest processing time
-// first, Equalize the loads. Best colours D by permutations that weigh next to the least
-// that so many can, exchanges entries between two at a time along alternating chains, adds
-// permutations that take the peaks of others where δ is small, and packs with splitting.
-// Less and Eclipse are what the paper compares with.
+// first, Equalize the loads. Best colours D by permutations that are nearly as light as
+// possible, exchanges entries between two at a time along alternating chains, adds
+// permutations for the peaks of others if δ is small, and packs with splitting. Less and
+// Eclipse are the paper's baselines.
 package ocs

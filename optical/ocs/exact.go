@@ -73,12 +73,13 @@ func exactly(ctx context.Context, d *Demand, o Options, known, bound float64) (c
 	return c, p, x.work > 0 && ctx.Err() == nil
 }
 
-// hopeless tells whether so many configurations of a weight in sum are too long.
+// hopeless reports whether no schedule with so many configurations of a total weight is
+// shorter than known.
 func (x *exact) hopeless(weight float64, configurations int) bool {
 	return max(x.bound, (weight+float64(configurations)*x.δ)/float64(x.s)) >= x.known*(1-tolerance)
 }
 
-// matchings lists the maximal matchings of the demand's pairs from a row on, and tells
+// matchings lists the maximal matchings of the demand's pairs from a row on, and reports
 // whether they are few.
 func (x *exact) matchings(row int, part, columns, rows uint64) bool {
 	d := x.d
@@ -102,8 +103,8 @@ func (x *exact) matchings(row int, part, columns, rows uint64) bool {
 	return x.matchings(row+1, part, columns, rows)
 }
 
-// sets goes through the sets of k matchings more, from a number on, that cover the
-// entries left.
+// sets visits the sets of k more matchings, from an index on, that cover the remaining
+// entries.
 func (x *exact) sets(ctx context.Context, from, k int, left uint64) {
 	if k == 0 {
 		if left == 0 {
@@ -156,7 +157,7 @@ func (x *exact) trySet(ctx context.Context) {
 	x.assign(ctx, 0, 0, 0)
 }
 
-// assign puts the set's matchings from a place on onto switches, of which some are in
+// assign assigns the set's matchings from an index on to switches, of which some are in
 // use, in all ways that may be of use.
 func (x *exact) assign(ctx context.Context, place, used, split int) {
 	if x.work <= 0 || x.hopeless(x.least, len(x.set)+split) {
@@ -243,7 +244,7 @@ func (x *exact) solve(ctx context.Context, δ float64) float64 {
 	return t.cost[len(t.cost)-1]
 }
 
-// schedule is the best cover and plan found, nil without one.
+// schedule returns the best cover and plan found, or nil.
 func (x *exact) schedule() (*cover, *plan) {
 	if x.of == nil {
 		return nil, nil

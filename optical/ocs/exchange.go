@@ -2,32 +2,31 @@ package ocs
 
 import "math/rand/v2"
 
-// exchanger improves a set of permutations two at a time. The entries that two
-// permutations alone must carry form paths and cycles that alternate between the
-// two (Kempe chains); which end of a chain is whose is free to choose, and the
-// choice with the least sum of weights is found at once. What makes no difference
-// is chosen at random, so that the entries keep moving: some ten thousand pairs
-// later few of the peaks that hold a weight up are left.
+// exchanger improves a set of permutations two at a time. The entries that only these
+// two carry form paths and cycles that alternate between them (Kempe chains). Each chain
+// can be swapped independently, and the choice with the least sum of weights is found
+// directly. Ties are broken at random, so that entries keep moving: after some ten
+// thousand pairs few peaks that determine a weight are left.
 type exchanger struct {
 	d        *Demand
 	weight   []float64 // [permutation] α
-	row, col [][]int32 // [permutation][rack] its entry, −1 for none
+	row, col [][]int32 // [permutation][rack] its entry, or −1
 	carried  []float64 // [entry] by all permutations
 	random   *rand.Rand
-	dust     float64 // a need that is rounding
+	dust     float64 // a need up to this is rounding error
 
 	chains []chain
 	ofA    []int32 // entries of all chains that the first permutation has
 	ofB    []int32
-	seen   []int32 // [rack] the round that walked its row last
+	seen   []int32 // [rack] the last round that walked its row
 	round  int32
 }
 
-// chain is a path or cycle of entries that are in turn of one and of the other
-// permutation; it ends where the next one begins.
+// chain is a path or cycle of entries that alternate between the two permutations; it
+// ends where the next chain begins.
 type chain struct {
 	a, b  int32   // where its entries begin in ofA and ofB
-	needA float64 // the most that an entry of ofA needs of the two
+	needA float64 // the largest need of an entry of ofA
 	needB float64
 }
 
@@ -58,7 +57,7 @@ func (x *exchanger) grow(weight float64) {
 	x.row, x.col = append(x.row, none[:x.d.n:x.d.n]), append(x.col, none[x.d.n:])
 }
 
-// cover returns the permutations as they are now; what has no weight is left out.
+// cover returns the current permutations that have a weight.
 func (x *exchanger) cover() *cover {
 	c := newCover(x.d, len(x.weight))
 	for i, α := range x.weight {
@@ -73,14 +72,14 @@ func (x *exchanger) put(i int, e int32) { x.row[i][x.d.from[e]], x.col[i][x.d.to
 
 func (x *exchanger) drop(i int, e int32) { x.row[i][x.d.from[e]], x.col[i][x.d.to[e]] = -1, -1 }
 
-// need is what an entry needs beyond what carries it.
+// need is the demand of an entry that is not carried.
 func (x *exchanger) need(e int32) float64 { return x.d.amount[e] - x.carried[e] }
 
-// spared tells whether what carries an entry is enough.
+// spared reports whether an entry is carried in full.
 func (x *exchanger) spared(e int32) bool { return x.need(e) <= x.dust && x.carried[e] > x.dust }
 
-// pair gives the entries of permutations a and b to the two anew. The sum of their
-// weights never rises.
+// pair redistributes the entries of permutations a and b between the two. The sum of
+// their weights never rises.
 func (x *exchanger) pair(a, b int) {
 	if x.weight[a] < x.weight[b] {
 		a, b = b, a
@@ -112,7 +111,7 @@ func (x *exchanger) pair(a, b int) {
 	}
 }
 
-// release takes out what a and b carry, and the entries that others carry alone.
+// release subtracts what a and b carry, and drops the entries that others carry in full.
 func (x *exchanger) release(a, b int) {
 	α, β := x.weight[a], x.weight[b]
 	for i := range x.d.n {
@@ -132,8 +131,8 @@ func (x *exchanger) release(a, b int) {
 	}
 }
 
-// walk finds the chains. Entries whose row and column nothing else of the two uses
-// go to both, and the largest need of these is returned.
+// walk finds the chains. An entry that has its row and column in both permutations to
+// itself goes to both; walk returns the largest need of these.
 func (x *exchanger) walk(a, b int) (shared float64) {
 	x.round++
 	x.chains, x.ofA, x.ofB = x.chains[:0], x.ofA[:0], x.ofB[:0]
@@ -165,8 +164,8 @@ func (x *exchanger) walk(a, b int) (shared float64) {
 	return shared
 }
 
-// alone returns the entry that a row has, if it has one and so has its column; e
-// is what a has in the row and f what b has.
+// alone returns the only entry of a row and of its column in a and b, or −1; e is the
+// entry of a in the row and f that of b.
 func (x *exchanger) alone(a, b int, e, f int32) int32 {
 	switch {
 	case e == f:
@@ -180,7 +179,7 @@ func (x *exchanger) alone(a, b int, e, f int32) int32 {
 }
 
 // follow walks from a row along an entry of a to its column, along one of b to the
-// next row, and so on, and tells whether it came back to where it began.
+// next row, and so on, and reports whether it returned to the first row.
 func (x *exchanger) follow(a, b int, first int32) (closed bool) {
 	i := first
 	for {
@@ -201,13 +200,13 @@ func (x *exchanger) follow(a, b int, first int32) (closed bool) {
 	}
 }
 
-// apart is how often a chain that both weights would do for gets its larger side to the
-// smaller weight. It is less than a half: so peaks gather where the weight is large, and
-// the other comes down.
+// apart is the probability that the larger side of a chain that fits either way goes to the
+// smaller weight. It is less than a half, so that peaks gather in the heavier permutation
+// and the lighter one becomes lighter.
 const apart = 0.25
 
-// orient turns the chains that need more of b than a, and those that both weights, of
-// which β is the smaller, would do for as chance has it.
+// orient swaps the chains whose need is larger in b, the lighter permutation. It decides
+// at random for chains that fit within its weight β either way.
 func (x *exchanger) orient(a, b int, β float64) {
 	for i, c := range x.chains {
 		turn := c.needB > c.needA
@@ -225,7 +224,7 @@ func (x *exchanger) orient(a, b int, β float64) {
 	}
 }
 
-// swap gives entries of a to b, and of b to a.
+// swap exchanges entries of a for entries of b.
 func (x *exchanger) swap(a, b int, ofA, ofB []int32) {
 	for _, e := range ofA {
 		x.drop(a, e)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// first is the schedule that is there at once, however little time there is: entries, the
-// largest first, each go into the first permutation with room in their row and column.
+// first makes a schedule that is available immediately: each entry, the largest first,
+// goes into the first permutation with room in its row and column.
 func (b *candidates) first(d *Demand) {
 	c := firstFit(d)
 	b.offer(c, pack(c.weight, b.o.Switches, b.o.Delta))

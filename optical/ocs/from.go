@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// from has a search begin with the permutations of a schedule, which is taken as it is
-// where it carries the demand.
+// from starts a search with the permutations of a schedule, and offers the schedule
+// itself if it carries the demand.
 func (b *candidates) from(ctx context.Context, d *Demand, s *Schedule) error {
 	if s.Racks != d.n {
 		return fmt.Errorf("the schedule to begin with is for %d racks, the demand has %d", s.Racks, d.n)
@@ -34,7 +34,8 @@ func (b *candidates) from(ctx context.Context, d *Demand, s *Schedule) error {
 	return nil
 }
 
-// parts are the permutations of what switches did, and the plan of the first so many.
+// parts returns the permutations of the switches' configurations, and the plan of the
+// first of these switches.
 func parts(d *Demand, did []Switch, switches int, δ float64) (*cover, *plan) {
 	c, p := newCover(d, 0), newPlan(switches, δ)
 	number := map[string]int{}

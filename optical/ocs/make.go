@@ -12,7 +12,7 @@ import (
 // Method is a way to schedule.
 type Method string
 
-// The methods: Spectra as published and beyond, and what the paper compares with.
+// The methods: Spectra as published, Spectra improved, and the paper's two baselines.
 const (
 	Fast    Method = "fast"
 	Best    Method = "best"
@@ -26,8 +26,8 @@ var Methods = []Method{Fast, Best, Less, Eclipse}
 // MaxSwitches is the most switches that are scheduled in parallel.
 const MaxSwitches = 1024
 
-// Options say how to schedule: the flags of forsplan ocs schedule, and members of the
-// request for the same.
+// Options say how to schedule: the flags of forsplan ocs schedule, and the members of the
+// corresponding request.
 type Options struct {
 	Switches int     `json:"switches"` // s
 	Delta    float64 `json:"delta"`    // δ, in the demand's unit
@@ -36,20 +36,20 @@ type Options struct {
 	// Steps bound the search of Best; 0 is DefaultSteps. The same demand, options and
 	// steps give the same schedule.
 	Steps int `json:"steps"`
-	// Budget, where it is set, bounds the search by the clock instead, and what comes
-	// out depends on the machine.
+	// Budget, if positive, bounds the search by time instead; the result then depends on
+	// the machine.
 	Budget time.Duration `json:"-"`
 
-	// From is a schedule for Best to begin with, such as of a demand before. Where it
-	// carries the demand on as many switches with this delay or a longer one, what comes
-	// out is never longer.
+	// From is a schedule for Best to begin with, such as that of the previous demand. If
+	// it carries the demand on at most as many switches, with this delay or a longer one,
+	// the result is never longer.
 	From *Schedule `json:"-"`
 
-	Damage // what of the switches is out of order
+	Damage // dead switches and ports
 
 	LP         bool `json:"-"`           // Fast and Best: weights by linear programming rather than greedily
 	NoEqualize bool `json:"no_equalize"` // Fast and Eclipse: leave Equalize out
-	Levels     int  `json:"-"`           // Eclipse: levels of weights that are tried; 0 is a search by halves
+	Levels     int  `json:"-"`           // Eclipse: levels of weights to try; 0 means bisection
 }
 
 // Refine says how Fast and Best choose weights: greedy or lp.
@@ -60,7 +60,7 @@ func (o *Options) Refine(how string) error {
 	return nil
 }
 
-// check tells what is wrong with options.
+// check returns an error if options are out of range or the method does not use them.
 func (o Options) check() error {
 	switch {
 	case o.Switches < 1 || o.Switches > MaxSwitches:
@@ -77,7 +77,7 @@ func (o Options) check() error {
 	return o.checkMethod()
 }
 
-// checkMethod tells what the method makes no use of.
+// checkMethod returns an error for options that the method does not use.
 func (o Options) checkMethod() error {
 	fast := o.Method == Fast || o.Method == ""
 	switch {
@@ -95,10 +95,10 @@ func (o Options) checkMethod() error {
 	return nil
 }
 
-// Make schedules a demand. A demand of zeros gives a schedule without
-// configurations. It fails where options are out of range, and with ctx.Err() soon
-// after ctx ends; but Best always has a schedule. A deadline is no failure of Best, and
-// where ctx is cancelled the best schedule so far comes with the error.
+// Make schedules a demand. A demand of zeros gives a schedule without configurations.
+// Make fails if options are out of range, and with ctx.Err() soon after ctx ends. Best
+// always has a schedule: it ignores the error of a deadline, and on cancellation returns
+// the best schedule so far with the error.
 func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func Make(ctx context.Context, d *Demand, o Options) (*Schedule, error) {
 	return p.schedule(c), nil
 }
 
-// plan decomposes a demand and gives the permutations to switches.
+// plan decomposes a demand and assigns the permutations to switches.
 func (o Options) plan(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	switch o.Method {
 	case Best:

@@ -118,8 +118,8 @@ func TestFigure4(t *testing.T) {
 	}
 }
 
-// TestEqualizeEndsWithoutDelay runs Equalize where Alg. 4 as listed need not end:
-// the loads of three switches approach each other by rounding for ever.
+// TestEqualizeEndsWithoutDelay runs Equalize on an input for which Alg. 4 as listed may
+// not terminate: the loads of three switches approach each other by rounding forever.
 func TestEqualizeEndsWithoutDelay(t *testing.T) {
 	p := lpt([]float64{0.7, 0.1, 0.1 / 3}, 3, 0)
 	p.equalize()
@@ -339,7 +339,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 }
 
-// TestReplayOfStandingCircuits lets a switch begin with what it holds.
+// TestReplayOfStandingCircuits lets a switch begin with the circuits that it holds.
 func TestReplayOfStandingCircuits(t *testing.T) {
 	d, err := NewDemand(2, []float64{0, 1, 1, 0})
 	if err != nil {

@@ -8,40 +8,39 @@ import (
 	"slices"
 )
 
-// Online schedules a matrix a period. It keeps the permutations of the period
-// before, on the switches where they were, as long as that costs little; it begins
-// with the circuits that stand, which takes no δ; and it carries over what a period
-// was too short for.
+// Online schedules one matrix per period. It keeps the permutations of the previous
+// period on their switches if that costs little, starts each switch with the circuits
+// that it already holds, which saves a δ, and adds unserved demand to the next period.
 type Online struct {
 	o      Options
 	period float64
 	State
 }
 
-// State is what a scheduler of periods goes on from.
+// State is the scheduler's state between periods.
 type State struct {
 	Racks   int       // 0 before the first matrix
-	Last    []Switch  // what each switch did in the period before
-	Stands  [][]int32 // [switch] what it holds, nil for nothing
-	Backlog []float64 // [from·racks+to] demand left over
+	Last    []Switch  // [switch] its configurations in the previous period
+	Stands  [][]int32 // [switch] the permutation that it holds, or nil
+	Backlog []float64 // [from·racks+to] unserved demand
 }
 
-// Period is what Online says of a period.
+// Period describes one scheduled period.
 type Period struct {
 	Schedule *Schedule
-	Demand   *Demand // the matrix with what was left over
-	Bounds   Bounds  // of Demand, with nothing standing
-	Fresh    bool    // made anew: what there was could not be kept at KeepCost
-	Kept     int     // configurations that the switch had in the period before
-	Late     float64 // how much longer than the period the schedule takes, 0 if it is not
-	Backlog  float64 // demand left over to the next period
+	Demand   *Demand // the matrix plus the backlog
+	Bounds   Bounds  // of Demand, if no circuits are set up yet
+	Fresh    bool    // scheduled from scratch: keeping permutations would exceed KeepCost
+	Kept     int     // configurations that the same switch had in the previous period
+	Late     float64 // the time by which the schedule exceeds the period, or 0
+	Backlog  float64 // demand that the next period inherits
 }
 
-// KeepCost is by how much keeping permutations may lengthen a schedule.
+// KeepCost is the largest relative increase of the makespan that keeping permutations may cause.
 const KeepCost = 0.03
 
-// NewOnline makes a scheduler of periods. The options are those of Make, with Fast
-// or Best for what is made anew. Where ports are dead, every period is made anew.
+// NewOnline returns an online scheduler. The options are those of Make; the method must be
+// Fast or Best. While ports are dead, each period is scheduled from scratch.
 func NewOnline(o Options, period float64) (*Online, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -55,9 +54,9 @@ func NewOnline(o Options, period float64) (*Online, error) {
 	return &Online{o: o, period: period, State: State{Stands: make([][]int32, o.Switches)}}, nil
 }
 
-// Next schedules the next period's demand and what the one before left over. Every
-// matrix has as many racks as the first. Where ctx ends, the period is that of the best
-// schedule so far, if there is one.
+// Next schedules the demand of the next period together with the backlog. All matrices
+// must have the same number of racks. If ctx ends, Next returns the best schedule so
+// far, if any.
 func (l *Online) Next(ctx context.Context, d *Demand) (*Period, error) {
 	if l.Racks == 0 {
 		l.Racks, l.Backlog = d.n, make([]float64, d.n*d.n)
@@ -77,9 +76,9 @@ func (l *Online) Next(ctx context.Context, d *Demand) (*Period, error) {
 	}
 	p := &Period{Demand: all, Bounds: l.o.Damage.Bound(all, l.o.Switches, l.o.Delta), Fresh: true}
 	for _, h := range l.o.DeadSwitches {
-		l.Stands[h] = nil // nobody knows what it holds when it is back
+		l.Stands[h] = nil // its circuits are unknown when it comes back
 	}
-	s, err := l.anew(ctx, all)
+	s, err := l.fresh(ctx, all)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +98,8 @@ func (l *Online) Next(ctx context.Context, d *Demand) (*Period, error) {
 	return p, nil
 }
 
-// anew schedules a demand without regard to the period before.
-func (l *Online) anew(ctx context.Context, d *Demand) (*Schedule, error) {
+// fresh schedules a demand regardless of the previous period.
+func (l *Online) fresh(ctx context.Context, d *Demand) (*Schedule, error) {
 	if len(l.o.DeadPorts) > 0 {
 		s, err := l.o.makeDamaged(ctx, d)
 		if s == nil {
@@ -118,7 +117,7 @@ func (l *Online) anew(ctx context.Context, d *Demand) (*Schedule, error) {
 	return l.layOut(c, plan), nil
 }
 
-// withBacklog adds what was left over to a demand.
+// withBacklog returns the demand plus the backlog.
 func (l *Online) withBacklog(d *Demand) (*Demand, error) {
 	entries := slices.Clone(l.Backlog)
 	for e, x := range d.amount {
@@ -127,8 +126,8 @@ func (l *Online) withBacklog(d *Demand) (*Demand, error) {
 	return NewDemand(d.n, entries)
 }
 
-// keep covers a demand by the permutations that there are, with others for what is
-// in none of them.
+// keep covers a demand by the permutations of the previous period, and adds others for
+// entries that are in none of them.
 func (l *Online) keep(ctx context.Context, d *Demand) (*Schedule, error) {
 	was, plan := parts(d, l.Last, len(l.Last), l.o.Delta)
 	c, err := was.onto(ctx, d)
@@ -138,8 +137,8 @@ func (l *Online) keep(ctx context.Context, d *Demand) (*Schedule, error) {
 	return l.layOut(c, l.reuse(c, plan)), nil
 }
 
-// reuse gives the permutations to the switches that had them by a plan and are alive, in
-// the same shares, the others to the least loaded, and equalizes.
+// reuse assigns each permutation to the live switches that had it in a plan, in the same
+// shares, and the others to the least loaded switch, and equalizes the loads.
 func (l *Online) reuse(c *cover, was *plan) *plan {
 	alive := l.o.alive(l.o.Switches)
 	had := make([]float64, len(c.weight)) // by switches that are alive
@@ -165,8 +164,8 @@ func (l *Online) reuse(c *cover, was *plan) *plan {
 	return p
 }
 
-// layOut orders the pieces of each switch that is alive: the one that stands first,
-// without δ, and the longest last, so that it stands when the next period begins.
+// layOut orders the pieces of each live switch: the permutation that it holds comes first,
+// without δ, and the longest last, so that the switch holds it when the next period begins.
 func (l *Online) layOut(c *cover, p *plan) *Schedule {
 	s := &Schedule{Racks: c.d.n, Delta: p.δ, Switches: make([]Switch, l.o.Switches), Standing: slices.Clone(l.Stands), Damage: l.o.Damage}
 	for h := range s.Switches {
@@ -208,7 +207,7 @@ func ordered(pieces []piece, c *cover, stands []int32) []piece {
 	return list
 }
 
-// common counts the configurations that their switch had before.
+// common counts the configurations that the same switch had in the previous period.
 func (l *Online) common(s *Schedule) (n int) {
 	for h := range l.Last {
 		for _, x := range s.Switches[h].Configs {
@@ -220,8 +219,8 @@ func (l *Online) common(s *Schedule) (n int) {
 	return n
 }
 
-// serve runs the schedule until the period ends, notes what then stands and what is
-// left over, and returns the sum of that.
+// serve runs the schedule until the period ends, updates Stands and Backlog, and returns
+// the sum of the backlog.
 func (l *Online) serve(d *Demand, s *Schedule) (left float64) {
 	carried := make([]float64, len(l.Backlog))
 	for h := range s.Switches {

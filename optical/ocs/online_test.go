@@ -9,8 +9,8 @@ import (
 	"github.com/forsd/forsd/testbed/asked"
 )
 
-// served is what a schedule carries of a demand until the period ends, by the
-// schedule alone.
+// served computes how much of a demand a schedule carries until the period ends, from
+// the schedule alone.
 func served(d *Demand, s *Schedule, period float64) []float64 {
 	carried := make([]float64, d.n*d.n)
 	for _, sw := range s.Switches {
@@ -26,8 +26,8 @@ func served(d *Demand, s *Schedule, period float64) []float64 {
 	return carried
 }
 
-// TestOnline runs random periods: each schedule replays on what stands, and what
-// is served and what is left over sum to all that was asked for.
+// TestOnline runs random periods: each schedule replays from the standing circuits, and
+// the served demand and the backlog sum to the whole demand.
 func TestOnline(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDemand(t)
@@ -80,8 +80,7 @@ func TestOnline(t *testing.T) {
 	})
 }
 
-// TestOnlineKeeps schedules the same matrix again and again, and then one with a
-// little change.
+// TestOnlineKeeps schedules the same matrix repeatedly, and then a slightly changed one.
 func TestOnlineKeeps(t *testing.T) {
 	d, err := Workload("benchmark", 30, 8, 1)
 	if err != nil {
@@ -131,8 +130,8 @@ func TestOnlineKeeps(t *testing.T) {
 	}
 }
 
-// TestOnlineTooShort gives a matrix less time than it takes: what is left over is
-// served in the periods after, in which nothing new comes.
+// TestOnlineTooShort gives a matrix less time than it takes: the backlog is served in
+// the following periods, which have no new demand.
 func TestOnlineTooShort(t *testing.T) {
 	d, err := Workload("benchmark", 20, 6, 1)
 	if err != nil {
@@ -171,7 +170,7 @@ func TestUnusableOnline(t *testing.T) {
 	}
 }
 
-// TestOnlineInterrupted ends the context amid periods: what there is by then carries all.
+// TestOnlineInterrupted ends the context within a period: the schedule at that time carries all.
 func TestOnlineInterrupted(t *testing.T) {
 	var demands []*Demand
 	for seed := range uint64(2) {
@@ -199,9 +198,9 @@ func TestOnlineInterrupted(t *testing.T) {
 	}
 }
 
-// TestOnlineDamaged has switches and ports fail and come back between periods: each
-// schedule holds without what is dead, circuits of the other switches are kept where no
-// port is dead, and what is carried by then is what is not left over.
+// TestOnlineDamaged lets switches and ports fail and come back between periods: each
+// schedule is valid without them, the other switches keep their circuits while no port is
+// dead, and the served demand and the backlog sum to the whole demand.
 func TestOnlineDamaged(t *testing.T) {
 	d, err := Workload("benchmark", 20, 6, 1)
 	if err != nil {

@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// Replay runs a schedule circuit by circuit and tells the first thing that is wrong
-// with it: a configuration that is no permutation, or begins before the one before
-// has ended and δ has passed, a load that is not the end of the last one, or a
-// demand that is not carried, for dead ports carry nothing. It knows nothing of how
-// schedules are made.
+// Replay runs a schedule circuit by circuit and returns the first error: a configuration
+// that is not a permutation, or that begins less than δ after the end of the previous one,
+// a load that is not the end of the last configuration, or a demand that is not carried;
+// dead ports carry nothing. It shares no code with the methods that make schedules.
 func Replay(d *Demand, s *Schedule) error {
 	n := d.Racks()
 	if s.Racks != n {
@@ -46,7 +45,7 @@ func Replay(d *Demand, s *Schedule) error {
 	return nil
 }
 
-// rounding is the share of a time or an amount that rounding may come to.
+// rounding is the largest relative rounding error of a time or an amount.
 const rounding = 1e-9
 
 // replaySwitch replays one switch and adds what it carries to carried, [from·n+to].
@@ -91,7 +90,7 @@ func replaySwitch(s *Schedule, h int, standing []int32, carried []float64) error
 	return nil
 }
 
-// permutes tells what keeps p from being a permutation of n.
+// permutes returns an error if p is not a permutation of n racks.
 func permutes(p []int32, n int) error {
 	if len(p) != n {
 		return fmt.Errorf("it joins %d racks, want %d", len(p), n)

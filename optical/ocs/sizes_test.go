@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestThinnedSizes holds Best to the bound on sites of many sizes with entries missing, and
-// to what it takes for the fuller demand. FORS_LONG=1 takes all of a grid.
+// TestThinnedSizes compares Best with the bound on sites of many sizes with entries missing,
+// and with its makespan for the fuller demand. FORS_LONG=1 runs the whole grid.
 func TestThinnedSizes(t *testing.T) {
 	racks, flows, switches, seeds := []int{20, 31, 42, 64, 97, 150}, []int{4, 8, 12, 17}, []int{1, 2, 4}, uint64(2)
 	short := os.Getenv("FORS_LONG") == ""
@@ -48,8 +48,8 @@ func TestThinnedSizes(t *testing.T) {
 	t.Logf("%d schedules: %.4f times the bound on average, at most %.4f; at most %.4f times the fuller one's", runs, sum/float64(runs), most, mostBeside)
 }
 
-// mostOf is how many times the bound Best may take, and how many times what it takes for
-// the fuller demand: more where half of the pairs of racks have flows, or flows are many.
+// mostOf is the largest ratio of Best to the bound, and to its makespan for the fuller
+// demand: larger if half of the pairs of racks have flows, or flows are many.
 func mostOf(racks, flows int) (ratio, beside float64) {
 	if flows > 12 || 2*flows > racks {
 		return 1.065, 1.02

@@ -10,8 +10,8 @@ import (
 // Noise is the standard deviation of the benchmark's noise, in link bandwidth.
 const Noise = 0.003
 
-// Workload generates a demand by name and seed. Racks and flows may be 0 for those
-// of the paper: Workloads says which they are, and which workloads there are.
+// Workload generates a demand by name and seed. Racks and flows may be 0 for the
+// paper's values, which Workloads lists.
 func Workload(name string, racks, flows int, seed uint64) (*Demand, error) {
 	for _, w := range Workloads {
 		if w.Name != name {
@@ -115,9 +115,8 @@ func group(i, places, n int) int {
 	return first + (i-first+places)%min(4, n-first)
 }
 
-// moe is dense and nearly uniform: tokens of m experts a rack, with experts that
-// are somewhat more asked for than others. The sums of its columns differ, the
-// largest is 1.
+// moe is dense and nearly uniform: tokens for m experts per rack, some of which are
+// somewhat more popular. The sums of its rows and columns differ; the largest is 1.
 func moe(n, m int, rng *rand.Rand) []float64 {
 	popular := make([]float64, n)
 	for j := range popular {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWorkloads holds the generators to what section V says of its matrices.
+// TestWorkloads compares the generators with section V's description of its matrices.
 func TestWorkloads(t *testing.T) {
 	for _, c := range []struct {
 		name          string
