@@ -13,14 +13,14 @@ import (
 // 5.1).
 type Baseline struct {
 	// Name is static, the best of a ring, a circulant and a generalised Kautz graph
-	// without reconfiguration (DirectConnect, TopoOpt); bvn, a link of its own for
-	// each pair (FAST); or mixnet, one topology that gives links to the largest
-	// messages first, only where sizes differ.
+	// without reconfiguration (DirectConnect, TopoOpt); bvn, a direct link for each
+	// pair (FAST); or, only if sizes differ, mixnet, one topology that gives links to
+	// the largest messages first.
 	Name string
 	Plan *Plan
 }
 
-// Baselines plans the alternatives. All are replayed. It fails soon after ctx ends.
+// Baselines plans and replays the alternatives. It fails soon after ctx ends.
 func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
@@ -56,15 +56,15 @@ func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 	}
 	for _, b := range list {
 		if _, err := Replay(ctx, in, b.Plan); err != nil {
-			return nil, fmt.Errorf("the plan of baseline %s is wrong, which is a fault of the planner: %w", b.Name, err)
+			return nil, fmt.Errorf("the plan of baseline %s is invalid, which is a bug in the planner: %w", b.Name, err)
 		}
 	}
 	return list, nil
 }
 
-// planMatchings takes the exchange apart into permutations, each of the largest
-// messages that are left (linear assignment), and sends every message over a link
-// of its own, k permutations of like size at a time.
+// planMatchings decomposes the exchange into permutations, each of the largest
+// remaining messages (linear assignment), and sends every message over a direct link,
+// k permutations of similar size at a time.
 func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
 	n := in.GPUs
 	const scale = 1 << 30           // of the longest message
@@ -100,7 +100,7 @@ func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
 	return matched(ctx, in, rows, longest)
 }
 
-// planShifts is a plan that is there at once: a link of its own for every pair, by shifts.
+// planShifts makes a plan without a search: a direct link for every pair, by shifts.
 func planShifts(ctx context.Context, in *Instance) (*Plan, error) {
 	n := in.GPUs
 	rows, longest := make([][]int32, n-1), make([]Time, n-1)
@@ -115,8 +115,8 @@ func planShifts(ctx context.Context, in *Instance) (*Plan, error) {
 	return matched(ctx, in, rows, longest)
 }
 
-// matched sends every message over a link of its own, k permutations of like size, the time
-// of their longest messages, at a time.
+// matched sends every message over a direct link, k permutations at a time in the order of
+// the times of their longest messages.
 func matched(ctx context.Context, in *Instance, rows [][]int32, longest []Time) (*Plan, error) {
 	n, k := in.GPUs, in.Degree
 	order := make([]int, n-1)
@@ -133,8 +133,8 @@ func matched(ctx context.Context, in *Instance, rows [][]int32, longest []Time) 
 	return p.finish(in), nil
 }
 
-// send adds a topology of some permutations, over each link of which goes the
-// message of its ends. Switches that are left over repeat the first.
+// send adds a topology of some permutations; each link carries the message between its
+// ends. Spare switches repeat the first permutation.
 func (p *Plan) send(ctx context.Context, in *Instance, rows [][]int32, of []int) error {
 	n, k := p.GPUs, p.Degree
 	t := Topology{Next: make([][]int32, k)}
@@ -157,11 +157,10 @@ func (p *Plan) send(ctx context.Context, in *Instance, rows [][]int32, of []int)
 	return err
 }
 
-// planLargest is one topology that gives links to the largest messages first, as
-// MixNet does. The first switch is kept to one cycle through all GPUs, so that
-// all can be reached; the others go to what has no link yet. It is nil where the plan
-// would have too many moves, or where its busiest link alone makes it no better than
-// a plan that there is already, if there is.
+// planLargest plans one topology that gives links to the largest messages first, as
+// MixNet does. The first switch forms one cycle through all GPUs, so that all can be
+// reached; the others join pairs without a link. planLargest returns nil if the plan
+// would have too many moves, or if its busiest link alone rules out that it beats known.
 func planLargest(ctx context.Context, in *Instance, known *Plan) (*Plan, error) {
 	n, k := in.GPUs, in.Degree
 	order := make([]int, 0, n*(n-1))
@@ -192,13 +191,13 @@ func planLargest(ctx context.Context, in *Instance, known *Plan) (*Plan, error) 
 	return p.finish(in), nil
 }
 
-// largestFirst is a permutation of pairs in their order that have no link yet, as
-// far as each GPU has one out and one in; as one cycle, if asked for. What is left
-// is joined up in the order of the GPUs.
+// largestFirst makes a permutation: it takes pairs without a link in the given order, one
+// link out and one in per GPU, as one cycle if requested. It joins the remaining GPUs in
+// their order.
 func largestFirst(n int, order []int, linked []bool, cycle bool) []int32 {
 	to := make([]int32, n)
 	from := make([]bool, n) // [GPU] it has a link in
-	end := make([]int, n)   // [first of a chain] its last, and the other way round
+	end := make([]int, n)   // [end of a chain] its other end
 	for u := range to {
 		to[u], end[u] = -1, u
 	}

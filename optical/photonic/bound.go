@@ -10,16 +10,15 @@ func Theorem1(n, d int) int {
 	return d*q*(q+1)/2 + u*(q+1)
 }
 
-// reach is how many destinations a GPU has at most at each number of hops, from
-// 1, over d topologies of degree k, until all n−1 are reached. Within one
-// topology they are k^h, so d·k^h in all: for k = 1 that is theorem 1. Where
-// chunks may wait for a later topology, h hops are shared out over d topologies
-// in C(h+d−1, d−1) ways: C(h+d−1, d−1)·k^h.
+// reach bounds the number of destinations of a GPU at each number of hops, from 1, over
+// d topologies of degree k, until all n−1 are reached. Within one topology they are k^h,
+// so d·k^h in all: for k = 1 that is theorem 1. If chunks may wait for a later topology,
+// h hops can be divided over d topologies in C(h+d−1, d−1) ways: C(h+d−1, d−1)·k^h.
 func reach(n, k, d int, carry bool) []int {
 	var at []int
 	ways, power := 1, 1
 	for left, h := n-1, 1; left > 0; h++ {
-		// Both factors are cut at n: more destinations there are not.
+		// Both factors are capped at n: there are fewer destinations.
 		power = min(n, power*k)
 		count := d * power
 		if carry {
@@ -94,6 +93,5 @@ func (in *Instance) Bound(d int, carry bool) Time {
 	return best
 }
 
-// direct is the number of topologies in which every pair has a link of its own:
-// more are of no use.
+// direct is the number of topologies that gives every pair a direct link: more are useless.
 func (in *Instance) direct() int { return max(1, (in.GPUs-2+in.Degree)/in.Degree) }

@@ -10,12 +10,12 @@ import (
 
 // The effort of the search for Cayley graphs.
 const (
-	cayleyTries  = 512 // sets that are tried for a topology
-	cayleyGroups = 6   // groups that are kept after the first topology
-	cayleyMost   = 12  // topologies; beyond, circulants do as well
+	cayleyTries  = 512 // sets tried per topology
+	cayleyGroups = 6   // groups kept after the first topology
+	cayleyMost   = 12  // topologies; beyond, circulants are as good
 
-	// Of more than MaxVaried GPUs, up to maxCayley, the first groups are tried, fewer
-	// for more switches, and fewer sets, and whole messages are sent.
+	// For more than MaxVaried GPUs, up to maxCayley, only the first groups are tried,
+	// fewer for more switches, with fewer sets, and messages are sent whole.
 	maxCayley  = 512
 	wideGroups = 32 // over the number of switches
 	wideTries  = 64
@@ -26,12 +26,12 @@ const (
 type cayley struct {
 	group *group
 	sets  [][]int32 // [topology][switch]
-	hops  []int32   // [class] the fewest over the topologies in turn
+	hops  []int32   // [class] the fewest over the sequence of topologies
 	total int
 }
 
 // cayleys is the ladder of Cayley graphs of metacyclic groups for degrees of 2 and
-// more. Chunks may wait for the next topology, where there is one.
+// more. Chunks may wait for the next topology.
 type cayleys struct {
 	in      *Instance
 	relabel bool
@@ -71,7 +71,7 @@ func (c *cayleys) next(ctx context.Context) (bool, error) {
 	if len(c.race) == 0 || c.race[0].total >= far {
 		return false, nil
 	}
-	// The fewest steps do not always load the switches evenly: the best two are routed.
+	// The fewest steps do not always load the switches evenly: route the best two.
 	var route *spreader
 	var first *cayley
 	for _, y := range c.race[:min(2, len(c.race))] {
@@ -87,11 +87,11 @@ func (c *cayleys) next(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// wide tells that there are more GPUs than for which all is tried.
+// wide reports whether there are too many GPUs for the full search.
 func (c *cayleys) wide() bool { return c.in.GPUs > MaxVaried }
 
 // extend adds the topology that lowers the sum of hops most: the best of some sets,
-// changed element by element as long as that helps.
+// improved element by element.
 func (c *cayleys) extend(ctx context.Context, y *cayley) error {
 	n, k := y.group.n, c.in.Degree
 	best := make([]int32, k)
@@ -152,8 +152,8 @@ func (c *cayleys) try(ctx context.Context, y *cayley, set, best []int32) (bool, 
 	return true, nil
 }
 
-// route is the ways of the classes, by which the switches of a topology have about
-// as much to carry.
+// route returns paths of the classes that balance the load of the switches of each
+// topology.
 func (y *cayley) route(ctx context.Context, in *Instance) (*spreader, error) {
 	s := newSpreader(in, y.group, y.sets, true)
 	for x := int32(1); int(x) < y.group.n; x++ {
@@ -162,8 +162,8 @@ func (y *cayley) route(ctx context.Context, in *Instance) (*spreader, error) {
 	return s, s.run(ctx)
 }
 
-// longest is the load of the busiest switch of each topology, summed up: the hop
-// sum, as long as nobody must wait for a chunk to come.
+// longest is the sum of the loads of the busiest switch of each topology: the hop sum, if
+// no switch has to wait for a chunk to arrive.
 func (s *spreader) longest() int {
 	sum := 0.0
 	for i := range s.sets {
@@ -174,7 +174,7 @@ func (s *spreader) longest() int {
 
 func (c *cayleys) sum() int { return c.routes[len(c.routes)-1].longest() }
 
-// legs are the ways of all messages of d topologies, by topology.
+// legs returns the paths of all messages over d topologies, by topology.
 func (c *cayleys) legs(d int) [][]leg {
 	y, k := c.best[d-1], c.in.Degree
 	out := make([][]leg, d)
@@ -233,8 +233,8 @@ func (c *cayleys) plan(ctx context.Context, d int) (*Plan, error) {
 	return best, nil
 }
 
-// spreadOut is the plan of d topologies whose messages are spread over them, with GPUs
-// at the positions of a label.
+// spreadOut plans d topologies with the messages spread over them and the GPUs at the
+// positions of a label.
 func (c *cayleys) spreadOut(ctx context.Context, d int, at, label []int32) (*Plan, error) {
 	ways, err := spreadLegs(ctx, c.in, c.best[d-1].group, c.best[d-1].sets, at)
 	if err != nil {
@@ -243,7 +243,7 @@ func (c *cayleys) spreadOut(ctx context.Context, d int, at, label []int32) (*Pla
 	return c.carriedOut(ctx, d, ways, label)
 }
 
-// carriedOut is the plan of d topologies on some ways.
+// carriedOut plans d topologies with given paths.
 func (c *cayleys) carriedOut(ctx context.Context, d int, ways [][]leg, label []int32) (*Plan, error) {
 	n, k := c.in.GPUs, c.in.Degree
 	p := &Plan{GPUs: n, Degree: k, Method: Carry, Family: "cayley"}

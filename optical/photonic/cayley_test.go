@@ -2,8 +2,8 @@ package photonic
 
 import "testing"
 
-// TestMetacyclic holds the groups to the axioms, and counts those of eight elements:
-// the cyclic one, direct products and that of the square's symmetries.
+// TestMetacyclic checks the group axioms, and counts the groups of eight elements: the
+// cyclic one, direct products and the symmetries of the square.
 func TestMetacyclic(t *testing.T) {
 	for n := 2; n <= 24; n++ {
 		for _, g := range metacyclics(n) {
@@ -43,9 +43,8 @@ func TestMetacyclic(t *testing.T) {
 	}
 }
 
-// TestCayley holds what Cayley graphs give for two switches: without
-// reconfiguration less than the best circulant and Kautz graph, with waiting close
-// to the bound.
+// TestCayley checks the costs of Cayley graphs for two switches: without reconfiguration
+// less than the best circulant and Kautz graph, with waiting close to the bound.
 func TestCayley(t *testing.T) {
 	for _, c := range []struct {
 		n, d int

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A circulant topology has k offsets, and is served by classes as a cycle is.
+// A circulant topology has k offsets and, like a cycle, routes messages by class.
 
-// routing is how many hops each class makes over each offset of some circulants.
+// routing is the number of hops of each class over each offset of some circulants.
 type routing struct {
 	n, k    int
 	offsets []int   // k of each topology, one topology after another
@@ -20,13 +20,13 @@ func newRouting(n, k int, offsets []int) *routing {
 	return &routing{n, k, offsets, make([]int32, n*len(offsets)), make([]int, len(offsets))}
 }
 
-// of is the hops of a class.
+// of returns the hops of a class.
 func (r *routing) of(class int) []int32 {
 	g := len(r.offsets)
 	return r.count[class*g : (class+1)*g]
 }
 
-// set gives a class other hops.
+// set replaces the hops of a class.
 func (r *routing) set(class int, hops []int32) {
 	for i, h := range hops {
 		at := &r.count[class*len(hops)+i]
@@ -35,8 +35,8 @@ func (r *routing) set(class int, hops []int32) {
 	}
 }
 
-// length is the hops that a topology takes: those over its busiest switch, or of
-// its longest class.
+// length is the number of hops that a topology takes: those over its busiest switch or
+// those of its longest class, whichever are more.
 func (r *routing) length(topology int) int {
 	first := topology * r.k
 	longest := slices.Max(r.load[first : first+r.k])
@@ -62,8 +62,8 @@ func (r *routing) sum() int {
 	return sum
 }
 
-// uneven is what balance lowers: the sum of the busiest switches, and then the
-// squares of all loads.
+// uneven returns the objectives of balance: the sum of the loads of the busiest switches,
+// and then the squares of all loads.
 func (r *routing) uneven() (sum, squares int) {
 	for i := 0; i < len(r.load); i += r.k {
 		sum += slices.Max(r.load[i : i+r.k])
@@ -74,9 +74,9 @@ func (r *routing) uneven() (sum, squares int) {
 	return sum, squares
 }
 
-// carryRouting reaches all classes in the fewest steps over all offsets, each of
-// them to wait for any topology, and then evens out the loads of the switches of
-// each topology. Which offsets share a topology is free: those of like loads do.
+// carryRouting reaches all classes in the fewest steps over all offsets, with waiting,
+// and then balances the loads of the switches of each topology. Offsets of similar loads
+// share a topology.
 func carryRouting(ctx context.Context, n, k int, offsets []int) (*routing, error) {
 	r := newRouting(n, k, offsets)
 	st := newStages(n, offsets)
@@ -113,12 +113,11 @@ func (r *routing) regroup() {
 	}
 }
 
-// unit is the price of a hop, beside which a busy switch has its own.
+// unit is the base price of a hop, to which a price for the switch's load is added.
 const unit = 1 << 12
 
-// balance reroutes classes as long as the loads become more even: prices make
-// hops over busy switches dearer, classes take cheapest ways, and each keeps its
-// new way where that lowers what uneven tells.
+// balance reroutes classes while the loads become more even: hops over busy switches cost
+// more, each class takes its cheapest path and keeps it if that lowers the result of uneven.
 func (r *routing) balance(ctx context.Context) error {
 	price := make([]int, len(r.offsets))
 	hops := make([]int32, len(r.offsets))
@@ -157,7 +156,7 @@ func (r *routing) balance(ctx context.Context) error {
 	return nil
 }
 
-// newPricedStages is newStages with a price of a hop over each offset.
+// newPricedStages is newStages with a price per hop for each offset.
 func newPricedStages(n int, offsets, price []int) stages {
 	st := make(stages, len(offsets)+1)
 	st[0] = none(n)
@@ -177,8 +176,8 @@ func newPricedStages(n int, offsets, price []int) stages {
 	return st
 }
 
-// plan makes rounds of the routing: one a class and topology where k = 1, and one
-// a topology otherwise, in which classes wait for their turn.
+// plan makes rounds of the routing: one per class and topology if k = 1, otherwise one
+// per topology, in which classes wait for their turn.
 func (r *routing) plan(ctx context.Context, method Method) (*Plan, error) {
 	p := &Plan{GPUs: r.n, Degree: r.k, Method: method, Family: "circulant"}
 	if r.k == 1 {

@@ -15,7 +15,7 @@ import (
 var bg = context.Background()
 
 // TestContext ends the context of plans, baselines and reports early and late: they
-// fail with its error, ask hardly more, and are the same when made again.
+// fail with its error, stop soon, and give the same result when run again.
 func TestContext(t *testing.T) {
 	sizes := make([]int64, 8*8)
 	for i := range sizes {
@@ -64,8 +64,8 @@ func endEarly(t *testing.T, in *Instance, methods []Method, fewest int) {
 	}
 }
 
-// TestBestSoFar ends planning early and late: what it has by then holds, and costs no less
-// than the plan of a search that was not ended. Half of the way there is a plan.
+// TestBestSoFar ends planning early and late: the plan so far is valid and costs no less
+// than that of a complete search. Halfway there is a plan.
 func TestBestSoFar(t *testing.T) {
 	sizes := make([]int64, 8*8)
 	for i := range sizes {
@@ -109,8 +109,8 @@ func TestBestSoFar(t *testing.T) {
 	}
 }
 
-// TestLongerIsNeverCostlier ends planning ever later: no plan costs more than one that was
-// there earlier, and there is always one once there has been one.
+// TestLongerIsNeverCostlier ends planning later and later: no plan costs more than an
+// earlier one, and once there is a plan there always is.
 func TestLongerIsNeverCostlier(t *testing.T) {
 	sizes := make([]int64, 8*8)
 	for i := range sizes {

@@ -9,7 +9,7 @@ import (
 
 // circulantOffsets are the offsets of the paper's base circulant of degree k = 2,
 // n−m and n−m−1 with m = ⌈(√(2n−1)−1)/2⌉ (section 4.2; Fig. 8 has n = 8). For
-// higher degrees, which the paper leaves open, they go on: n−m−2, ….
+// higher degrees, which the paper leaves open, they continue: n−m−2, ….
 func circulantOffsets(n, k int) []int {
 	m := int(math.Ceil((math.Sqrt(float64(2*n-1)) - 1) / 2))
 	offsets := make([]int, k)
@@ -22,8 +22,8 @@ func circulantOffsets(n, k int) []int {
 	return offsets
 }
 
-// served is a sequence of circulants on each of which some classes are served,
-// each where it takes the fewest hops.
+// served is a sequence of circulants, each of which serves some classes. A class is served
+// by the circulant on which it takes the fewest hops.
 type served struct {
 	n, k    int
 	offsets []int     // k of each topology
@@ -40,7 +40,7 @@ func newServed(n, k int) served {
 	return v
 }
 
-// add takes a topology; classes that it serves in fewer hops change to it.
+// add adds a topology; classes that it serves in fewer hops move to it.
 func (v *served) add(offsets []int) {
 	st := newStages(v.n, offsets)
 	for x := 1; x < v.n; x++ {
@@ -53,8 +53,8 @@ func (v *served) add(offsets []int) {
 	v.offsets = append(v.offsets, offsets...)
 }
 
-// contraction is the paper's sequence of circulants (section 4.3): each further
-// topology joins directly what a round of most hops took those hops for.
+// contraction is the paper's sequence of circulants (section 4.3): each further topology
+// replaces the hops of a round with the most hops by direct links.
 type contraction struct {
 	served
 	sums []int // the hop sums of the first 1, 2, … topologies
@@ -83,10 +83,9 @@ func (c *contraction) addTopology(offsets []int) {
 	c.sums = append(c.sums, sum)
 }
 
-// rounds packs the classes, the longest first, each into the first round of its
-// topology that has fewer than k and room: the order of hops on a circulant is
-// free, so a round has room as long as no switch has more hops than the longest
-// class.
+// rounds packs each class, the longest first, into the first round of its topology that
+// has fewer than k classes and room. The order of hops on a circulant is free, so a round
+// has room as long as no switch has more hops than the longest class.
 func (c *contraction) rounds() []packed {
 	order := make([]int, 0, c.n)
 	for x := 1; x < c.n; x++ {
@@ -124,9 +123,9 @@ func (c *contraction) rounds() []packed {
 	return rounds
 }
 
-// next contracts a round of most hops, the first among equals, to a topology; a
-// round of fewer than k classes is filled up from those that follow. It reports
-// false where every class has a direct link.
+// next contracts the first of the rounds with the most hops to a topology; it completes a
+// round of fewer than k classes from the following ones. It reports false if every class
+// has a direct link.
 func (c *contraction) next() bool {
 	rounds := c.rounds()
 	slices.SortStableFunc(rounds, func(a, b packed) int { return cmp.Compare(b.hops, a.hops) })

@@ -8,29 +8,28 @@ import (
 	"io"
 )
 
-// fileVersion is that of the format of Encode.
+// fileVersion is the version of the format of Encode.
 const fileVersion = 1
 
-// file is a plan with what it was made for.
+// file is a plan with its instance.
 type file struct {
 	Version  int       `json:"version"`
 	Instance *Instance `json:"instance"`
 	Plan     *Plan     `json:"plan"`
 }
 
-// Encode is an instance and its plan as JSON, with every hop.
+// Encode encodes an instance and its plan as JSON, with every hop.
 func Encode(in *Instance, p *Plan) ([]byte, error) {
 	return json.Marshal(file{fileVersion, in, p})
 }
 
-// Decode reads what Encode wrote, and checks the instance. Whether the plan holds
-// is for Replay to say.
+// Decode decodes the output of Encode and checks the instance. Replay checks the plan.
 func Decode(data []byte) (*Instance, *Plan, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	var f file
 	if err := dec.Decode(&f); err != nil {
-		return nil, nil, fmt.Errorf("it is no plan of forsplan photonic plan --out: %w", err)
+		return nil, nil, fmt.Errorf("it is not a plan of forsplan photonic plan --out: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, nil, errors.New("something follows the plan")

@@ -15,8 +15,8 @@ func one(n, k int, r float64) *Instance {
 	return &Instance{GPUs: n, Degree: k, Reconfig: Micros(r), Link: Link{Gbps: 8, Chunk: 1000}, Message: 1000}
 }
 
-// made plans with a fixed number of topologies, or any for 0, and fails the test
-// where that is not possible.
+// made plans with a fixed number of topologies, or any if 0, and fails the test if
+// that is not possible.
 func made(t *testing.T, in *Instance, method Method, d int) *Plan {
 	t.Helper()
 	p, err := Make(t.Context(), in, Options{Method: method, Reconfigurations: d})
@@ -26,7 +26,7 @@ func made(t *testing.T, in *Instance, method Method, d int) *Plan {
 	return p
 }
 
-// TestEightGPUs is the paper's example: 28T, 16T and 7T, and with R = 7T 35T, 30T
+// TestEightGPUs checks the paper's example: 28T, 16T and 7T, and with R = 7T 35T, 30T
 // and 56T (section 2.3). Two shifts {1,7} are the paper's order.
 func TestEightGPUs(t *testing.T) {
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestFigure7(t *testing.T) {
 	}
 }
 
-// TestPaperOrder holds the hop sums of n = 8 in the paper's order, and theorem 1.
+// TestPaperOrder checks the hop sums of n = 8 in the paper's order, and theorem 1.
 func TestPaperOrder(t *testing.T) {
 	order := PaperShifts(8)
 	if want := []int{1, 7, 3, 5, 2, 4, 6}; !slices.Equal(order, want) {
@@ -81,7 +81,7 @@ func worstRatio(n int, shifts []int) float64 {
 	return worst
 }
 
-// TestRatioToTheorem1: the paper says that its order stays within 2.22 of the bound
+// TestRatioToTheorem1: the paper states that its order stays within 2.22 of the bound
 // for n ≤ 64. n = 63 gives 2.387. Greedy shifts stay within 1.49.
 func TestRatioToTheorem1(t *testing.T) {
 	paper, greedy := 0.0, 0.0
@@ -105,7 +105,7 @@ func TestRatioToTheorem1(t *testing.T) {
 	}
 }
 
-// TestCirculant holds the paper's base circulant, d = 1, k = 2.
+// TestCirculant checks the paper's base circulant, d = 1, k = 2.
 func TestCirculant(t *testing.T) {
 	want := map[int]float64{8: 9, 16: 29, 32: 97, 64: 277}
 	offsets := map[int][]int{8: {6, 5}, 16: {13, 12}, 32: {28, 27}, 64: {58, 57}}
@@ -125,7 +125,7 @@ func TestCirculant(t *testing.T) {
 	}
 }
 
-// TestKautz holds the paper's generalised Kautz graph, d = 1, k = 2, pipelined: the
+// TestKautz checks the paper's generalised Kautz graph, d = 1, k = 2, pipelined: the
 // hop sum is the load of the busiest link.
 func TestKautz(t *testing.T) {
 	for n, sum := range map[int]int{8: 11, 16: 29, 32: 81, 64: 208} {
@@ -144,8 +144,8 @@ func TestKautz(t *testing.T) {
 	}
 }
 
-// TestChosenCirculant: offsets that are searched for, with chunks that wait for
-// their turn, take 8, 24, 77 and 228 hops at most.
+// TestChosenCirculant: the offsets found, with chunks that wait for their turn, take at
+// most 8, 24, 77 and 228 hops.
 func TestChosenCirculant(t *testing.T) {
 	for n, most := range map[int]int{8: 7, 16: 23, 32: 75, 64: 221} {
 		search := newStepSearch(n)
@@ -171,7 +171,7 @@ func TestChosenCirculant(t *testing.T) {
 }
 
 // TestCarryExample: shifts 1 and 3 of eight GPUs with waiting take 14T, so 28T at
-// R = 7T, below the 30T that theorem 1 has for two reconfigurations, the paper's
+// R = 7T, below the 30T of theorem 1 for two reconfigurations, the paper's
 // optimum (section 2.3). By hand: 1, 2 = 1+1, 3, 4 = 1+3, 5 = 1+1+3, 6 = 3+3 and
 // 7 = 1+3+3.
 func TestCarryExample(t *testing.T) {
@@ -184,7 +184,7 @@ func TestCarryExample(t *testing.T) {
 	}
 }
 
-// TestCarry holds what waiting gives for n = 64, and theorem 1, which it undercuts.
+// TestCarry checks the hop sums with waiting for n = 64, and theorem 1, which they beat.
 func TestCarry(t *testing.T) {
 	for _, c := range []struct{ d, most, theorem1 int }{{2, 436, 1024}, {3, 266, 693}, {4, 209, 528}} {
 		p := made(t, one(64, 1, 100), Carry, c.d)
@@ -219,8 +219,8 @@ func TestMeanReduction(t *testing.T) {
 	}
 }
 
-// largestSaving is the largest share by which a method's cost is below the best
-// baseline's, over R from 0.001 T to 10⁴ T, for degree 1.
+// largestSaving is the largest relative saving of a method against the best baseline,
+// over R from 0.001 T to 10⁴ T, for degree 1.
 func largestSaving(t *testing.T, n int, method Method) float64 {
 	t.Helper()
 	var sums []int // the least of the method's ladders, by number of topologies
@@ -248,7 +248,7 @@ func largestSaving(t *testing.T, n int, method Method) float64 {
 
 // TestDegree2BeatsBaselines: with two switches, at the R at which the best static
 // topology and direct links cost the same, a number of topologies in between is
-// better than both, for every n. (With FORS_LONG=1 really for every n.)
+// better than both, for every n (all of them only with FORS_LONG=1).
 func TestDegree2BeatsBaselines(t *testing.T) {
 	step := 8
 	if os.Getenv("FORS_LONG") != "" {

@@ -1,9 +1,9 @@
 package photonic
 
 // group is a group on 0, …, n−1 with the identity 0. A set of its elements gives a
-// topology that joins v to v·g for each g in it, a Cayley graph: multiplying all GPUs
-// by one element from the left maps links to links, so that all sources can do the
-// same. The cyclic group gives circulants.
+// topology that joins v to v·g for each g in it, a Cayley graph. Multiplying all GPUs
+// by one element from the left maps links to links, so all sources can use the same
+// routes. The cyclic group gives circulants.
 type group struct {
 	n       int
 	product []int32 // [a·n + b]
@@ -15,11 +15,11 @@ func (g *group) mul(a, b int32) int32 { return g.product[int(a)*g.n+int(b)] }
 // class is the x by which b = a·x.
 func (g *group) class(a, b int32) int32 { return g.mul(g.inverse[a], b) }
 
-// metacyclic is the product of the cyclic groups of q and m elements in which the
-// second is turned by powers of u: (i, x)(j, y) = (i+j, x·u^j + y), where u^q = 1 mod
-// m; (i, x) has the number i·m + x. For u = 1 it is their direct product, and for q =
-// 1 the cyclic group. Few products of few elements are equal in it, so that paths
-// are short; Kautz graphs have shorter ones still, but not the symmetry.
+// metacyclic is the semidirect product of the cyclic groups of q and m elements:
+// (i, x)(j, y) = (i+j, x·u^j + y), where u^q = 1 mod m; (i, x) has the number i·m + x.
+// For u = 1 it is the direct product, and for q = 1 the cyclic group. Few short products
+// coincide, so paths are short; those of Kautz graphs are even shorter, but lack the
+// symmetry.
 func metacyclic(q, m, u int) *group {
 	n := q * m
 	powers := make([]int, q)
@@ -64,8 +64,8 @@ func metacyclics(n int) []*group {
 	return list
 }
 
-// before lowers hops, [element], by any number of elements of a set in front of what
-// has been reached, and after behind it.
+// before lowers hops, [element], by multiplying elements reached so far from the left by
+// elements of a set, any number of times; after does so from the right.
 func (g *group) before(hops []int32, set []int32) {
 	for again := true; again; {
 		again = false

@@ -1,6 +1,6 @@
 package photonic
 
-// ordered is what a queue holds.
+// ordered is an element of a queue.
 type ordered[T any] interface{ before(T) bool }
 
 // queue is a binary heap, the first on top.
@@ -35,7 +35,7 @@ func (q *queue[T]) pop() T {
 	return first
 }
 
-// sink puts the top, which has changed, where it belongs.
+// sink restores the order after the top has changed.
 func (q queue[T]) sink() {
 	v, i := q[0], 0
 	for {

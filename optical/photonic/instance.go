@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Time is a span of time in picoseconds: at 800 Gb/s a byte takes ten.
+// Time is a duration in picoseconds: at 800 Gb/s a byte takes ten.
 type Time int64
 
-// Microsecond is the unit in which times are told.
+// Microsecond is the unit in which times are reported.
 const Microsecond Time = 1_000_000
 
 // US is the time in microseconds.
 func (t Time) US() float64 { return float64(t) / float64(Microsecond) }
 
-// MarshalJSON tells the time in microseconds, exactly.
+// MarshalJSON writes the time in microseconds, exactly.
 func (t Time) MarshalJSON() ([]byte, error) {
 	whole, rest := t/Microsecond, t%Microsecond
 	if rest == 0 {
@@ -32,7 +32,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(strings.TrimRight(text, "0")), nil
 }
 
-// UnmarshalJSON reads microseconds, up to half of what Time holds.
+// UnmarshalJSON reads microseconds, up to half of the range of Time.
 func (t *Time) UnmarshalJSON(text []byte) error {
 	// An exponent could ask for a number of any length.
 	us, ok := new(big.Rat), len(text) <= 40 && !bytes.ContainsAny(text, "eE")
@@ -40,19 +40,19 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 		us, ok = us.SetString(string(text))
 	}
 	if !ok {
-		return fmt.Errorf("%.40s is no time in microseconds: want a decimal number of at most 40 digits", text)
+		return fmt.Errorf("%.40s is not a time in microseconds: want a decimal number of at most 40 digits", text)
 	}
 	us.Mul(us, big.NewRat(2*int64(Microsecond), 1))
 	us.Add(us, big.NewRat(1, 1)) // to the nearest picosecond
 	ps := new(big.Int).Div(us.Num(), new(big.Int).Lsh(us.Denom(), 1))
 	if ps.BitLen() > 62 {
-		return fmt.Errorf("%s µs are too long a time", text)
+		return fmt.Errorf("%s µs is too long", text)
 	}
 	*t = Time(ps.Int64())
 	return nil
 }
 
-// Micros is the time of so many microseconds, to the next picosecond.
+// Micros converts microseconds to a Time, rounded to the nearest picosecond.
 func Micros(us float64) Time { return Time(math.Round(us * float64(Microsecond))) }
 
 // The largest instances that are planned.
@@ -66,21 +66,21 @@ const (
 	MaxVaried = 128
 	// MaxDegree is the most switches.
 	MaxDegree = 16
-	// MaxChunks is the most chunks of all messages together where they have many sizes.
+	// MaxChunks is the most chunks of all messages together if their sizes differ.
 	MaxChunks = 1 << 18
-	// maxMoves is the most moves of single chunks over a link in a plan. Plans that
-	// would have more keep to rounds, or are left out.
+	// maxMoves is the most moves of single chunks over a link in a plan. Plans with more
+	// are planned in rounds or discarded.
 	maxMoves = 12 << 20
 	// maxReconfig is the longest reconfiguration: ten minutes.
 	maxReconfig = 600 * 1_000_000 * Microsecond
-	// maxTime is the longest time of a message to all others, one after another: an
-	// hour. Costs then stay below maxCost.
+	// maxTime is the longest time to send a message to all other GPUs one after another:
+	// an hour. It keeps costs below maxCost.
 	maxTime = 3600 * 1_000_000 * Microsecond
 	maxCost = 1 << 62
 )
 
-// Link is the cost model of a link (paper, section 2.1): a chunk takes α and its
-// bytes at the bandwidth; a message goes in chunks, one after another.
+// Link is the cost model of a link (paper, section 2.1): a chunk takes α plus its
+// bytes over the bandwidth; a message is sent in chunks, one after another.
 type Link struct {
 	Alpha Time    `json:"alpha_us"` // α, of each chunk on each hop
 	Gbps  float64 `json:"gbps"`     // bandwidth, 1/β
@@ -118,11 +118,10 @@ type Instance struct {
 	Reconfig Time    `json:"reconfig_us"` // R
 	Link     Link    `json:"link"`
 	Message  int64   `json:"message"`         // bytes from each GPU to each other, or their mean
-	Sizes    []int64 `json:"sizes,omitempty"` // [source][destination] bytes where they differ; the diagonal is 0
-
+	Sizes    []int64 `json:"sizes,omitempty"` // [source][destination] bytes if they differ; the diagonal is 0
 }
 
-// Check tells what is wrong with the instance.
+// Check returns an error if the instance is invalid.
 func (in *Instance) Check() error {
 	n := in.GPUs
 	most := MaxGPUs
@@ -153,7 +152,7 @@ func (in *Instance) Check() error {
 	return in.checkSizes()
 }
 
-// checkSizes tells what is wrong with sizes that differ.
+// checkSizes returns an error if Sizes is invalid.
 func (in *Instance) checkSizes() error {
 	n := in.GPUs
 	if len(in.Sizes) != n*n {
@@ -178,15 +177,15 @@ func (in *Instance) checkSizes() error {
 	return nil
 }
 
-// empty tells that there is nothing to send.
+// empty reports whether all messages are empty.
 func (in *Instance) empty() bool {
 	return in.Sizes != nil && !slices.ContainsFunc(in.Sizes, func(b int64) bool { return b > 0 })
 }
 
-// T is the time of a message of one hop; where sizes differ, of their mean.
+// T is the time of a message, or of one of mean size, over one hop.
 func (in *Instance) T() Time { return in.Link.Time(in.Message) }
 
-// size is the message from a source to a destination, in bytes.
+// size is the size of the message from a source to a destination, in bytes.
 func (in *Instance) size(src, dst int) int64 {
 	switch {
 	case src == dst:

@@ -24,7 +24,7 @@ type way struct {
 
 // kautz is the generalised Kautz graph (Imase and Itoh, IEEE Trans. Comput. C-32,
 // 1983), the paper's second base: GPU u has links to −(k·u + r) mod n, r = 1..k.
-// It returns [GPU·k + r−1]: links, which permutations shares out over switches.
+// It returns [GPU·k + r−1]: links, which permutations assigns to switches.
 func kautz(n, k int) []int32 {
 	next := make([]int32, n*k)
 	for u := range n {
@@ -35,9 +35,8 @@ func kautz(n, k int) []int32 {
 	return next
 }
 
-// permutations shares the links of a regular topology out over the switches, by
-// edge colouring. It returns the GPUs joined by each, [switch][GPU], and the
-// switch of each link.
+// permutations assigns the links of a regular topology to the switches by edge colouring.
+// It returns the GPUs joined by each, [switch][GPU], and the switch of each link.
 func permutations(ctx context.Context, n, k int, next []int32) (rows [][]int32, switches []uint16, err error) {
 	switches = make([]uint16, n*k)
 	var c bipartite.Colourer
@@ -61,7 +60,7 @@ func newMesh(n, k int, next []int32) *mesh {
 	return m
 }
 
-// add takes a topology; flows that have a shorter path there change to it.
+// add adds a topology; flows that have a shorter path there move to it.
 func (m *mesh) add(next []int32) {
 	at := int32(len(m.next))
 	m.next, m.load = append(m.next, next), append(m.load, make([]int, m.n*m.k))
@@ -90,7 +89,7 @@ func (m *mesh) add(next []int32) {
 	}
 }
 
-// reroute gives a flow another path.
+// reroute replaces the path of a flow.
 func (m *mesh) reroute(flow int, w way) {
 	old := m.paths[flow]
 	for _, l := range old.links {
@@ -102,7 +101,7 @@ func (m *mesh) reroute(flow int, w way) {
 	m.paths[flow] = w
 }
 
-// reach searches a topology from a source by breadth.
+// reach is a breadth-first search of a topology from a source.
 func (m *mesh) reach(next []int32, src int, from []int32) {
 	for v := range from {
 		from[v] = -1
@@ -121,8 +120,8 @@ func (m *mesh) reach(next []int32, src int, from []int32) {
 	}
 }
 
-// busiest is the load of the busiest link of each topology, summed up: the hop
-// sum that a pipelined schedule comes close to.
+// busiest is the sum over all topologies of the load of the busiest link: the hop sum
+// that a pipelined schedule comes close to.
 func (m *mesh) busiest() int {
 	sum := 0
 	for _, load := range m.load {
@@ -131,9 +130,9 @@ func (m *mesh) busiest() int {
 	return sum
 }
 
-// contract adds a topology that joins the ends of the longest paths: k
-// permutations of the most hops in sum, each a linear assignment. It reports
-// false where every flow has a direct link.
+// contract adds a topology that joins the ends of the longest paths: k permutations with
+// the largest sum of hops, each a linear assignment. It reports false if every flow has a
+// direct link.
 func (m *mesh) contract() (bool, error) {
 	cost := make([]int64, m.n*m.n)
 	longest := 0
@@ -163,9 +162,9 @@ func (m *mesh) contract() (bool, error) {
 	return true, nil
 }
 
-// spread lowers the load of the busiest links of the first topology, one step
-// after another: a flow over one of them takes the shortest way around all that
-// are as busy, and among those the one of the least load, until one finds none.
+// spread lowers the load of the busiest links of the first topology step by step: a flow
+// over one of them takes the shortest detour around all links that are as busy, of the
+// least load among equals, until no flow finds a detour.
 func (m *mesh) spread(ctx context.Context) error {
 	load := m.load[0]
 	for {

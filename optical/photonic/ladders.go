@@ -4,16 +4,16 @@ import "context"
 
 // ladder is a sequence of plans with 1, 2, … topologies.
 type ladder interface {
-	// next climbs one topology, to the first at first, and reports false at the end.
+	// next adds a topology, the first one at first, and reports false at the end.
 	next(context.Context) (bool, error)
-	// sum is the hop sum there, of messages of one size; far where there is no plan.
+	// sum is the hop sum so far, for messages of one size, or far without a plan.
 	sum() int
-	// plan is the plan with d topologies, up to which it must have climbed, without
-	// costs.
+	// plan returns the plan with the first d topologies, without costs. next must have
+	// added that many.
 	plan(ctx context.Context, d int) (*Plan, error)
 }
 
-// cycles is a ladder of shifts on which each class has one (degree 1).
+// cycles is a ladder of shifts in which each class uses one shift (degree 1).
 type cycles struct {
 	n      int
 	method Method
@@ -76,9 +76,9 @@ func (c *cycles) plan(ctx context.Context, d int) (*Plan, error) {
 type steps struct {
 	n, k   int
 	search *stepSearch
-	first  int // of topologies whose sum is asked for
+	first  int // the fewest topologies for which sum is called
 	d      int
-	at     map[int]*routing // by number of topologies, what has been routed
+	at     map[int]*routing // by number of topologies, routings made so far
 }
 
 func newSteps(in *Instance, first int) *steps {
@@ -109,7 +109,7 @@ func (s *steps) next(ctx context.Context) (bool, error) {
 	return true, s.route(ctx, s.d)
 }
 
-// route makes the routing of d topologies, unless there is one.
+// route makes the routing of d topologies, unless it exists.
 func (s *steps) route(ctx context.Context, d int) (err error) {
 	if s.at[d] != nil {
 		return nil
@@ -197,8 +197,8 @@ func (w *wides) plan(ctx context.Context, d int) (*Plan, error) {
 	return first.routing().plan(ctx, Greedy)
 }
 
-// meshes is the ladder of generalised Kautz graphs: the paper's, contracted again
-// and again, or the first alone with its loads spread out.
+// meshes is the ladder of generalised Kautz graphs: the paper's, contracted repeatedly,
+// or only the first, with its loads spread out.
 type meshes struct {
 	in     *Instance
 	method Method
@@ -233,7 +233,7 @@ func (m *meshes) plan(ctx context.Context, d int) (*Plan, error) {
 	return first.plan(ctx, m.in, m.method)
 }
 
-// direct is the ladder whose only plan has a link of its own for each pair.
+// direct is the ladder whose only plan has a direct link for each pair.
 type direct struct {
 	n, k int
 	d    int
@@ -265,11 +265,11 @@ func (d *direct) plan(ctx context.Context, topologies int) (*Plan, error) {
 	return r.plan(ctx, Greedy)
 }
 
-// ladders are those of a method, first what is quick. A plan that needs no waiting
-// is one for Carry too, and Auto takes all there are.
+// ladders lists the ladders of a method, the fastest first. Plans without waiting are
+// valid for Carry too, and Auto uses all ladders.
 func ladders(in *Instance, o Options) []ladder {
 	n, k := in.GPUs, in.Degree
-	// Every chunk has hops of its own in the plan, so there must not be too many.
+	// The plan lists the hops of each chunk, so there must not be too many chunks.
 	explicit := k > 1 && k < n && n <= MaxVaried && int64(n*n)*in.Link.Chunks(in.Message) <= MaxChunks
 	var list []ladder
 	published := o.Method == Paper || o.Method == Auto
@@ -312,7 +312,7 @@ func ladders(in *Instance, o Options) []ladder {
 	return list
 }
 
-// family is that of a ladder's topologies.
+// family is the family of a ladder's topologies.
 func family(l ladder, k int) string {
 	switch l.(type) {
 	case *meshes:

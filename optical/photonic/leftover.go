@@ -1,15 +1,15 @@
 package photonic
 
-// Direct links take n−1 classes, one a switch. Where k switches do not divide that, the last
-// r < k classes have room for more: they share all switches, chunk by chunk.
+// Direct links serve n−1 classes, one per switch. If k does not divide n−1, the last r < k
+// classes share all k switches, chunk by chunk.
 
-// share is a topology of some last classes: the first extra of them have links+1 switches,
-// the others links, for as long as so many chunks take.
+// share is a topology of the last classes: the first extra of them have links+1 switches,
+// the others links, for the time of a number of chunks.
 type share struct{ links, extra, chunks int }
 
-// shares gives k switches to r classes of which so many chunks are left, and tells the time
-// that takes: all are sent at once, or those with more links first and the others then have
-// theirs too.
+// shares divides k switches between r classes with a number of chunks left, and returns the
+// time that takes: all classes are sent at once, or those with more links finish first and
+// leave theirs to the others.
 func shares(in *Instance, r, chunks int) ([]share, Time) {
 	k, full := in.Degree, in.Link.ChunkTime(min(in.Link.Chunk, in.Message))
 	links := k / r
@@ -28,9 +28,9 @@ func shares(in *Instance, r, chunks int) ([]share, Time) {
 	return best, least
 }
 
-// planLeftover has a link of its own for every message, shares of several switches for the
-// last ones. It is nil where switches divide the classes, where the plan has too many moves,
-// or where it costs no less than a plan that there is already, if there is.
+// planLeftover gives every message a direct link, and the last classes several switches. It
+// returns nil if the switches divide the classes, if the plan has too many moves, or if it
+// does not beat the known plan, if any.
 func planLeftover(in *Instance, known *Plan) *Plan {
 	n, k := in.GPUs, in.Degree
 	rest, chunks := (n-1)%k, int(in.Link.Chunks(in.Message))

@@ -2,8 +2,8 @@ package photonic
 
 import "testing"
 
-// TestLeftover replays direct links whose last ones share all switches, for messages of any
-// number of chunks: they cost less than whole messages, and no less than the bound.
+// TestLeftover replays direct links whose last classes share all switches, for messages of
+// any number of chunks: they cost less than whole messages, and no less than the bound.
 func TestLeftover(t *testing.T) {
 	for n := 3; n <= 24; n++ {
 		for k := 2; k <= 7; k++ {

@@ -9,36 +9,35 @@ import (
 	"slices"
 )
 
-// Options are how an exchange is planned.
+// Options say how to plan an exchange.
 type Options struct {
 	Method Method
 	// Reconfigurations forces the number of topologies; 0 chooses it.
 	Reconfigurations int
-	// Family keeps to topologies of one kind: cycle (degree 1), circulant, kautz or
-	// cayley; empty for all.
+	// Family restricts topologies to one kind: cycle (degree 1), circulant, kautz or
+	// cayley; empty means any.
 	Family string
-	// Relabel places GPUs so that large messages have short ways and go together,
-	// where sizes differ.
+	// Relabel assigns GPUs to positions so that, if sizes differ, large messages have
+	// short paths and share rounds.
 	Relabel bool
-	// packed lets chunks of many sizes go as soon as their links are free, and not
-	// round by round as published.
+	// packed sends chunks of different sizes as soon as their links are free, not round
+	// by round as published.
 	packed bool
 }
 
-// Make plans an exchange, and has Replay check the plan. It fails where the
-// instance or the options make no sense, or where the method has no plan with as
-// many reconfigurations as are asked for. Soon after ctx ends it returns the cheapest
-// plan so far, and fails where it has none yet; where ctx was cancelled, ctx.Err() comes
-// beside the plan.
+// Make plans an exchange and checks the plan by Replay. It fails if the instance or the
+// options are invalid, or if the method has no plan with the number of reconfigurations
+// requested. Soon after ctx ends it returns the cheapest plan so far, or fails if it has
+// none; if ctx was cancelled, it returns ctx.Err() with the plan.
 func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
 	}
 	if !slices.Contains([]Method{Paper, Greedy, Carry, Auto}, o.Method) {
-		return nil, fmt.Errorf("there is no method %q: want paper, greedy, carry or auto", o.Method)
+		return nil, fmt.Errorf("unknown method %q: want paper, greedy, carry or auto", o.Method)
 	}
 	if !slices.Contains([]string{"", "cycle", "circulant", "kautz", "cayley"}, o.Family) {
-		return nil, fmt.Errorf("there is no family %q of topologies: want cycle, circulant, kautz or cayley", o.Family)
+		return nil, fmt.Errorf("unknown family %q of topologies: want cycle, circulant, kautz or cayley", o.Family)
 	}
 	if d := o.Reconfigurations; d < 0 || d > in.direct() {
 		return nil, fmt.Errorf("%d reconfigurations: want from 1 to %d, at which every pair has a link of its own, or 0 to choose", d, in.direct())
@@ -65,14 +64,14 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if ended == nil {
 		_, err := Replay(ctx, in, best)
 		if ended = ctx.Err(); ended == nil && err != nil {
-			return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
+			return nil, fmt.Errorf("the plan is invalid, which is a bug in the planner: %w", err)
 		}
 	}
 	if ended == nil {
 		return best, nil
 	}
 	if _, err := Replay(context.WithoutCancel(ctx), in, best); err != nil {
-		return nil, fmt.Errorf("the plan is wrong, which is a fault of the planner: %w", err)
+		return nil, fmt.Errorf("the plan is invalid, which is a bug in the planner: %w", err)
 	}
 	if errors.Is(ended, context.DeadlineExceeded) {
 		return best, nil
@@ -88,10 +87,10 @@ func among(family string) string {
 	return " on topologies of family " + family
 }
 
-// climbAll is the cheapest plan of all ladders of a method. Where sizes differ, Auto
-// takes the best of all methods, and of the alternatives. Plans with waiting come
-// before others that they mostly beat, which then end early. With an error comes the
-// cheapest plan so far, as from climb.
+// climbAll returns the cheapest plan of all ladders of a method. If sizes differ, Auto
+// takes the best of all methods and of the alternatives. Plans with waiting come first:
+// they mostly beat the others, whose search then ends early. With an error it returns
+// the cheapest plan so far, as does climb.
 func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	if o.Method != Auto || in.Sizes == nil {
 		best, err := climb(ctx, in, o, nil)
@@ -129,7 +128,7 @@ func climbAll(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 	return climb(ctx, in, Options{Method: Paper, Reconfigurations: 1, Family: o.Family, Relabel: o.Relabel, packed: true}, best) // static
 }
 
-// cheaper is the plan that costs less, of equals the first; nil is no plan.
+// cheaper returns the cheaper of two plans, the first if they cost the same. Either may be nil.
 func cheaper(a, b *Plan) *Plan {
 	if a == nil || b != nil && b.Cost < a.Cost {
 		return b
@@ -137,8 +136,8 @@ func cheaper(a, b *Plan) *Plan {
 	return a
 }
 
-// climb climbs the ladders of a method, and returns the cheapest of their plans and
-// of one that there is already, if there is.
+// climb climbs the ladders of a method and returns the cheapest of their plans and of
+// best, which may be nil.
 func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, error) {
 	for _, l := range ladders(in, o) {
 		if o.Family != "" && family(l, in.Degree) != o.Family {
@@ -156,11 +155,11 @@ func climb(ctx context.Context, in *Instance, o Options, best *Plan) (*Plan, err
 	return best, nil
 }
 
-// limit is where climbing a ladder is of no more use.
+// limit says when to stop climbing a ladder.
 type limit struct {
 	first, last int    // the fewest and the most topologies of a plan
-	known       Time   // the cost of a plan that there is already
-	tail        []Time // [d] a bound on the cost of plans with d topologies and more
+	known       Time   // the cost of the best plan so far
+	tail        []Time // [d] lower bound on the cost of plans with at least d topologies
 }
 
 func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
@@ -168,7 +167,7 @@ func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
 	if d := o.Reconfigurations; d > 0 {
 		m.first, m.last = d, d
 	}
-	carry := in.Sizes != nil && o.Method == Carry // all ways are spread
+	carry := in.Sizes != nil && o.Method == Carry // all paths are spread
 	switch l.(type) {
 	case *steps, *cayleys:
 		carry = true
@@ -187,14 +186,14 @@ func newLimit(in *Instance, l ladder, o Options, known Time) *limit {
 	return m
 }
 
-// over tells whether no plan of d topologies or more can beat what is known, or
-// the least cost on this ladder.
+// over reports whether no plan of at least d topologies can beat the best plan so far,
+// or the least cost on this ladder.
 func (m *limit) over(d int, least Time) bool {
 	return m.tail[d] >= m.known || least > 0 && m.tail[d] >= least
 }
 
-// longest is how many topologies are tried where their number is free: beyond
-// some hundreds what waiting saves is little, and the search for it long.
+// longest is the largest number of topologies to try if their number is free: beyond
+// some hundreds waiting saves little, and the search takes long.
 func longest(in *Instance, l ladder) int {
 	const small, cycles, wide = 128, 192, 64
 	switch l.(type) {
@@ -208,10 +207,10 @@ func longest(in *Instance, l ladder) int {
 	return in.direct()
 }
 
-// explore climbs a ladder to the number of topologies that costs least, as far as
-// a lower cost is possible, and plans there. It returns nil where the ladder does
-// not reach the number that is forced, or has nothing to offer. Where ctx ends, the best
-// number until then is planned, beside the error.
+// explore climbs a ladder while a lower cost is possible, and returns the plan with the
+// cheapest number of topologies, or nil if the ladder does not reach the number that is
+// forced or has no plan. If ctx ends, it returns the plan for the best number so far with
+// the error.
 func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	if in.Sizes != nil {
 		return exploreSizes(ctx, in, l, o, limit)

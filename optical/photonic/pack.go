@@ -2,7 +2,7 @@ package photonic
 
 import "context"
 
-// leg is the part of a flow's way on one topology.
+// leg is the part of a flow's path on one topology.
 type leg struct {
 	flow     int32
 	from, to int32   // its chunks from–to−1; both 0 for all, to = Whole for all at once
@@ -18,10 +18,10 @@ func (l *leg) time(in *Instance) Time {
 	return in.Link.Time(min(size, int64(l.to)*in.Link.Chunk) - int64(l.from)*in.Link.Chunk)
 }
 
-// packer lays chunks on the links of one topology, each as soon as its link is
-// free and it has arrived: of those that wait for a link, the one with most hops
-// to go first. The longest chains are then never behind, and the time is near
-// that of the busiest link.
+// packer schedules chunks on the links of one topology, each as soon as it has arrived
+// and its link is free; of the chunks that wait for a link, the one with the most hops
+// to go is first. So the longest chains are not delayed, and the time is close to that
+// of the busiest link.
 type packer struct {
 	in       *Instance
 	topology int16
@@ -29,7 +29,7 @@ type packer struct {
 	legs     []leg
 	hops     []Hop            // to which the new ones are added
 	free     []Time           // [link]
-	queue    []queue[waiting] // [link] what waits
+	queue    []queue[waiting] // [link] waiting chunks
 	events   queue[event]
 }
 
@@ -50,8 +50,8 @@ func (w waiting) before(v waiting) bool {
 	return w.leg < v.leg
 }
 
-// event is a chunk that arrives, or a link that falls free where leg is −1. What
-// comes at one time is handled in an order of its own.
+// event is the arrival of a chunk or, if leg is −1, a link becoming free. Simultaneous
+// events are handled in a fixed order.
 type event struct {
 	at    Time
 	leg   int32
@@ -72,8 +72,8 @@ func (e event) before(f event) bool {
 	return e.hop < f.hop
 }
 
-// pack adds the hops of some legs on a topology in the order of their starts, and
-// returns the time they take as well. switches are those of the links.
+// pack appends the hops of some legs on a topology in the order of their starts, and
+// returns them and the time they take. switches is the switch of each link.
 func pack(ctx context.Context, in *Instance, topology int, switches []uint16, legs []leg, hops []Hop) ([]Hop, Time, error) {
 	links := in.GPUs * in.Degree
 	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, hops: hops, free: make([]Time, links), queue: make([]queue[waiting], links)}
@@ -151,7 +151,7 @@ func (p *packer) chunkTime(flow, chunk int32) Time {
 	return p.in.Link.ChunkTime(min(bytes, p.in.Link.Chunk))
 }
 
-// legs are the paths by topology.
+// legs returns the paths by topology.
 func (m *mesh) legs() [][]leg {
 	legs := make([][]leg, len(m.next))
 	for flow, w := range m.paths {
@@ -162,7 +162,7 @@ func (m *mesh) legs() [][]leg {
 	return legs
 }
 
-// moves is how many moves of single chunks some legs have.
+// moves counts the moves of single chunks of some legs.
 func moves(in *Instance, legs [][]leg) int64 {
 	moves := int64(0)
 	for _, of := range legs {
@@ -179,7 +179,7 @@ func moves(in *Instance, legs [][]leg) int64 {
 	return moves
 }
 
-// plan makes a plan without rounds of a mesh, nil where it would have too many moves.
+// plan makes a plan without rounds, or returns nil if it would have too many moves.
 func (m *mesh) plan(ctx context.Context, in *Instance, method Method) (*Plan, error) {
 	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
 	legs := m.legs()

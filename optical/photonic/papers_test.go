@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestRatioUpTo4096: the paper's order is said to stay within 4.54 of theorem 1 up
-// to 4096 GPUs (section 5.3). 495 GPUs, the fewest, have 4.559, and 4095 have 8.077.
-// Shifts that break the cycle up come last there, and without them multiples of 3
-// and 5 have no short ways.
+// TestRatioUpTo4096: the paper states that its order stays within 4.54 of theorem 1 up to
+// 4096 GPUs (section 5.3). 495 GPUs, the fewest that exceed it, have 4.559, and 4095 have
+// 8.077. Shifts that break up the cycle come last in that order, and without them
+// multiples of 3 and 5 have no short paths.
 func TestRatioUpTo4096(t *testing.T) {
 	for _, c := range []struct {
 		n             int
@@ -103,9 +103,9 @@ func leastRounds(n int, offsets [2]int) int {
 	return best[len(best)-1]
 }
 
-// TestFigure8Optimum: in rounds of two classes 9 is the least for the offsets of
-// Fig. 8, and 8 for the offsets 1 and 3, of all there are. Without rounds, where a
-// class may wait for its turn, 8 and 7 are: no less than the busiest switch.
+// TestFigure8Optimum: in rounds of two classes the least is 9 for the offsets of Fig. 8,
+// and 8, over all offsets, for 1 and 3. Without rounds, with classes that may wait for their
+// turn, it is 8 and 7, the load of the busiest switch.
 func TestFigure8Optimum(t *testing.T) {
 	least := far
 	for a := 1; a < 8; a++ {
@@ -135,9 +135,9 @@ func TestFigure8Optimum(t *testing.T) {
 	}
 }
 
-// TestThreeTopologies: section 3.2 says that no three topologies of eight GPUs reach
-// theorem 1's 12T. Among shifts 13 is the least, and with waiting 11, which is below
-// the theorem.
+// TestThreeTopologies: according to section 3.2, no three topologies of eight GPUs reach
+// theorem 1's 12T. The least for shifts is 13, and with waiting 11, which is below the
+// theorem.
 func TestThreeTopologies(t *testing.T) {
 	carry, stay := leastSteps(8, 3, 1, nil)
 	if Theorem1(8, 3) != 12 || stay != 13 || carry != 11 {

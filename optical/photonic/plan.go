@@ -17,11 +17,11 @@ const Whole = -1
 // Wait stands in Path.Switches for a hop in which nothing moves.
 const Wait = -1
 
-// Topology is what the switches are set to: a permutation of the GPUs each.
+// Topology is a setting of the switches: a permutation of the GPUs for each.
 type Topology struct {
 	// Offsets has, for each switch, the a by which it joins position p to p+a mod n.
 	Offsets []int `json:"offsets,omitempty"`
-	// Next has, where there are no Offsets, the GPU to which each is joined: [switch][GPU].
+	// Next is the GPU to which each is joined, [switch][GPU], if Offsets is nil.
 	Next [][]int32 `json:"next,omitempty"`
 }
 
@@ -48,17 +48,17 @@ type Hop struct {
 	Flow     int32 `json:"flow"`     // source·n + destination
 	Chunk    int32 `json:"chunk"`    // of the message, from 0, or Whole
 	Topology int16 `json:"topology"` // the number of the topology
-	Switch   int16 `json:"switch"`   // over which the chunk leaves the GPU where it is
+	Switch   int16 `json:"switch"`   // over which the chunk leaves its current GPU
 }
 
-// Plan is an exchange planned. It has Rounds or Hops, not both.
+// Plan is a planned exchange. It has Rounds or Hops, not both.
 type Plan struct {
 	GPUs       int        `json:"gpus"`
 	Degree     int        `json:"degree"`
 	Method     Method     `json:"method"` // by which it was made
 	Family     string     `json:"family"` // of the topologies, see docs/optical.md
 	Topologies []Topology `json:"topologies"`
-	Label      []int32    `json:"label,omitempty"` // the GPU at each position; nil: each at its own
+	Label      []int32    `json:"label,omitempty"` // the GPU at each position; nil means the identity
 	Rounds     []Round    `json:"rounds,omitempty"`
 	Hops       []Hop      `json:"hops,omitempty"`
 	Spans      []Time     `json:"spans_us,omitempty"` // of Hops: how long each topology is kept

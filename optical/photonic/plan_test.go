@@ -36,10 +36,10 @@ func drawInstance(t *rapid.T) *Instance {
 	return in
 }
 
-// TestPlans plans exchanges of all kinds: every plan is replayed, has the number of
-// topologies that is asked for, and costs no less than the bound; the best of all
-// methods is no worse than any of them nor than an alternative; and the same exchange
-// has the same plan again, to the byte.
+// TestPlans plans exchanges of all kinds: every plan is replayed, has the requested number
+// of topologies, and costs at least the bound; the best of all methods costs at most as
+// much as each of them and each alternative; and the same exchange gives the same plan
+// again, byte for byte.
 func TestPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInstance(t)
@@ -107,8 +107,8 @@ func encoded(t *rapid.T, in *Instance, p *Plan) []byte {
 	return data
 }
 
-// leastSteps is the least sum of steps over all sets of shifts of a size, and the
-// least hop sum where each class stays on one shift.
+// leastSteps returns the least sum of steps over all sets of shifts of a size, and the
+// least hop sum if each class stays on one shift.
 func leastSteps(n, size, from int, set []int) (carry, stay int) {
 	if len(set) == size {
 		hops := none(n)
@@ -131,8 +131,8 @@ func leastSteps(n, size, from int, set []int) (carry, stay int) {
 	return carry, stay
 }
 
-// TestSearchFindsBest compares the search for shifts with all sets there are, for
-// few GPUs, and both with the bounds.
+// TestSearchFindsBest compares the search for shifts with all sets, for few GPUs, and
+// both with the bounds.
 func TestSearchFindsBest(t *testing.T) {
 	for n := 4; n <= 13; n++ {
 		s := newStepSearch(n)
@@ -155,8 +155,8 @@ func TestSearchFindsBest(t *testing.T) {
 	}
 }
 
-// TestShop plans open shops: nobody does two things at once, everything is done, and
-// in the time of the longest.
+// TestShop schedules open shops: no class or switch does two hops at once, all hops are
+// done, and the time is that of the longest.
 func TestShop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, classes := rapid.IntRange(1, 5).Draw(t, "k"), rapid.IntRange(1, 12).Draw(t, "classes")
@@ -193,7 +193,7 @@ func TestShop(t *testing.T) {
 	})
 }
 
-// TestPlacing holds the differences that swaps make to the sums themselves.
+// TestPlacing compares the computed change of a swap with the sums before and after it.
 func TestPlacing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 12).Draw(t, "GPUs")
@@ -228,8 +228,8 @@ func TestPlacing(t *testing.T) {
 	})
 }
 
-// TestRelabelling measures what places of GPUs save, by the published rounds and
-// packed: they never cost anything, and with sizes this uneven they save.
+// TestRelabelling measures the savings of relabelling with the published rounds and packed:
+// it never costs more, and it saves with sizes this uneven.
 func TestRelabelling(t *testing.T) {
 	for _, sizes := range []string{"random", "zipf"} {
 		for _, method := range []Method{Paper, Carry} {
@@ -252,7 +252,7 @@ func TestRelabelling(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be planned is refused with a reason.
+// TestRefused: invalid instances and options are refused with a reason.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		change func(*Instance)
@@ -293,7 +293,7 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestDrawnSizes holds the distributions to their means, and Zipf's to its factor.
+// TestDrawnSizes checks the means of the distributions and the factor of Zipf's.
 func TestDrawnSizes(t *testing.T) {
 	const n, mean = 64, 1_000_000
 	for name, sizes := range map[string][]int64{"random": randomSizes(n, mean, 5), "zipf": zipfSizes(n, mean, ZipfFactor, 5)} {

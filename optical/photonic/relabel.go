@@ -2,23 +2,23 @@ package photonic
 
 import "context"
 
-// relabelSweeps is how often all pairs of positions are tried.
+// relabelSweeps is the most sweeps over all pairs of positions.
 const relabelSweeps = 8
 
-// placing is a search for places of GPUs by swaps.
+// placing is a local search for the placement of GPUs by swaps.
 type placing struct {
 	in     *Instance
 	group  *group  // of the positions
 	label  []int32 // [position] GPU
 	weight []int64 // [class] hops
-	top    []int64 // [class] the largest message, where stale is false
+	top    []int64 // [class] the largest message, unless stale
 	stale  bool
 }
 
-// relabel looks for places of the GPUs of a plan of rounds: together, by which
-// large messages are in the same rounds (paper, section 4.4), so that the sum of
-// each round's hops times its largest message falls; and short, by which large
-// messages have short ways, so that the sum of all messages times their hops does.
+// relabel looks for two placements of the GPUs of a plan of rounds: together puts large
+// messages in the same rounds (paper, section 4.4), to lower the sum of each round's hops
+// times its largest message; short gives large messages short paths, to lower the sum of
+// all messages times their hops.
 func relabel(ctx context.Context, in *Instance, p *Plan) (together, short []int32, err error) {
 	weight := make([]int64, p.GPUs)
 	for _, r := range p.Rounds {
@@ -38,8 +38,8 @@ func relabel(ctx context.Context, in *Instance, p *Plan) (together, short []int3
 	return together, short, err
 }
 
-// place swaps two GPUs as long as that lowers the sum whose change delta tells, and
-// returns the GPU at each position.
+// place swaps GPUs while a swap lowers the sum whose change delta computes, and returns
+// the GPU at each position.
 func place(ctx context.Context, in *Instance, g *group, weight []int64, delta func(s *placing, a, b int32) int64) ([]int32, error) {
 	n := int32(in.GPUs)
 	label, _ := labels(in.GPUs, nil)
@@ -63,7 +63,7 @@ func place(ctx context.Context, in *Instance, g *group, weight []int64, delta fu
 
 func (s *placing) swap(a, b int32) { s.label[a], s.label[b] = s.label[b], s.label[a] }
 
-// bytes is the message from one position to another.
+// bytes is the size of the message from one position to another.
 func (s *placing) bytes(a, b int32) int64 { return s.in.size(int(s.label[a]), int(s.label[b])) }
 
 // largest is the largest message of a class.
@@ -75,8 +75,8 @@ func (s *placing) largest(x int32) int64 {
 	return top
 }
 
-// groupDelta is by how much a swap changes the sum of hops times the largest
-// message of each class.
+// groupDelta is the change by a swap in the sum of hops times the largest message of each
+// class.
 func (s *placing) groupDelta(a, b int32) int64 {
 	n, sum := int32(len(s.label)), int64(0)
 	if s.stale {
@@ -107,7 +107,7 @@ func (s *placing) groupDelta(a, b int32) int64 {
 	return sum
 }
 
-// wayDelta is by how much a swap changes the sum of messages times hops.
+// wayDelta is the change by a swap in the sum of messages times hops.
 func (s *placing) wayDelta(a, b int32) int64 {
 	sum := int64(0)
 	class := func(a, b int32) int64 { return s.weight[s.group.class(a, b)] }

@@ -12,17 +12,16 @@ type Replayed struct {
 	Messages int   // that arrived
 	Moves    int64 // of messages, or of chunks in plans without rounds, over a link
 	Cost     Time  // of reconfigurations and hops
-	// Symmetric tells that one source stood for all, see Replayer.
+	// Symmetric reports whether one source stood for all, see Replayer.
 	Symmetric bool
 }
 
-// Replay walks a plan through the time-expanded network: it configures each
-// topology in turn and moves every chunk hop by hop. It reports the first thing
-// wrong: a topology whose switches are not permutations, two messages or chunks on
-// a link at once, one that leaves before it has arrived or from where it is not,
-// one lost, or costs other than stated. Chunks keep their place, at a relay, when
-// the topology changes. Replay knows the plan's format and the cost of a chunk,
-// and nothing of how plans are made.
+// Replay runs a plan on the time-expanded network: it configures each topology in turn
+// and moves every chunk hop by hop. It returns the first error: a switch that is not set
+// to a permutation, two messages or chunks on a link at once, a chunk that leaves before
+// it has arrived or from another GPU, a lost one, or costs other than stated. Chunks stay
+// at their relay when the topology changes. Replay knows the plan's format and the cost of
+// a chunk, and shares no code with the planners.
 func Replay(ctx context.Context, in *Instance, p *Plan) (*Replayed, error) {
 	if err := in.Check(); err != nil {
 		return nil, err
@@ -72,7 +71,7 @@ func replayRounds(ctx context.Context, in *Instance, p *Plan) (*Replayed, error)
 	return r.Done()
 }
 
-// checkPermutation tells what is wrong with a permutation of n GPUs.
+// checkPermutation returns an error if row is not a permutation of n GPUs.
 func checkPermutation(n int, row []int32) error {
 	if len(row) != n {
 		return fmt.Errorf("it has %d entries, want %d", len(row), n)
@@ -119,7 +118,7 @@ func wiring(n, k int, t *Topology, label []int32) ([][]int32, error) {
 	return rows, nil
 }
 
-// labels are the GPUs at the positions of a plan.
+// labels returns the GPUs at the positions of a plan.
 func labels(n int, label []int32) ([]int32, error) {
 	if label == nil {
 		label = make([]int32, n)
@@ -133,7 +132,7 @@ func labels(n int, label []int32) ([]int32, error) {
 	return label, nil
 }
 
-// maxReplayed is the most chunks whose places are kept.
+// maxReplayed is the most chunks that replayHops tracks.
 const maxReplayed = 1 << 23
 
 // replayHops replays a plan whose chunks move one by one.
@@ -190,14 +189,14 @@ func replayHops(ctx context.Context, in *Instance, p *Plan) (*Replayed, error) {
 	return r, err
 }
 
-// walk is where chunks are, and until when links are busy.
+// walk holds the places of chunks and the times until which links are busy.
 type walk struct {
 	in    *Instance
 	rows  [][]int32
 	span  Time
 	first []int   // [flow] number of its first chunk
-	place []int32 // [chunk] the GPU where it is, or to which it is on its way
-	ready []Time  // [chunk] when it is there
+	place []int32 // [chunk] its GPU, or the one to which it is on its way
+	ready []Time  // [chunk] its arrival there
 	busy  []Time  // [GPU·k + switch]
 }
 
@@ -215,7 +214,7 @@ func newWalk(in *Instance) *walk {
 	return w
 }
 
-// configure sets the switches. Everything has arrived by then: move sees to it.
+// configure sets the switches. All chunks have arrived by then: move ensures it.
 func (w *walk) configure(rows [][]int32, span Time) {
 	w.rows, w.span = rows, span
 	clear(w.ready)
@@ -226,7 +225,7 @@ func (w *walk) configure(rows [][]int32, span Time) {
 func (w *walk) move(h *Hop) error {
 	n := w.in.GPUs
 	if h.Flow < 0 || int(h.Flow) >= n*n || h.Switch < 0 || int(h.Switch) >= w.in.Degree {
-		return fmt.Errorf("there is no flow %d or no switch %d", h.Flow, h.Switch)
+		return fmt.Errorf("unknown flow %d or switch %d", h.Flow, h.Switch)
 	}
 	src, dst := int(h.Flow)/n, int(h.Flow)%n
 	first, last := w.first[h.Flow]+int(h.Chunk), w.first[h.Flow]+int(h.Chunk)+1
@@ -245,7 +244,7 @@ func (w *walk) move(h *Hop) error {
 	}
 	switch {
 	case h.Start < 0:
-		return wrong("before the topology is there")
+		return wrong("before the topology is configured")
 	case h.Start > w.span:
 		return wrong("when the topology has ended, at %g", w.span.US())
 	case h.Start < w.busy[link]:

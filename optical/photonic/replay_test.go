@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// copied is a plan that may be spoiled, by way of its file.
+// copied returns a copy of a plan, made through its file format.
 func copied(t *testing.T, in *Instance, p *Plan) (*Instance, *Plan) {
 	t.Helper()
 	data, err := Encode(in, p)
@@ -21,7 +21,7 @@ func copied(t *testing.T, in *Instance, p *Plan) (*Instance, *Plan) {
 	return in, p
 }
 
-// TestReplayRounds spoils a plan of rounds in every way that there is.
+// TestReplayRounds corrupts a plan of rounds in every possible way.
 func TestReplayRounds(t *testing.T) {
 	in := one(12, 2, 5)
 	good := made(t, in, Carry, 2)
@@ -83,7 +83,7 @@ func TestReplayRounds(t *testing.T) {
 	}
 }
 
-// TestReplayHops spoils a plan of single chunks in every way that there is.
+// TestReplayHops corrupts a plan of single chunks in every possible way.
 func TestReplayHops(t *testing.T) {
 	in := &Instance{GPUs: 8, Degree: 2, Reconfig: Micros(50), Link: DefaultLink, Message: 20_000_000}
 	if err := in.Draw("zipf", ZipfFactor, 3); err != nil {
@@ -100,7 +100,7 @@ func TestReplayHops(t *testing.T) {
 		want  string
 	}{
 		{"link taken twice", func(_ *Instance, p *Plan) { p.Hops[last-1].Start = p.Hops[0].Start }, ""},
-		{"too early", func(_ *Instance, p *Plan) { p.Hops[0].Start = -1 }, "before the topology is there"},
+		{"too early", func(_ *Instance, p *Plan) { p.Hops[0].Start = -1 }, "before the topology is configured"},
 		{"before it is there", func(_ *Instance, p *Plan) {
 			seen := map[[2]int32]bool{}
 			for i, h := range p.Hops {
@@ -148,7 +148,7 @@ func TestReplayHops(t *testing.T) {
 	}
 }
 
-// TestReplayWhole replays a plan that sends whole messages, and spoils it.
+// TestReplayWhole replays a plan that sends whole messages, and corrupts it.
 func TestReplayWhole(t *testing.T) {
 	in := &Instance{GPUs: 6, Degree: 2, Reconfig: Micros(5), Link: Link{Alpha: 7, Gbps: 100, Chunk: 1000}, Message: 3500}
 	c := newCayleys(in, false, 1)
@@ -178,8 +178,8 @@ func TestReplayWhole(t *testing.T) {
 	}
 }
 
-// TestReplayOfOneSource replays plans, right and spoiled, with every source and with
-// one for all: both must say the same, and count the same.
+// TestReplayOfOneSource replays valid and corrupt plans with every source and with one
+// for all: both must return the same error and counts.
 func TestReplayOfOneSource(t *testing.T) {
 	for _, n := range []int{5, 12, 31} {
 		for _, method := range []Method{Paper, Greedy, Carry} {
@@ -231,8 +231,8 @@ func TestReplayOfOneSource(t *testing.T) {
 	}
 }
 
-// FuzzDecode reads plans that may be spoiled: what is read is replayed without a
-// crash, and written again as it was.
+// FuzzDecode decodes plans that may be corrupt: Replay does not crash on them, and
+// encoding reproduces the input.
 func FuzzDecode(f *testing.F) {
 	for _, in := range []*Instance{one(6, 1, 2), one(7, 2, 2), {GPUs: 5, Degree: 2, Reconfig: 1, Link: DefaultLink, Message: 1e7, Sizes: randomSizes(5, 1e7, 1)}} {
 		p, err := Make(f.Context(), in, Options{Method: Auto, Relabel: true})

@@ -5,30 +5,29 @@ import (
 	"fmt"
 )
 
-// literalMoves is up to how many moves of messages over links are walked one by
-// one; from there on one source stands for all.
+// literalMoves is the number of moves of messages over links that are replayed one by
+// one; from then on one source stands for all.
 const literalMoves = 1 << 26
 
-// Replayer replays a plan round by round, so that a plan of many rounds need not
-// be in memory at once. It keeps where each message is, [class][source], and
-// nothing else.
+// Replayer replays a plan round by round, so that a large plan does not have to fit in
+// memory. It keeps only the position of each message, [class][source].
 //
-// All positions do the same, each turned by its number, on topologies that a turn
-// maps to themselves. So the messages of a class, one from each position, are
-// always at n different positions, and those of two classes meet on a link if and
-// only if they take the same switch in the same hop. It is then enough to follow
-// the messages of one source. That is done once literalMoves have been walked,
-// where all of them would take hours: 4096 GPUs on one cycle move 3.4·10¹⁰ times.
+// All positions do the same, each rotated by its number, and a rotation maps each topology
+// to itself. So the messages of a class, one from each position, are always at n
+// different positions, and those of two classes meet on a link if and only if they take
+// the same switch in the same hop. It is thus sufficient to follow the messages of one
+// source. Replayer does so after literalMoves moves, since all would take hours: 4096
+// GPUs on one cycle make 3.4·10¹⁰ moves.
 type Replayer struct {
 	in       *Instance
 	label    []int32
 	position []int32     // [GPU], the inverse of label
 	rows     [][][]int32 // [topology][switch][GPU]
 	offsets  [][]int
-	at       [][]uint16 // [class][source position] the GPU where the message is
-	turned   []int      // [class] by how much the message of a source has moved
-	seen     []int      // [class] the round in which it moved last
-	link     []int      // [GPU·k + switch] the hop in which it was used last
+	at       [][]uint16 // [class][source position] the message's current GPU
+	turned   []int      // [class] positions by which the message of a source has moved
+	seen     []int      // [class] the last round in which it moved
+	link     []int      // [GPU·k + switch] the last hop in which it was used
 	used     []int      // [switch] likewise, for one source
 	literal  int64      // see literalMoves
 	topology int
@@ -38,7 +37,7 @@ type Replayer struct {
 }
 
 // NewReplayer prepares the replay of rounds on some topologies, which must be
-// circulant. label is the GPU at each position, nil where each is at its own.
+// circulant. label is the GPU at each position; nil means the identity.
 func NewReplayer(in *Instance, topologies []Topology, label []int32) (*Replayer, error) {
 	n, k := in.GPUs, in.Degree
 	r := &Replayer{in: in, literal: literalMoves, position: make([]int32, n), turned: make([]int, n), seen: make([]int, n), link: make([]int, n*k), used: make([]int, k)}
@@ -86,7 +85,7 @@ func (r *Replayer) Round(ctx context.Context, round *Round) error {
 		x := path.Class
 		switch {
 		case x < 1 || x >= n:
-			return fmt.Errorf("there is no class %d: want from 1 to %d", x, n-1)
+			return fmt.Errorf("class %d: want from 1 to %d", x, n-1)
 		case r.seen[x] == r.rounds:
 			return fmt.Errorf("class %d moves twice at a time", x)
 		case len(path.Switches) > round.Hops:
@@ -150,13 +149,13 @@ func (r *Replayer) move(round *Round, class, s int) error {
 	return nil
 }
 
-// symmetric goes over to following one source, once all have been seen to move alike.
+// symmetric checks that all sources have moved alike, and follows one source from then on.
 func (r *Replayer) symmetric() error {
 	r.out.Symmetric = true
 	return r.compare()
 }
 
-// compare holds where the messages are against how far they have turned.
+// compare checks the positions of the messages against turned.
 func (r *Replayer) compare() error {
 	n := r.in.GPUs
 	for x := 1; x < n; x++ {

@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// Request is an exchange and how to plan it, as people ask for it. The zero value
-// of a field is its default where that is stated.
+// Request is an exchange and how to plan it, in users' units. The zero value of a field
+// means its default if one is stated.
 type Request struct {
 	GPUs             int         `json:"gpus"`             // default: the matrix's side
 	Degree           int         `json:"degree"`           // default 1
 	ReconfigUS       float64     `json:"reconfig_us"`      // R in microseconds
-	Reconfigurations int         `json:"reconfigurations"` // 0: chosen
+	Reconfigurations int         `json:"reconfigurations"` // 0 means the cheapest number
 	Method           Method      `json:"method"`           // default auto
 	Family           string      `json:"family"`           // cycle, circulant, kautz or cayley; default any
 	MessageMB        float64     `json:"message_mb"`       // default 32, as in the paper; 1 MB is 10⁶ bytes
@@ -26,7 +26,7 @@ type Request struct {
 	Matrix           [][]float64 `json:"matrix"`           // bytes, a row a source, in place of sizes
 }
 
-// orDefault is v, or what it is by default where it is zero.
+// orDefault returns v, or its default if v is zero.
 func orDefault[T comparable](v, by T) T {
 	var zero T
 	if v == zero {
@@ -35,8 +35,8 @@ func orDefault[T comparable](v, by T) T {
 	return v
 }
 
-// Instance is what the request asks for, checked. entries are those of a matrix,
-// [source][destination] bytes, nil where there is none; side is its side.
+// Instance returns the checked instance and the options of the request. entries is its
+// matrix of bytes, [source][destination], or nil; side is the matrix's side.
 func (r *Request) Instance(side int, entries []float64) (*Instance, Options, error) {
 	o := Options{Method: orDefault(r.Method, Auto), Reconfigurations: r.Reconfigurations, Family: r.Family, Relabel: r.Relabel == nil || *r.Relabel}
 	for _, v := range []struct {
@@ -68,7 +68,7 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 	return in, o, in.Check()
 }
 
-// bytesOf is so many megabytes, at least one byte, or a default for none.
+// bytesOf converts megabytes to bytes, at least one; 0 means the default.
 func bytesOf(mb float64, by int64) int64 {
 	if mb == 0 {
 		return by
@@ -94,7 +94,7 @@ func (in *Instance) setSizes(side int, entries []float64) error {
 	return nil
 }
 
-// Report is a plan for people and programs, without the way of every chunk.
+// Report summarizes a plan for people and programs, without the path of every chunk.
 type Report struct {
 	Version          int            `json:"version"`
 	GPUs             int            `json:"gpus"`
@@ -116,7 +116,7 @@ type Report struct {
 	Moves            int64          `json:"moves"`
 }
 
-// RoundReport is a round, or, of a plan of single chunks, all of one topology.
+// RoundReport is a round or, in a plan of single chunks, a whole topology.
 type RoundReport struct {
 	Topology int   `json:"topology"`
 	Hops     int   `json:"hops,omitempty"`
@@ -125,15 +125,14 @@ type RoundReport struct {
 	SpanUS   Time  `json:"span_us"`
 }
 
-// BaselineCost is what an alternative costs.
+// BaselineCost is the cost of an alternative.
 type BaselineCost struct {
 	Name             string `json:"name"`
 	Reconfigurations int    `json:"reconfigurations"`
 	CostUS           Time   `json:"cost_us"`
 }
 
-// NewReport replays a plan and reports it, beside baselines. It fails soon after ctx
-// ends.
+// NewReport replays a plan and reports it with baselines. It fails soon after ctx ends.
 func NewReport(ctx context.Context, in *Instance, p *Plan, baselines []Baseline) (*Report, error) {
 	seen, err := Replay(ctx, in, p)
 	if err != nil {

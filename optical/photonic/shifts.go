@@ -1,6 +1,6 @@
 package photonic
 
-// far stands for a number of hops by which a class is not reached.
+// far is the number of hops of a class that is not reached.
 const far = 1 << 30
 
 // gcd is the greatest common divisor.
@@ -29,7 +29,7 @@ func PaperShifts(n int) []int {
 	return order
 }
 
-// PowerSums are the hop sums of the first 1, 2, … shifts, where each class is
+// PowerSums returns the hop sums of the first 1, 2, … shifts, if each class is
 // served by the shift that reaches it in the fewest hops: shift a reaches x in
 // the least h with a·h ≡ x mod n, and its rounds cost the sum of all powers in
 // use (paper, section 3.1). The first shift must reach all classes.
@@ -43,7 +43,7 @@ func PowerSums(n int, shifts []int) []int {
 	return sums
 }
 
-// least knows the fewest hops to each class by the shifts so far.
+// least holds the fewest hops to each class by the shifts so far.
 type least struct {
 	hops []int32 // [class]
 	sum  int     // of hops, over the classes that are reached
@@ -58,7 +58,7 @@ func newLeast(n int) *least {
 	return l
 }
 
-// gain is by how much a further shift lowers the sum, once all are reached.
+// gain is the reduction of the sum by one more shift, once all classes are reached.
 func (l *least) gain(a int) int {
 	n, sum := len(l.hops), 0
 	for x, h := a, int32(1); x != 0 && h < l.most; h++ {
@@ -86,9 +86,9 @@ func (l *least) add(a int) {
 	}
 }
 
-// greedyShifts chooses shifts one by one, each for the lowest hop sum; among
-// equals the smallest. What a shift gains only falls as others are added, so a
-// gain computed before is a bound on it now, and few are computed again.
+// greedyShifts chooses shifts one by one, each for the lowest hop sum; the smallest
+// shift breaks ties. The gain of a shift only falls as others are added, so an earlier
+// gain is an upper bound, and few have to be recomputed.
 type greedyShifts struct {
 	least  *least
 	Shifts []int
@@ -111,7 +111,7 @@ func (g *greedyShifts) add(a int) {
 	g.Shifts, g.Sums = append(g.Shifts, a), append(g.Sums, g.least.sum)
 }
 
-// next adds one shift more, and reports false where none is left.
+// next adds one more shift, and reports false if none is left.
 func (g *greedyShifts) next() bool {
 	if len(g.queue) == 0 {
 		return false
@@ -129,8 +129,8 @@ func (g *greedyShifts) next() bool {
 	return true
 }
 
-// GreedyShifts are d shifts of a cycle of n GPUs, d < n, each chosen for the
-// lowest hop sum with those before it.
+// GreedyShifts returns d shifts of a cycle of n GPUs, d < n, each chosen for the
+// lowest hop sum together with the previous ones.
 func GreedyShifts(n, d int) []int {
 	g := newGreedy(n)
 	for more := true; more && len(g.Shifts) < d; {
@@ -139,7 +139,7 @@ func GreedyShifts(n, d int) []int {
 	return g.Shifts
 }
 
-// gain is what a shift would save: the most comes first, of equals the smallest.
+// gain is the saving of a shift: the largest comes first, then the smallest shift.
 type gain struct{ shift, gain int }
 
 func (g gain) before(h gain) bool {

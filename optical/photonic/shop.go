@@ -9,10 +9,10 @@ import (
 // shop plans the hops of some classes on one topology of k switches. count,
 // [class][switch], has the hops that each class needs over each; their order does
 // not matter on a circulant. Class and switch do one hop at a time, so this is an
-// open shop with preemption (Gonzalez and Sahni, J. ACM 23, 1976): the longest
-// sum of a class or a switch is enough, and an edge colouring of the multigraph of
-// hops, made regular, tells who goes when. It returns that number of hops, and
-// the switch of each class at each of them, or Wait.
+// open shop with preemption (Gonzalez and Sahni, J. ACM 23, 1976): the largest sum of a
+// class or a switch suffices, and an edge colouring of the multigraph of hops, made
+// regular, gives the schedule. shop returns that number of hops, and the switch of each
+// class at each of them, or Wait.
 func shop(ctx context.Context, k int, count []int32) (length int, switches [][]int8, err error) {
 	classes := len(count) / k
 	load := make([]int, k)
@@ -26,8 +26,8 @@ func shop(ctx context.Context, k int, count []int32) (length int, switches [][]i
 		return 0, make([][]int8, classes), nil
 	}
 	// Left: classes, then a dummy for each switch; right: switches, then a dummy for
-	// each class. The dummies take the time that is left, and have the graph's mirror
-	// image between them.
+	// each class. The dummies take the idle time, and have the graph's mirror image
+	// between them.
 	n := classes + k
 	var arcs []bipartite.Arc
 	add := func(left, right, edges int) {

@@ -9,15 +9,15 @@ import (
 // ZipfFactor is the exponent of the paper's Zipfian sizes (section 5.1).
 const ZipfFactor = 0.4
 
-// randomSizes are sizes of messages between n GPUs, drawn evenly from 1 byte to
-// twice the mean, [source][destination].
+// randomSizes returns message sizes between n GPUs, [source][destination], drawn uniformly
+// from 1 byte to twice the mean.
 func randomSizes(n int, mean int64, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 0))
 	return fill(n, func(int) float64 { return r.Float64() * 2 * float64(mean) })
 }
 
-// zipfSizes are sizes of which the i-th largest is in proportion to i^−factor,
-// with the mean given, dealt out to the pairs at random.
+// zipfSizes returns sizes of a given mean, the i-th largest proportional to i^−factor,
+// assigned to the pairs at random.
 func zipfSizes(n int, mean int64, factor float64, seed uint64) []int64 {
 	pairs := n * (n - 1)
 	sum := 0.0

@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// spreader routes messages over topologies in turn, on paths with the fewest hops,
-// so that no link has much more to carry than others. Messages of one class can all
-// go the same way where all have one size; where sizes differ, each message, and each
-// part of a large one, takes the way that is least busy.
+// spreader routes messages over a sequence of topologies on paths with the fewest hops,
+// and balances the loads of the links. If all messages have the same size, those of a class
+// take the same path; if sizes differ, each message, and each part of a large one, takes
+// the least busy path.
 type spreader struct {
 	in    *Instance
 	k     int
 	group *group
 	sets  [][]int32 // [topology][switch] elements of the group
-	alike bool      // links of one switch are one: all sources do the same
+	alike bool      // links of a switch count as one: all sources do the same
 	rest  stages    // [topology][class] the fewest hops from this topology on
 	load  []float64 // [link]
 	mean  float64   // of load
 	parts []part
-	cost  []float64 // [topology·n + class to go] of the cheapest way from there
-	seen  []int32   // likewise, the part for which cost holds
+	cost  []float64 // [topology·n + remaining class] of the cheapest path from there
+	seen  []int32   // likewise, the part for which cost is valid
 	turn  []int8    // likewise, the switch to take, or Wait for the next topology
 	now   int32
 }
 
-// part is some chunks of a message that go the same way.
+// part is a range of chunks of a message that take the same path.
 type part struct {
 	flow, from, to int32
 	time           float64
@@ -38,7 +38,7 @@ type part struct {
 // step is a hop of a part.
 type step struct{ topology, link int32 }
 
-// spreadSweeps is how often every part is routed anew.
+// spreadSweeps is the number of times that every part is rerouted.
 const spreadSweeps = 4
 
 func newSpreader(in *Instance, g *group, sets [][]int32, alike bool) *spreader {
@@ -57,7 +57,7 @@ func newSpreader(in *Instance, g *group, sets [][]int32, alike bool) *spreader {
 	return s
 }
 
-// run routes all parts, several times.
+// run routes all parts several times.
 func (s *spreader) run(ctx context.Context) error {
 	hops := 0.0
 	for i := range s.parts {
@@ -75,7 +75,7 @@ func (s *spreader) run(ctx context.Context) error {
 	return nil
 }
 
-// divide makes parts of the messages, the largest first: of the mean size at most.
+// divide splits the messages into parts of at most the mean size, sorted by falling size.
 // label is the GPU at each position.
 func (s *spreader) divide(in *Instance, label []int32) {
 	n := int32(s.group.n)
@@ -96,7 +96,7 @@ func (s *spreader) divide(in *Instance, label []int32) {
 	slices.SortStableFunc(s.parts, func(a, b part) int { return cmp.Compare(b.time, a.time) })
 }
 
-// reroute takes a part off its way and gives it the cheapest.
+// reroute moves a part to its cheapest path.
 func (s *spreader) reroute(p *part) {
 	for _, h := range p.way {
 		s.load[h.link] -= p.time
@@ -117,8 +117,8 @@ func (s *spreader) reroute(p *part) {
 	}
 }
 
-// link is that of a part with a class to go over a switch of a topology: it is at
-// the position from which that leads to its end.
+// link is the link of a part over a switch of a topology. The part is at the position
+// from which the remaining class leads to its end.
 func (s *spreader) link(p *part, topology, class int32, sw int) int32 {
 	if s.alike {
 		return topology*int32(s.k) + int32(sw)
@@ -127,13 +127,13 @@ func (s *spreader) link(p *part, topology, class int32, sw int) int32 {
 	return (topology*int32(s.group.n)+at)*int32(s.k) + int32(sw)
 }
 
-// after is the class to go after a hop.
+// after is the remaining class after a hop.
 func (s *spreader) after(topology, class int32, sw int) int32 {
 	return s.group.class(s.sets[topology][sw], class)
 }
 
-// price is the cost of the cheapest way of a part from a topology on, with a class
-// to go: by how much it raises the sum of the powers of loads.
+// price is the cost of the cheapest path of a part from a topology on, for a remaining
+// class: the increase in the sum of the powers of the loads.
 func (s *spreader) price(p *part, topology, class int32) float64 {
 	if class == 0 {
 		return 0
@@ -162,14 +162,14 @@ func (s *spreader) price(p *part, topology, class int32) float64 {
 	return best
 }
 
-// power8 is v⁸: the sum of such high powers of loads is mostly that of the largest.
+// power8 is v⁸: the largest load dominates a sum of such high powers.
 func power8(v float64) float64 {
 	v *= v
 	v *= v
 	return v * v
 }
 
-// legs are the ways by topology, on links position·k + switch.
+// legs returns the paths by topology, on links position·k + switch.
 func (s *spreader) legs() [][]leg {
 	out := make([][]leg, len(s.sets))
 	for i := range s.parts {
@@ -187,8 +187,8 @@ func (s *spreader) legs() [][]leg {
 	return out
 }
 
-// spreadLegs are ways of the messages of an instance, with the fewest hops over
-// topologies in turn.
+// spreadLegs returns paths of an instance's messages with the fewest hops over a sequence
+// of topologies.
 func spreadLegs(ctx context.Context, in *Instance, g *group, sets [][]int32, label []int32) ([][]leg, error) {
 	s := newSpreader(in, g, sets, false)
 	s.divide(in, label)

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Where chunks may wait for the next topology, a class x is reached over shifts
+// If chunks may wait for the next topology, a class x is reached over shifts
 // a_1, …, a_g by any x ≡ Σ h_i·a_i mod n, in Σ h_i hops: a distance in the Cayley
-// graph of the shifts. The order of hops does not matter, so neither does the
-// order of the shifts.
+// graph of the shifts. Neither the order of hops nor that of the shifts matters.
 
-// extend lowers hops, [class], by any number of hops over one shift more. A
+// extend lowers hops, [class], by any number of hops over one more shift. A
 // class's best hops over it begin at most a whole cycle before.
 func extend(hops []int32, a int) {
 	n := len(hops)
@@ -30,10 +29,10 @@ func extend(hops []int32, a int) {
 	}
 }
 
-// none is the classes' hops without any shift.
+// none returns the classes' hops without any shift.
 func none(n int) []int32 { return newLeast(n).hops }
 
-// total is the sum of hops; far and more where a class is not reached.
+// total is the sum of hops; it is at least far if a class is not reached.
 func total(hops []int32) int {
 	sum := 0
 	for _, h := range hops {
@@ -42,14 +41,14 @@ func total(hops []int32) int {
 	return sum
 }
 
-// stepSearch looks for sets of 1, 2, … shifts, in this order, with few steps in
-// sum. Sets grow by the shift that saves most, and are then changed one by one
-// as long as that helps. Small rings are searched in full, large ones in samples.
+// stepSearch looks for sets of 1, 2, … shifts, in this order, with a small sum of hops.
+// A set grows by the shift that saves most, and its shifts are then replaced one by one
+// while that helps. It tries all shifts of small rings, and samples those of large ones.
 type stepSearch struct {
 	n      int
 	Sets   [][]int // [shifts−1]
 	Totals []int
-	fewest *greedyShifts // sets that need no waiting are no worse with it
+	fewest *greedyShifts // sets without waiting, which waiting can only improve
 	last   []int32       // the classes' hops over the last set
 	hops   []int32       // scratch
 }
@@ -57,10 +56,10 @@ type stepSearch struct {
 // The effort of a search, in class updates.
 const (
 	growEffort     = 8 << 20 // to add a shift
-	lateEffort     = 1 << 20 // to add one to many
-	exchangeEffort = 8 << 20 // to change the shifts of a set, a sweep
+	lateEffort     = 1 << 20 // to add a shift to manyShifts or more
+	exchangeEffort = 8 << 20 // to replace the shifts of a set, per sweep
 	tripleEffort   = 1 << 22 // to try all sets of three
-	manyShifts     = 12      // from which on what a further shift saves hardly depends on it
+	manyShifts     = 12      // from here on, the choice of one more shift hardly matters
 )
 
 func newStepSearch(n int) *stepSearch {
@@ -69,7 +68,7 @@ func newStepSearch(n int) *stepSearch {
 	return &stepSearch{n: n, Sets: [][]int{{1}}, Totals: []int{total(hops)}, fewest: newGreedy(n), last: hops, hops: make([]int32, n)}
 }
 
-// next finds a set of one shift more, and reports false where there are no more.
+// next finds a set with one more shift, and reports false if no shift is left.
 func (s *stepSearch) next(ctx context.Context) (bool, error) {
 	size := len(s.Sets) + 1
 	if size >= s.n {
@@ -96,7 +95,7 @@ func (s *stepSearch) next(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// starts are the sets from which the search for the next one goes out.
+// starts returns the sets from which the search for the next one begins.
 func (s *stepSearch) starts(ctx context.Context) ([][]int, error) {
 	last := s.Sets[len(s.Sets)-1]
 	effort := growEffort
@@ -125,8 +124,8 @@ func (s *stepSearch) starts(ctx context.Context) ([][]int, error) {
 	return starts, nil
 }
 
-// digits is the set 1, b, b², … by which classes are reached as numbers of
-// roughly equal digits, filled up with the multiples that are missing most.
+// digits returns the set 1, b, b², …, by which classes are reached as numbers in base b,
+// completed with the shifts that save most.
 func (s *stepSearch) digits(ctx context.Context, size int) ([]int, error) {
 	b := 2
 	for power(b, size) < s.n {
@@ -146,7 +145,7 @@ func (s *stepSearch) digits(ctx context.Context, size int) ([]int, error) {
 	return set, nil
 }
 
-// power is b^e, or more than any n where it is large.
+// power is b^e, or a number above MaxGPUs if b^e is.
 func power(b, e int) int {
 	p := 1
 	for range e {
@@ -157,7 +156,7 @@ func power(b, e int) int {
 	return p
 }
 
-// triple is the best set of 1 and two more.
+// triple returns the best set of 1 and two more shifts.
 func (s *stepSearch) triple(ctx context.Context) ([]int, error) {
 	var best []int
 	least := far
@@ -174,7 +173,7 @@ func (s *stepSearch) triple(ctx context.Context) ([]int, error) {
 	return best, nil
 }
 
-// base is the hops over a set without its member at leave.
+// base returns the hops over a set without its element at index leave.
 func (s *stepSearch) base(set []int, leave int) []int32 {
 	hops := none(s.n)
 	for i, a := range set {
@@ -187,8 +186,8 @@ func (s *stepSearch) base(set []int, leave int) []int32 {
 
 func (s *stepSearch) total(set []int) int { return total(s.base(set, -1)) }
 
-// best is the shift that lowers the sum of base most, and that sum. Where all
-// cost too much, it tries some, evenly spread.
+// best returns the shift that lowers the sum of base most, and that sum. If all exceed the
+// effort, it tries an evenly spread sample.
 func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort int) (shift, sum int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
@@ -221,8 +220,8 @@ func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort i
 	return shift, sum, nil
 }
 
-// improve changes one shift of the set after another for a better one until none
-// is found, and returns the sum.
+// improve replaces shifts of the set by better ones, one after another, until it finds
+// none, and returns the sum.
 func (s *stepSearch) improve(ctx context.Context, set []int) (int, error) {
 	least := s.total(set)
 	if len(set)*s.n*2*s.n > exchangeEffort {
@@ -256,7 +255,7 @@ func newStages(n int, set []int) stages {
 	return st
 }
 
-// split is how many hops over each shift of the set reach a class, [shift].
+// split sets the number of hops over each shift of the set that reach a class, [shift].
 func (st stages) split(set []int, class int, hops []int32) {
 	n := len(st[0])
 	for i := len(set); i > 0; i-- {
@@ -269,8 +268,8 @@ func (st stages) split(set []int, class int, hops []int32) {
 	}
 }
 
-// CarrySums are the hop sums of 1, 2, …, at most d topologies of n GPUs of degree 1
-// where chunks may wait for the next topology.
+// CarrySums returns the hop sums of 1, 2, …, at most d topologies of n GPUs of degree 1
+// if chunks may wait for the next topology.
 func CarrySums(ctx context.Context, n, d int) ([]int, error) {
 	s := newStepSearch(n)
 	err := s.reach(ctx, min(d, n-1))

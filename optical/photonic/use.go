@@ -1,7 +1,7 @@
 package photonic
 
-// Use is the share of links in use, in so many spans of equal length of a plan's time.
-// Nothing is in use while switches change. Of rounds it is the mean over the round.
+// Use is the share of links in use in each of a number of equal spans of a plan's time. No
+// link is in use during a reconfiguration. For rounds it is the mean over the round.
 func (p *Plan) Use(in *Instance, spans int) []float64 {
 	use := make([]float64, spans)
 	if p.Cost == 0 {
@@ -40,7 +40,7 @@ func (p *Plan) Use(in *Instance, spans int) []float64 {
 	return use
 }
 
-// Keeps is how long each topology is kept.
+// Keeps returns the duration of each topology.
 func (p *Plan) Keeps(in *Instance) []Time {
 	if len(p.Spans) > 0 {
 		return p.Spans
@@ -53,7 +53,7 @@ func (p *Plan) Keeps(in *Instance) []Time {
 	return keep
 }
 
-// begins is when each topology stands.
+// begins returns the time at which each topology is configured.
 func (p *Plan) begins(in *Instance) []Time {
 	begin := make([]Time, len(p.Topologies))
 	at := Time(0)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUse holds that links are in use for as long as messages move by the replay.
+// TestUse checks that links are in use as long as messages move in the replay.
 func TestUse(t *testing.T) {
 	for _, c := range []struct{ n, k, d int }{{8, 1, 1}, {8, 1, 2}, {9, 2, 1}, {16, 2, 2}, {12, 3, 0}} {
 		in := one(c.n, c.k, 5)

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Where messages differ in size, a round lasts as long as its largest message,
-// and the others wait. So plans of rounds are packed anew: every chunk goes the way
-// of its class, as soon as the link is free.
+// If messages differ in size, a round lasts as long as its largest message, and the
+// others wait. Plans of rounds are therefore repacked: every chunk takes the path of its
+// class, as soon as the link is free.
 
-// classLegs are the ways of the classes of a plan on each topology, in order,
-// [topology][class] switches.
+// classLegs returns the paths of the classes of a plan on each topology,
+// [topology][class] switches in order.
 func (p *Plan) classLegs() [][][]int8 {
 	legs := make([][][]int8, len(p.Topologies))
 	for i := range legs {
@@ -29,12 +29,12 @@ func (p *Plan) classLegs() [][][]int8 {
 	return legs
 }
 
-// flowLegs are the ways of the messages of a plan of rounds on each topology, on
+// flowLegs returns the paths of the messages of a plan of rounds on each topology, on
 // links position·k + switch.
 func (p *Plan) flowLegs(in *Instance) [][]leg {
 	n, k := p.GPUs, p.Degree
 	out := make([][]leg, len(p.Topologies))
-	at := make([]int, n*n) // [class·n + position] where the message has got to
+	at := make([]int, n*n) // [class·n + position] the message's current position
 	for x := range n {
 		for pos := range n {
 			at[x*n+pos] = pos
@@ -61,8 +61,8 @@ func (p *Plan) flowLegs(in *Instance) [][]leg {
 	return out
 }
 
-// busiest is the time of the busiest link of each topology, summed up: what a
-// packed plan comes close to, and cannot be below.
+// busiest is the sum over all topologies of the time of the busiest link: a lower bound
+// that a packed plan comes close to.
 func busiest(in *Instance, legs [][]leg) Time {
 	load := make([]Time, in.GPUs*in.Degree)
 	sum := Time(0)
@@ -80,8 +80,8 @@ func busiest(in *Instance, legs [][]leg) Time {
 	return sum
 }
 
-// pack makes a plan of single chunks of the topologies of a plan of rounds, nil where
-// it would have too many moves, or could not cost less than known.
+// pack makes a plan of single chunks from the topologies of a plan of rounds. It returns
+// nil if it would have too many moves or could not cost less than known.
 func (p *Plan) pack(ctx context.Context, in *Instance, ways [][]leg, known Time) (*Plan, error) {
 	count := moves(in, ways)
 	if count > maxMoves || Time(len(p.Topologies))*in.Reconfig+busiest(in, ways) >= known {
@@ -103,21 +103,21 @@ func (p *Plan) pack(ctx context.Context, in *Instance, ways [][]leg, known Time)
 	return out.finish(in), nil
 }
 
-// labelled is a plan of rounds with GPUs at other positions.
+// labelled returns a plan of rounds with the GPUs at other positions.
 func (p *Plan) labelled(in *Instance, label []int32) *Plan {
 	out := *p
 	out.Label = label
 	return out.finish(in)
 }
 
-// rough is a number of topologies and what the plan will cost, roughly.
+// rough is a number of topologies and the estimated cost of its plan.
 type rough struct {
 	topologies int
 	cost       Time
 }
 
-// estimate is the cost of the plan with d topologies on a ladder that has climbed
-// to there: by its busiest links, or, where it is kept to rounds, exactly.
+// estimate is the cost of the plan with d topologies on a ladder that has climbed that
+// far: exact for rounds, otherwise by the busiest links.
 func estimate(ctx context.Context, in *Instance, l ladder, d int, o Options) (Time, error) {
 	reconfig := Time(d) * in.Reconfig
 	switch l := l.(type) {
@@ -138,16 +138,16 @@ func estimate(ctx context.Context, in *Instance, l ladder, d int, o Options) (Ti
 }
 
 const (
-	// finalists is how many numbers of topologies are planned in full.
+	// finalists is the number of candidates that are planned in full.
 	finalists = 3
-	// relabelGain is the share of the cost that other places of the GPUs may save:
-	// they saved up to a fifth where it was measured.
+	// relabelGain is the share of the cost that relabelling may save: it saved up to a
+	// fifth in measurements.
 	relabelGain = 0.2
 )
 
-// exploreSizes is explore for messages of many sizes: it climbs all of the ladder,
-// judges the plans by their busiest links, and makes the best in full, with and
-// without other places of GPUs. Where ctx ends, the best so far comes with the error.
+// exploreSizes is explore for messages of many sizes: it climbs the ladder, estimates the
+// plans by their busiest links, and makes the best in full, with and without relabelling.
+// If ctx ends, it returns the best plan so far with the error.
 func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
 	var list []rough
 	var ended error
@@ -194,7 +194,7 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 	return best, ended
 }
 
-// roughest is the plan that promises most, as it is, where ctx has ended.
+// roughest returns the most promising plan without improving it, after ctx has ended.
 func roughest(ctx context.Context, in *Instance, l ladder, list []rough, ended error) (*Plan, error) {
 	if len(list) == 0 {
 		return nil, ended
@@ -206,9 +206,8 @@ func roughest(ctx context.Context, in *Instance, l ladder, list []rough, ended e
 	return p.finish(in), ended
 }
 
-// inFull is the cheapest way to carry out a plan of rounds: as it is or chunk by
-// chunk, with GPUs at their own places or at others. Of what cannot cost less than
-// known, not all is tried.
+// inFull returns the cheapest form of a plan of rounds: in rounds or chunk by chunk, with
+// or without relabelling. It skips packed forms that cannot cost less than known.
 func (p *Plan) inFull(ctx context.Context, in *Instance, o Options, known Time) (*Plan, error) {
 	if p.Hops != nil {
 		return p, nil
@@ -239,8 +238,8 @@ func (p *Plan) inFull(ctx context.Context, in *Instance, o Options, known Time) 
 	return best, nil
 }
 
-// carriedOut is a plan of rounds chunk by chunk: on its own ways, or, where chunks
-// may wait for another topology, on the least busy ones; nil as for pack.
+// carriedOut turns a plan of rounds into one of single chunks, on the same paths or, if
+// chunks may wait for another topology, on the least busy ones. It returns nil when pack does.
 func (p *Plan) carriedOut(ctx context.Context, in *Instance, o Options, known Time) (*Plan, error) {
 	if o.Method != Carry {
 		return p.pack(ctx, in, p.flowLegs(in), known)

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// chosenOffsets are k offsets of one circulant with a low hop sum. For two, all
-// are tried in the order of their steps, as long as one might still be better;
-// for more the search for shifts has them.
+// chosenOffsets returns a routing over k offsets of one circulant with a low hop sum. It
+// tries pairs in the order of their steps while one might still be better; larger sets
+// come from the search for shifts.
 func chosenOffsets(ctx context.Context, n, k int, search *stepSearch) (*routing, error) {
 	best, err := carryRouting(ctx, n, k, search.Sets[k-1])
 	const most, tries = 128, 256
@@ -46,8 +46,8 @@ func chosenOffsets(ctx context.Context, n, k int, search *stepSearch) (*routing,
 	return best, nil
 }
 
-// wideGreedy is a sequence of circulants of degree k ≥ 2, each of whose offsets is
-// chosen for what it saves; each class stays on one topology.
+// wideGreedy is a sequence of circulants of degree k ≥ 2 whose offsets are chosen for
+// their savings; each class stays on one topology.
 type wideGreedy struct {
 	served
 	routes []*routing // [topology] of the classes served there
@@ -67,7 +67,7 @@ func newWideGreedy(ctx context.Context, n, k int, search *stepSearch) (*wideGree
 	return w, nil
 }
 
-// next adds a topology, and reports false where every class has a direct link.
+// next adds a topology, and reports false if every class has a direct link.
 func (w *wideGreedy) next(ctx context.Context) (bool, error) {
 	if slices.Max(w.least[1:]) <= 1 {
 		return false, nil
@@ -90,7 +90,7 @@ func (w *wideGreedy) next(ctx context.Context) (bool, error) {
 	return true, r.balance(ctx)
 }
 
-// choose picks k offsets one by one, then each again beside the others.
+// choose picks k offsets one by one, then repicks each with the others fixed.
 func (w *wideGreedy) choose(ctx context.Context) (offsets []int, err error) {
 	base := none(w.n)
 	for range w.k {
@@ -116,7 +116,7 @@ func (w *wideGreedy) choose(ctx context.Context) (offsets []int, err error) {
 	return offsets, nil
 }
 
-// best is the offset that, beside some, leaves the fewest hops in sum.
+// best returns the offset that, added to the given ones, minimizes the sum of hops.
 func (w *wideGreedy) best(ctx context.Context, base []int32, offsets []int) (offset int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -141,7 +141,7 @@ func (w *wideGreedy) best(ctx context.Context, base []int32, offsets []int) (off
 	return offset, nil
 }
 
-// routing is the routing of all topologies so far.
+// routing returns the routing of all topologies so far.
 func (w *wideGreedy) routing() *routing {
 	r := newRouting(w.n, w.k, nil)
 	for _, t := range w.routes {
