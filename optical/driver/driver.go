@@ -1,7 +1,7 @@
-// Package driver carries a schedule of parallel circuit switches out on real ones:
-// what a switch must be able to do, which ports the racks are on, and when each
-// configuration is due. It moves circuits and no data: racks that send must know
-// the schedule as well.
+// Package driver executes a schedule of parallel circuit switches on real ones: it
+// defines the interface of a switch and the ports of the racks, and changes circuits
+// when each configuration is due. It moves no data: racks that send must know the
+// schedule as well.
 package driver
 
 import (
@@ -23,11 +23,11 @@ type Pair struct {
 
 // Switch is a circuit switch.
 type Switch interface {
-	// Connected lists the cross-connects in force, in any order.
+	// Connected lists the current cross-connects, in any order.
 	Connected(context.Context) ([]Pair, error)
-	// Change takes away the cross-connects of some ingress ports and makes pairs, which
-	// may take ports from pairs that these ports had, and returns when they are in force.
-	// Others stay, and their light is not interrupted.
+	// Change removes the cross-connects of some ingress ports and makes pairs, which may
+	// replace others on the same ports, and returns when they are in effect. All other
+	// cross-connects stay, and their light is not interrupted.
 	Change(ctx context.Context, remove []int, pairs []Pair) error
 }
 
@@ -40,8 +40,8 @@ type Line struct {
 	Egress  []int
 }
 
-// pairs are the cross-connects of a permutation on switch h. A rack needs none to itself,
-// and dead ports have none.
+// pairs returns the cross-connects of a permutation on switch h. A rack needs none to
+// itself, and dead ports have none.
 func (l *Line) pairs(s *ocs.Schedule, h int, permutation []int32) []Pair {
 	list := make([]Pair, 0, len(permutation))
 	for i, j := range permutation {
@@ -56,28 +56,28 @@ func (l *Line) pairs(s *ocs.Schedule, h int, permutation []int32) []Pair {
 type Event struct {
 	Switch  string
 	Number  int           // of the configuration, from 0
-	Due     time.Duration // when the circuits are to stand, after the start
-	For     time.Duration // how long
+	Due     time.Duration // when the circuits are due, after the start
+	For     time.Duration // how long they stand
 	Pairs   []Pair
-	Kept    int           // of the pairs: those that stood before, and stayed through the change
+	Kept    int           // pairs that stayed through the change
 	Took    time.Duration // to change and to read back, 0 in a dry run
-	Overdue time.Duration // by how much those that did not stand before stood too late
+	Overdue time.Duration // delay of the new pairs
 }
 
-// Missed is the time for which circuits of the event should have stood, and did not,
-// summed over its pairs.
+// Missed is the time for which circuits of the event should have stood but did not, summed
+// over its pairs.
 func (e *Event) Missed() time.Duration {
 	return time.Duration(len(e.Pairs)-e.Kept) * min(e.Overdue, e.For)
 }
 
-// Run carries a schedule out, from the time start on, or where that is zero as soon as all
-// switches have answered. unit is what 1 of the schedule's time takes. Each change begins a δ
-// before its circuits are due, after a look at what is connected: circuits that stay are not
-// touched, cross-connects of other ports never, and where one of these holds a port of a
-// rack, or a circuit of the schedule is not as Run made it, nothing is changed. What was
-// changed is read back, and told in an Event, from one goroutine a switch. The first failure
-// ends all. The circuits of the last configurations stay. Switches without configurations,
-// such as dead ones, are not asked.
+// Run executes a schedule from the time start on, or, if start is zero, as soon as all
+// switches have answered. unit is the duration of 1 in the schedule's time. Each change
+// begins δ before its circuits are due, after a check of the current cross-connects: Run
+// does not touch circuits that stay or other ports, and changes nothing if a port of a rack
+// is connected to another port, or if a circuit of the schedule is not as Run made it. Run
+// reads each change back and passes it to tell as an Event, from one goroutine per switch.
+// The first failure stops all switches. The circuits of the last configurations stay. Run
+// does not contact switches without configurations, such as dead ones.
 func Run(ctx context.Context, s *ocs.Schedule, lines []Line, unit time.Duration, start time.Time, tell func(Event)) error {
 	if err := check(s, lines, unit); err != nil {
 		return err
@@ -107,7 +107,7 @@ func Run(ctx context.Context, s *ocs.Schedule, lines []Line, unit time.Duration,
 	return context.Cause(ctx)
 }
 
-// DryRun tells the events of a schedule in the order of time, and changes nothing.
+// DryRun returns the events of a schedule in the order of time, and changes nothing.
 func DryRun(s *ocs.Schedule, lines []Line, unit time.Duration) ([]Event, error) {
 	if err := check(s, lines, unit); err != nil {
 		return nil, err
@@ -122,10 +122,10 @@ func DryRun(s *ocs.Schedule, lines []Line, unit time.Duration) ([]Event, error) 
 	return events, nil
 }
 
-// checkUnit tells what keeps the times of a schedule from being those of a clock.
+// checkUnit returns an error if the unit or the makespan is out of range.
 func checkUnit(s *ocs.Schedule, unit time.Duration) error {
 	if unit <= 0 {
-		return fmt.Errorf("a unit of %v: say what 1 of the schedule's time takes, such as 1s", unit)
+		return fmt.Errorf("a unit of %v: give the duration of 1 in the schedule's time, such as 1s", unit)
 	}
 	if t := s.Makespan() * float64(unit); t > float64(365*24*time.Hour) {
 		return fmt.Errorf("a makespan of %v with a unit of %v is longer than a year: choose a smaller unit", s.Makespan(), unit)
@@ -133,13 +133,13 @@ func checkUnit(s *ocs.Schedule, unit time.Duration) error {
 	return nil
 }
 
-// check tells what keeps a schedule from being carried out on these switches.
+// check returns an error if a schedule cannot be executed on these switches.
 func check(s *ocs.Schedule, lines []Line, unit time.Duration) error {
 	if err := checkUnit(s, unit); err != nil {
 		return err
 	}
 	if len(lines) != len(s.Switches) {
-		return fmt.Errorf("the schedule has %d switches, %d are there", len(s.Switches), len(lines))
+		return fmt.Errorf("the schedule has %d switches, the site has %d", len(s.Switches), len(lines))
 	}
 	for _, l := range lines {
 		for _, x := range []struct {
@@ -158,8 +158,8 @@ func check(s *ocs.Schedule, lines []Line, unit time.Duration) error {
 	return nil
 }
 
-// own are the racks' circuits in force, in the order of ingress ports. A circuit between a
-// rack's port and another is somebody else's, and an error.
+// own lists the racks' current circuits in the order of ingress ports. A circuit between a
+// rack's port and any other is an error: another client made it.
 func (l *Line) own(ctx context.Context) ([]Pair, error) {
 	connected, err := l.Switch.Connected(ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *Line) own(ctx context.Context) ([]Pair, error) {
 
 func byIngress(a, b Pair) int { return a.Ingress - b.Ingress }
 
-// event is the plan of configuration c of switch h.
+// event returns configuration c of switch h as an event.
 func (l *Line) event(s *ocs.Schedule, h, c int, unit time.Duration) Event {
 	x := s.Switches[h].Configs[c]
 	return Event{Switch: l.Name, Number: c, Due: scale(x.Start, unit), For: scale(x.Weight, unit), Pairs: l.pairs(s, h, x.Permutation)}
@@ -191,15 +191,15 @@ func (l *Line) event(s *ocs.Schedule, h, c int, unit time.Duration) Event {
 
 func scale(t float64, unit time.Duration) time.Duration { return time.Duration(t * float64(unit)) }
 
-// look is how long before a change Run looks at what is connected. wake is how long before a
-// change that it has waited for for longer it does so once more: the switch may have ended
-// the session meanwhile, and a new one takes time.
+// Run checks the cross-connects look before each change. If it has waited longer than wake
+// for a change, it also does so wake before it: the switch may have closed the session, and
+// a new one takes time.
 const (
 	look = 50 * time.Millisecond
 	wake = 2 * time.Second
 )
 
-// run carries out what switch h has to do.
+// run executes the configurations of switch h.
 func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time, unit time.Duration, tell func(Event)) error {
 	var made []Pair
 	for c := range s.Switches[h].Configs {
@@ -218,7 +218,7 @@ func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time,
 		}
 		have, err := l.own(ctx)
 		if err == nil && c > 0 && !slices.Equal(have, made) {
-			err = errors.New("the circuits are not as they were left: somebody else changes them")
+			err = errors.New("the circuits are not as they were left: another client changes them")
 		}
 		if err == nil {
 			err = wait(ctx, begin)
@@ -238,8 +238,7 @@ func (l *Line) run(ctx context.Context, s *ocs.Schedule, h int, start time.Time,
 	return nil
 }
 
-// change makes the circuits want of those in force, reads them back, and counts those
-// that stayed.
+// change replaces the circuits have by want, reads them back, and counts those that stayed.
 func (l *Line) change(ctx context.Context, have, want []Pair) (kept int, err error) {
 	remove, pairs := difference(have, want)
 	kept = len(want) - len(pairs)
@@ -254,13 +253,13 @@ func (l *Line) change(ctx context.Context, have, want []Pair) (kept int, err err
 		return 0, fmt.Errorf("read back: %w", err)
 	}
 	if !slices.Equal(want, got) {
-		return 0, errors.New("read back: the cross-connects are not those that were asked for")
+		return 0, errors.New("read back: the cross-connects are not those requested")
 	}
 	return kept, nil
 }
 
-// difference is what leads from the circuits have to want: ingress ports that lose theirs,
-// and pairs to make.
+// difference returns the changes from the circuits have to want: ingress ports to
+// disconnect, and pairs to make.
 func difference(have, want []Pair) (remove []int, pairs []Pair) {
 	for _, p := range have {
 		if !slices.ContainsFunc(want, func(q Pair) bool { return q.Ingress == p.Ingress }) {

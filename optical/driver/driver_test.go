@@ -16,12 +16,12 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// fake is a switch that takes a time to change, and may fail or lie.
+// fake is a switch with a delay to change, which may fail or report wrong circuits.
 type fake struct {
 	mu    sync.Mutex
 	pairs []Pair
 	takes time.Duration
-	fails int // the change that fails, from 1; 0 for none
+	fails int // the change that fails, from 1, or 0
 	lies  bool
 	calls int
 
@@ -76,8 +76,8 @@ func lines(switches ...*fake) []Line {
 	return list
 }
 
-// TestRun carries a schedule out by a clock of the test's own: each change begins a
-// δ before its circuits are due, and what takes longer is told.
+// TestRun executes a schedule by a fake clock: each change begins δ before its circuits
+// are due, and a longer one is reported.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quick, slow := &fake{takes: 50 * time.Millisecond, pairs: []Pair{{7, 17}}}, &fake{takes: 150 * time.Millisecond}
@@ -106,8 +106,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRunFails has a switch fail, lie, hold a port that is needed, or the caller
-// give up: the others stop.
+// TestRunFails lets a switch fail, report wrong circuits or hold a needed port, or the
+// caller give up: the others stop.
 func TestRunFails(t *testing.T) {
 	for _, c := range []struct {
 		bad   *fake
@@ -136,9 +136,9 @@ func TestRunFails(t *testing.T) {
 	}
 }
 
-// TestOthersChange has somebody else make and change circuits while a schedule runs: those of
-// other ports stay; what takes a port of the schedule, or changes a circuit of it, ends it
-// before the next change.
+// TestOthersChange lets another client change circuits while a schedule runs: those of
+// other ports stay; a change to a port or a circuit of the schedule ends it before its
+// next change.
 func TestOthersChange(t *testing.T) {
 	for _, c := range []struct {
 		does func(pairs []Pair) []Pair
@@ -171,8 +171,8 @@ func TestOthersChange(t *testing.T) {
 	}
 }
 
-// TestRunNow begins when the switches have answered, however long that takes, so that none is
-// late for it; a switch without configurations is not asked.
+// TestRunNow starts when the switches have answered, however long that takes, so that none
+// is late; a switch without configurations is not contacted.
 func TestRunNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := twoSwitches()
@@ -190,7 +190,7 @@ func TestRunNow(t *testing.T) {
 	})
 }
 
-// TestRunWakes has a switch that ends its sessions after a minute, and takes a while to begin
+// TestRunWakes uses a switch that closes its sessions after a minute and is slow to open
 // one: no change waits for that.
 func TestRunWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -232,8 +232,8 @@ func TestUnusableRun(t *testing.T) {
 		unit  time.Duration
 		want  string
 	}{
-		{good, 0, "say what 1 of"},
-		{good[:1], time.Second, "2 switches, 1 are there"},
+		{good, 0, "give the duration of 1"},
+		{good[:1], time.Second, "2 switches, the site has 1"},
 		{short, time.Second, "2 egress ports"},
 		{twice, time.Second, "the same ingress port"},
 		{good, 365 * 24 * time.Hour, "longer than a year"},

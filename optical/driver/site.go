@@ -12,10 +12,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Site is a file that says which switches there are.
+// Site is a file that lists the switches of a site.
 type Site struct {
 	Version  int     `yaml:"version"` // 1
-	Unit     string  `yaml:"unit"`    // what 1 of a schedule's time takes, such as 1s
+	Unit     string  `yaml:"unit"`    // duration of 1 in a schedule's time, such as 1s
 	Switches []Entry `yaml:"switches"`
 }
 
@@ -33,7 +33,7 @@ type Entry struct {
 	Egress       string `yaml:"egress"`      // the port that each rack receives from
 }
 
-// The drivers that there are: of Polatis switches by RESTCONF, and by NETCONF.
+// The drivers: Polatis switches by RESTCONF and by NETCONF.
 const (
 	Polatis        = "polatis"
 	PolatisNetconf = "polatis-netconf"
@@ -48,7 +48,7 @@ func ReadSite(path string) (*Site, error) {
 	return ParseSite(data, path)
 }
 
-// ParseSite reads a site; name stands in errors.
+// ParseSite parses a site; name is its name in errors.
 func ParseSite(data []byte, name string) (*Site, error) {
 	var s Site
 	if err := yaml.UnmarshalWithOptions(data, &s, yaml.Strict()); err != nil {
@@ -69,7 +69,7 @@ func (s *Site) check() error {
 		return fmt.Errorf("version is %d: write version: 1", s.Version)
 	}
 	if d, err := time.ParseDuration(s.Unit); err != nil || d <= 0 {
-		return fmt.Errorf("unit is %q: say what 1 of a schedule's time takes, such as 1s", s.Unit)
+		return fmt.Errorf("unit is %q: give the duration of 1 in a schedule's time, such as 1s", s.Unit)
 	}
 	if len(s.Switches) == 0 {
 		return errors.New("switches is empty: list the switches, in the order of the schedule's")
@@ -137,17 +137,17 @@ func (s *Site) UnitDuration() time.Duration {
 	return d
 }
 
-// Line is the switch with its ports, as Run takes it.
+// Line returns the switch with its ports for Run.
 func (e *Entry) Line(s Switch) Line {
 	ingress, _ := Ports(e.Ingress) // checked when they were read
 	egress, _ := Ports(e.Egress)
 	return Line{Name: e.Name, Switch: s, Ingress: ingress, Egress: egress}
 }
 
-// maxPort bounds the numbers of ports: they take 16 bits.
+// maxPort is the largest port number: port numbers have 16 bits.
 const maxPort = 1<<16 - 1
 
-// Ports reads a list of ports: numbers and ranges such as 1-16, apart by commas.
+// Ports parses a comma-separated list of ports and ranges such as 1-16.
 func Ports(list string) ([]int, error) {
 	var ports []int
 	for _, item := range strings.Split(list, ",") {
@@ -158,7 +158,7 @@ func Ports(list string) ([]int, error) {
 		a, errA := strconv.Atoi(from)
 		b, errB := strconv.Atoi(to)
 		if errA != nil || errB != nil || a < 1 || b < a || b > maxPort {
-			return nil, fmt.Errorf("%q is no port or range of ports: want some such as 1-16 or 1,3,5", item)
+			return nil, fmt.Errorf("%q is not a port or range of ports: want for instance 1-16 or 1,3,5", item)
 		}
 		if len(ports)+b-a >= maxPort {
 			return nil, fmt.Errorf("%q: more than %d ports", list, maxPort)

@@ -34,7 +34,7 @@ func TestParseSite(t *testing.T) {
 	}
 }
 
-// TestParseSiteRefuses spoils the file in every way that is looked for.
+// TestParseSiteRefuses corrupts the file in every way that is checked.
 func TestParseSiteRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"version: 1", "version: 2", "switches.yaml: version is 2"},
@@ -70,7 +70,7 @@ func TestParseSiteRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseSite reads anything: what is accepted has what Run needs.
+// FuzzParseSite parses arbitrary files: each accepted site is complete for Run.
 func FuzzParseSite(f *testing.F) {
 	f.Add([]byte(site))
 	f.Fuzz(func(t *testing.T, data []byte) {

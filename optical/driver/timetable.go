@@ -8,23 +8,22 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// Slot is a time for which a rack has the same circuits on a switch. Peers are racks, -1
-// for none.
+// Slot is a time for which a rack has the same circuits on a switch. A peer is a rack, or -1.
 type Slot struct {
 	Switch     int           // of the schedule, from 0
 	Begin, End time.Duration // after the start
-	To, From   int           // whom the rack sends to, and receives from
+	To, From   int           // the peers that it sends to and receives from
 }
 
-// Timetable lists what a rack has on all switches, in the order of time. Circuits that stay
-// through a change of the switch are one slot where whole is set: their light is not
-// interrupted. Otherwise each configuration is a slot of its own.
+// Timetable lists the circuits of a rack on all switches, in the order of time. If whole is
+// set, circuits that stay through a change of the switch are one slot: their light is not
+// interrupted. Otherwise each configuration is a separate slot.
 func Timetable(s *ocs.Schedule, rack int, unit time.Duration, whole bool) ([]Slot, error) {
 	if err := checkUnit(s, unit); err != nil {
 		return nil, err
 	}
 	if rack < 0 || rack >= s.Racks {
-		return nil, fmt.Errorf("there is no rack %d: the schedule has racks 0 to %d", rack, s.Racks-1)
+		return nil, fmt.Errorf("rack %d: the schedule has racks 0 to %d", rack, s.Racks-1)
 	}
 	var slots []Slot
 	for h, sw := range s.Switches {

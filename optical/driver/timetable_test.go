@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/optical/ocs"
 )
 
-// TestTimetable lists what rack 0 has: with circuits whole, what stays through a change is
-// one slot.
+// TestTimetable lists the circuits of rack 0: if whole, a circuit that stays through a
+// change is one slot.
 func TestTimetable(t *testing.T) {
 	s := twoSwitches()
 	s.Switches[0].Configs = append(s.Switches[0].Configs, ocs.Config{Permutation: []int32{2, 1, 0}, Start: 1.8, Weight: 0.2})
@@ -38,8 +38,8 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
-// TestTimetablesCarry adds up what all racks' timetables give each pair: no less than its
-// demand, and each rack receives when the other sends.
+// TestTimetablesCarry sums the time that all racks' timetables give each pair: no less than
+// its demand, and each rack receives when the other sends.
 func TestTimetablesCarry(t *testing.T) {
 	d, err := ocs.Workload("benchmark", 12, 4, 3)
 	if err != nil {
@@ -77,8 +77,8 @@ func TestTimetablesCarry(t *testing.T) {
 	}
 }
 
-// TestDeadPorts holds that a dead port has no cross-connect, and neither of the racks that
-// it would join a circuit in its timetable.
+// TestDeadPorts checks that a dead port has no cross-connect, and that neither of the racks
+// that it would join has the circuit in its timetable.
 func TestDeadPorts(t *testing.T) {
 	d, err := ocs.NewDemand(3, []float64{0, 2, 1, 1, 0, 2, 2, 1, 0})
 	if err != nil {

@@ -231,8 +231,8 @@ func TestReplayOfOneSource(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes plans that may be corrupt: Replay does not crash on them, and
-// encoding reproduces the input.
+// FuzzDecode decodes plans that may be corrupt: Replay does not crash on them, and gives
+// the same verdict after encoding and decoding again.
 func FuzzDecode(f *testing.F) {
 	for _, in := range []*Instance{one(6, 1, 2), one(7, 2, 2), {GPUs: 5, Degree: 2, Reconfig: 1, Link: DefaultLink, Message: 1e7, Sizes: randomSizes(5, 1e7, 1)}} {
 		p, err := Make(f.Context(), in, Options{Method: Auto, Relabel: true})
@@ -260,7 +260,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		in, p, aerr = Decode(again)
 		if aerr != nil {
-			t.Fatalf("what was written cannot be read: %v", aerr)
+			t.Fatalf("the encoded plan cannot be decoded: %v", aerr)
 		}
 		if _, other := Replay(bg, in, p); (other == nil) != (err == nil) {
 			t.Errorf("replayed: %v; written and read again: %v", err, other)

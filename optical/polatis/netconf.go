@@ -24,18 +24,18 @@ const (
 )
 
 // Netconf is a switch that is driven by NETCONF (RFC 6241) over SSH (RFC 6242). A change is
-// one request, which the switch carries out as a whole or not at all.
+// one request, which the switch executes atomically.
 type Netconf struct {
 	address string
 	config  *ssh.ClientConfig
 	session *session // nil until the first request, and after an error
 }
 
-// openNetconf makes the driver of an entry of a site's file.
+// openNetconf makes the driver of an entry of a site.
 func openNetconf(e *driver.Entry) (*Netconf, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Scheme != "ssh" || u.Hostname() == "" || u.Path != "" {
-		return nil, fmt.Errorf("%q is no address of a switch by NETCONF: want one such as ssh://192.0.2.1:830", e.URL)
+		return nil, fmt.Errorf("%q is not an address of a switch by NETCONF: want for instance ssh://192.0.2.1:830", e.URL)
 	}
 	port := u.Port()
 	if port == "" {
@@ -52,7 +52,7 @@ func openNetconf(e *driver.Entry) (*Netconf, error) {
 		}
 		key, err := ssh.ParsePrivateKey(data)
 		if err != nil {
-			return nil, fmt.Errorf("%s is no private key for switch %s: %w", e.KeyFile, e.Name, err)
+			return nil, fmt.Errorf("%s is not a private key for switch %s: %w", e.KeyFile, e.Name, err)
 		}
 		config.Auth = append(config.Auth, ssh.PublicKeys(key))
 	}
@@ -79,8 +79,8 @@ type crossConnects struct {
 	Edits   []edit   `xml:"pair"`
 }
 
-// Connected lists the cross-connects in force. A switch may have ended a session of before, so
-// that a new one is tried as well: the request changes nothing.
+// Connected lists the current cross-connects. The switch may have closed the session, so
+// Connected tries a new one as well: the request changes nothing.
 func (n *Netconf) Connected(ctx context.Context) ([]driver.Pair, error) {
 	const get = `<get-config><source><running/></source><filter type="subtree"><cross-connects xmlns="` + namespace + `"/></filter></get-config>`
 	again := n.session != nil
@@ -98,7 +98,7 @@ func (n *Netconf) Connected(ctx context.Context) ([]driver.Pair, error) {
 	return pairs, nil
 }
 
-// Change takes away and makes cross-connects in one request.
+// Change removes and makes cross-connects in one request.
 func (n *Netconf) Change(ctx context.Context, remove []int, pairs []driver.Pair) error {
 	var c crossConnects
 	for _, ingress := range remove {
@@ -119,7 +119,7 @@ func (n *Netconf) Change(ctx context.Context, remove []int, pairs []driver.Pair)
 	return nil
 }
 
-// answer is what is read of a reply.
+// answer holds the relevant elements of a reply.
 type answer struct {
 	XMLName xml.Name `xml:"urn:ietf:params:xml:ns:netconf:base:1.0 rpc-reply"`
 	ID      string   `xml:"message-id,attr"`
@@ -134,8 +134,8 @@ type answer struct {
 	} `xml:"data>cross-connects>pair"`
 }
 
-// request sends an operation and reads the reply. After an error of the connection the next
-// request makes a new one: whether the switch did what it was told is then not known.
+// request sends an operation and reads the reply. After a connection error it is unknown
+// whether the switch executed the operation, and the next request makes a new connection.
 func (n *Netconf) request(ctx context.Context, operation string) (*answer, error) {
 	if n.session == nil {
 		s, err := dial(ctx, n.address, n.config)
@@ -151,7 +151,7 @@ func (n *Netconf) request(ctx context.Context, operation string) (*answer, error
 	var a answer
 	if err == nil {
 		if err = xml.Unmarshal(text, &a); err == nil && a.ID != id {
-			err = fmt.Errorf("the reply is to message %q, not to %s", a.ID, id)
+			err = fmt.Errorf("the reply has message-id %q, want %s", a.ID, id)
 		}
 	}
 	if err != nil {
@@ -171,13 +171,13 @@ func (n *Netconf) request(ctx context.Context, operation string) (*answer, error
 	return &a, nil
 }
 
-// hello is what client and server begin a session with.
+// hello is the first message of client and server.
 type hello struct {
 	XMLName      xml.Name `xml:"urn:ietf:params:xml:ns:netconf:base:1.0 hello"`
 	Capabilities []string `xml:"capabilities>capability"`
 }
 
-// greet exchanges hellos, and tells whether messages are sent in chunks from then on.
+// greet exchanges hellos, which decide whether later messages are sent in chunks.
 func (s *session) greet(ctx context.Context) error {
 	const ours = "urn:ietf:params:netconf:base:1."
 	body, err := xml.Marshal(hello{Capabilities: []string{ours + "0", ours + "1"}})
@@ -190,7 +190,7 @@ func (s *session) greet(ctx context.Context) error {
 	}
 	var theirs hello
 	if err := xml.Unmarshal(bytes.TrimSpace(text), &theirs); err != nil {
-		return fmt.Errorf("this is no NETCONF server: %w", err)
+		return fmt.Errorf("this is not a NETCONF server: %w", err)
 	}
 	for _, c := range theirs.Capabilities {
 		s.chunks = s.chunks || strings.TrimSpace(c) == ours+"1"

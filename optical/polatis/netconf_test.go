@@ -25,7 +25,7 @@ import (
 	"github.com/forsd/forsd/optical/driver"
 )
 
-// module is what the driver needs of the YANG module of a switch with eight ports a side.
+// module is the part of the YANG module that the driver uses, for eight ports per side.
 const module = `module optical-switch {
   namespace "http://www.polatis.com/yang/optical-switch";
   prefix opsw;
@@ -41,7 +41,7 @@ const module = `module optical-switch {
 }
 `
 
-// write writes a file of the test, and returns its path.
+// write writes a temporary file and returns its path.
 func write(t *testing.T, dir, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -169,8 +169,8 @@ func netconfd(t *testing.T) *server {
 		}
 		defer func() { _ = cmd.Wait() }()
 		defer func() { _ = in.Close() }()
-		// netconfd loses what it reads together with the message before, while a session
-		// begins: its hello first, then the client's, then the rest.
+		// While a session begins, netconfd loses data that it reads together with the
+		// previous message: send its hello first, then the client's, then the rest.
 		if err := passHello(c, bufio.NewReader(out)); err != nil {
 			return
 		}
@@ -212,8 +212,8 @@ func netconfd(t *testing.T) *server {
 	return nil
 }
 
-// passHello passes a message on that is not in chunks, and nothing else: the readers of hellos
-// have nothing more to read.
+// passHello forwards one message that is not in chunks, and nothing more, so that the
+// readers of hellos read nothing else.
 func passHello(to io.Writer, from *bufio.Reader) error {
 	text, err := readMessage(from)
 	if err == nil {
@@ -231,8 +231,8 @@ func open(t *testing.T, e *driver.Entry) driver.Switch {
 	return sw
 }
 
-// TestNetconf drives netconfd, a server of NETCONF that knows the module by its YANG text,
-// with a key and with a password.
+// TestNetconf drives netconfd, a NETCONF server that loads the module's YANG text, with a
+// key and with a password.
 func TestNetconf(t *testing.T) {
 	s := netconfd(t)
 	withKey, withPassword := s.entry, s.entry
@@ -242,7 +242,7 @@ func TestNetconf(t *testing.T) {
 	}
 }
 
-// userName is whom netconfd knows the test as.
+// userName is the name of the user that runs the test.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {
@@ -254,7 +254,7 @@ func userName() string {
 // hi begins a session of a server.
 const hi = `<hello xmlns="` + base + `"><capabilities><capability>urn:ietf:params:netconf:base:1.0</capability></capabilities></hello>` + endOfMessage
 
-// TestNetconfRefusals has the server know nobody, be another one, or answer nonsense.
+// TestNetconfRefusals lets the server refuse the user, have another host key, or send garbage.
 func TestNetconfRefusals(t *testing.T) {
 	says := func(text ...string) func(ssh.Channel, net.Addr) {
 		return func(c ssh.Channel, _ net.Addr) {
@@ -282,11 +282,11 @@ func TestNetconfRefusals(t *testing.T) {
 	}{
 		{says(hi), func(e *driver.Entry) { e.KeyFile, e.Username = "", "nobody" }, "check username, password_file, key_file and known_hosts"},
 		{says(hi), func(e *driver.Entry) { e.KnownHosts = other.entry.KnownHosts }, "known_hosts"},
-		{says("220 mail.example ESMTP" + endOfMessage), same, "this is no NETCONF server"},
+		{says("220 mail.example ESMTP" + endOfMessage), same, "this is not a NETCONF server"},
 		{says(), same, "the switch ended the session"},
 		{says(hi), same, "the switch ended the session"},
 		{says(hi, "<rpc-reply"+endOfMessage), same, "XML syntax error"},
-		{says(hi, `<rpc-reply message-id="7" xmlns="`+base+`"><ok/></rpc-reply>`+endOfMessage), same, `the reply is to message "7", not to 1`},
+		{says(hi, `<rpc-reply message-id="7" xmlns="`+base+`"><ok/></rpc-reply>`+endOfMessage), same, `the reply has message-id "7", want 1`},
 		{says(hi, `<rpc-reply message-id="1" xmlns="`+base+`"><rpc-error><error-severity>error</error-severity><error-tag>in-use</error-tag><error-message> port 9 is dark </error-message></rpc-error></rpc-reply>`+endOfMessage), same, "the switch answers in-use port 9 is dark"},
 		{stays(hi, strings.Repeat(" ", maxAnswer)+endOfMessage), same, "longer than"},
 		{stays(strings.Replace(hi, "1.0</cap", "1.1</cap", 1) + "\n#0\n\n##\n"), same, "want its length"},
@@ -313,8 +313,7 @@ func TestNetconfRefusals(t *testing.T) {
 	}
 }
 
-// TestNetconfEnds has a server end each session after an answer: what is connected is asked in
-// a new one.
+// TestNetconfEnds lets a server close each session after a reply: Connected opens a new one.
 func TestNetconfEnds(t *testing.T) {
 	s := serveSSH(t, func(c ssh.Channel, _ net.Addr) {
 		in := bufio.NewReader(c)
@@ -333,7 +332,7 @@ func TestNetconfEnds(t *testing.T) {
 	}
 }
 
-// TestNetconfHangs has a server that says nothing: a request ends with its context.
+// TestNetconfHangs uses a server that sends nothing: a request ends with its context.
 func TestNetconfHangs(t *testing.T) {
 	e := serveSSH(t, func(c ssh.Channel, _ net.Addr) { _, _ = io.Copy(io.Discard, c) }).entry
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("the user gave up"))

@@ -35,12 +35,12 @@ type Switch struct {
 	client             *http.Client
 }
 
-// New makes a driver of the switch at address, such as https://192.0.2.1:8008. A
-// nil client is one with a time limit that follows no redirects.
+// New makes a driver of the switch at address, such as https://192.0.2.1:8008. If client
+// is nil, it uses one with a timeout that follows no redirects.
 func New(address, username, password string, client *http.Client) (*Switch, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no address of a switch: want one such as https://192.0.2.1:8008", address)
+		return nil, fmt.Errorf("%q is not an address of a switch: want for instance https://192.0.2.1:8008", address)
 	}
 	if client == nil {
 		client = newClient(nil)
@@ -48,8 +48,7 @@ func New(address, username, password string, client *http.Client) (*Switch, erro
 	return &Switch{url: strings.TrimSuffix(address, "/") + resource, username: username, password: password, client: client}, nil
 }
 
-// Open makes the driver of an entry of a site's file, with its password, key and
-// certificates.
+// Open makes the driver of an entry of a site, with its password, key and certificates.
 func Open(e *driver.Entry) (driver.Switch, error) {
 	if e.Driver == driver.PolatisNetconf {
 		return openNetconf(e)
@@ -99,7 +98,7 @@ type container struct {
 	} `json:"optical-switch:cross-connects"`
 }
 
-// Connected lists the cross-connects in force.
+// Connected lists the current cross-connects.
 func (s *Switch) Connected(ctx context.Context) ([]driver.Pair, error) {
 	status, body, err := s.do(ctx, http.MethodGet, "", nil)
 	if err != nil {
@@ -119,8 +118,8 @@ func (s *Switch) Connected(ctx context.Context) ([]driver.Pair, error) {
 	return c.CrossConnects.Pair, nil
 }
 
-// Change takes away cross-connects one by one, and makes pairs in one request: a plain
-// patch (RFC 8040, section 4.6.1), which merges them into those that stay.
+// Change removes cross-connects one by one and makes pairs in one request: a plain patch
+// (RFC 8040, section 4.6.1), which merges them into the others.
 func (s *Switch) Change(ctx context.Context, remove []int, pairs []driver.Pair) error {
 	for _, ingress := range remove {
 		status, body, err := s.do(ctx, http.MethodDelete, fmt.Sprintf("/pair=%d", ingress), nil)
@@ -128,7 +127,7 @@ func (s *Switch) Change(ctx context.Context, remove []int, pairs []driver.Pair) 
 			return err
 		}
 		if status/100 != 2 && status != http.StatusNotFound {
-			return refusal(fmt.Sprintf("take away the cross-connect of port %d", ingress), status, body)
+			return refusal(fmt.Sprintf("remove the cross-connect of port %d", ingress), status, body)
 		}
 	}
 	if len(pairs) == 0 {
@@ -136,7 +135,7 @@ func (s *Switch) Change(ctx context.Context, remove []int, pairs []driver.Pair) 
 	}
 	var c container
 	c.CrossConnects.Pair = pairs
-	payload, _ := json.Marshal(c) // integers alone
+	payload, _ := json.Marshal(c) // only integers
 	status, body, err := s.do(ctx, http.MethodPatch, "", payload)
 	if err != nil {
 		return err
@@ -147,7 +146,7 @@ func (s *Switch) Change(ctx context.Context, remove []int, pairs []driver.Pair) 
 	return nil
 }
 
-// do sends a request about the cross-connects, or a part of them, and reads the answer.
+// do sends a request for the cross-connects, or a part of them, and reads the response.
 func (s *Switch) do(ctx context.Context, method, part string, payload []byte) (status int, body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+part, bytes.NewReader(payload))
 	if err != nil {
@@ -175,7 +174,7 @@ func (s *Switch) do(ctx context.Context, method, part string, payload []byte) (s
 	return resp.StatusCode, body, nil
 }
 
-// refusal is an answer that says no, with the switch's own words where it has some
+// refusal returns the error of a response, with the switch's own error messages, if any
 // (RFC 8040, section 7.1).
 func refusal(doing string, status int, body []byte) error {
 	var answer struct {

@@ -24,15 +24,14 @@ import (
 
 const pairsPath = "/api/data/optical-switch:cross-connects"
 
-// restconf is a server of the module optical-switch that a switch of some ports
-// would have: ports up to half are ingress, the others egress. It answers no to
-// every request that RFC 8040 or the module does not allow.
+// restconf is a server of the module optical-switch: ports up to half are ingress, the
+// others egress. It refuses every request that RFC 8040 or the module does not allow.
 type restconf struct {
 	half    int
 	mu      sync.Mutex
 	pair    map[int]int // egress by ingress
 	patches int
-	fail    func(r *http.Request) (int, string) // a status and body in place of the answer, 0 for none
+	fail    func(r *http.Request) (int, string) // a status and body in place of the answer, if the status is not 0
 }
 
 func (s *restconf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -90,7 +89,7 @@ func (s *restconf) get(w http.ResponseWriter) {
 	fmt.Fprintf(w, `{"optical-switch:cross-connects":{"pair":[%s]}}`, strings.Join(list, ","))
 }
 
-// patch merges pairs into those that stand.
+// patch merges pairs into the current ones.
 func (s *restconf) patch(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Content-Type") != "application/yang-data+json" {
 		s.no(w, http.StatusUnsupportedMediaType, "invalid-value", "JSON alone")
@@ -147,13 +146,13 @@ func connected(t *testing.T, sw driver.Switch) []driver.Pair {
 	return got
 }
 
-// TestConnect makes cross-connects, replaces them, and takes them all away, twice.
+// TestConnect makes cross-connects, replaces them, and removes them all, twice.
 func TestConnect(t *testing.T) {
 	changes(t, serve(t, &restconf{half: 8}))
 }
 
-// changes has a switch of eight ingress ports, 1 to 8, and as many egress ports make
-// cross-connects, move them round, and take them away, twice.
+// changes makes, moves and removes the cross-connects of a switch with eight ingress ports,
+// 1 to 8, and as many egress ports, twice.
 func changes(t *testing.T, sw driver.Switch) {
 	t.Helper()
 	type pairs = []driver.Pair
@@ -187,7 +186,7 @@ func changes(t *testing.T, sw driver.Switch) {
 	}
 }
 
-// TestScheduleOnSwitches carries a schedule out on two switches, one of which has a
+// TestScheduleOnSwitches executes a schedule on two switches, one of which has a
 // cross-connect of other ports.
 func TestScheduleOnSwitches(t *testing.T) {
 	d, err := ocs.Workload("benchmark", 6, 3, 1)
@@ -231,7 +230,7 @@ func TestScheduleOnSwitches(t *testing.T) {
 	}
 }
 
-// TestRefusals has the switch say no, or nonsense: the error says what.
+// TestRefusals lets the switch refuse requests or send garbage, and checks the errors.
 func TestRefusals(t *testing.T) {
 	always := func(status int, body string) func(*http.Request) (int, string) {
 		return func(*http.Request) (int, string) { return status, body }
@@ -260,7 +259,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOpen takes password and certificate out of files.
+// TestOpen reads the password and the certificate from files.
 func TestOpen(t *testing.T) {
 	server := httptest.NewTLSServer(&restconf{half: 8, pair: map[int]int{1: 9}})
 	defer server.Close()
@@ -297,6 +296,6 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := sw.Connected(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a certificate of nobody known: %v", err)
+		t.Errorf("a certificate of an unknown authority: %v", err)
 	}
 }

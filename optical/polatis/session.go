@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// endOfMessage ends a message where it is not sent in chunks (RFC 6242, section 4.3).
+// endOfMessage ends a message that is not sent in chunks (RFC 6242, section 4.3).
 const endOfMessage = "]]>]]>"
 
 // afterHello is a pause before the first request. Some servers (yuma123) lose a request that
@@ -73,8 +73,8 @@ func (s *session) begin(ctx context.Context, address string, config *ssh.ClientC
 	return nil
 }
 
-// bound ends what the connection does at the time limit of a request, or when the context
-// ends; the function that it returns takes the bound away.
+// bound limits the I/O of the connection to the timeout of a request and the life of the
+// context; the function that it returns removes the limit.
 func (s *session) bound(ctx context.Context) func() {
 	_ = s.conn.SetDeadline(time.Now().Add(timeout))
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
@@ -92,7 +92,7 @@ func (s *session) close() {
 	_ = s.conn.Close()
 }
 
-// exchange sends a message and reads the one that answers it.
+// exchange sends a message and reads the reply.
 func (s *session) exchange(ctx context.Context, message string) (text []byte, err error) {
 	defer s.bound(ctx)()
 	began := time.Now()
