@@ -8,17 +8,17 @@ import (
 	"slices"
 )
 
-// Symmetries are found as the automorphisms of a graph are (McKay, "Practical graph
-// isomorphism", 1981): colour refinement tells nodes apart by the paths of their transfers;
-// where it leaves nodes alike, one of them is told from the others, here and in a second
-// colouring, and both are refined until every node has a colour of its own. Nodes of one
-// colour are then carried onto each other.
+// Symmetries are found like the automorphisms of a graph (McKay, "Practical graph
+// isomorphism", 1981): colour refinement distinguishes nodes by the paths of their
+// transfers. If several nodes share a colour, one of them is individualized, in this and
+// in a second colouring, and both are refined until every node has a unique colour. The
+// symmetry maps each node to the node of the same colour.
 
 const (
-	mostRefined = 400  // colourings that are refined to find generators
+	mostRefined = 400  // refined colourings to find generators
 	drawn       = 1000 // random products of generators
-	mostAlike   = 3    // groups of as many orbits that are scheduled
-	mostTried   = 60   // elements that are tried to have fewer orbits
+	mostAlike   = 3    // scheduled groups with the same number of orbits
+	mostTried   = 60   // elements tried to reduce the number of orbits
 )
 
 // mix is a hash of two numbers (the finalizer of SplitMix64).
@@ -29,10 +29,9 @@ func mix(a, b uint64) uint64 {
 	return x ^ x>>31
 }
 
-// colours gives nodes their first colours: the place among their twins, nodes that have the
-// same paths but for the links that no other node has. Twins are carried onto twins of the
-// same place, so that a shift of switches comes back after as many steps as it has switches
-// to go.
+// colours gives nodes their first colours: the index among their twins, nodes whose paths
+// differ only in links that no other node uses. Symmetries preserve this index, so that the
+// order of a shift of switches is the number of switches on its cycle.
 func (s *symmetries) colours() []uint64 {
 	inner := make([]bool, s.t.links) // several nodes send over it, and to several
 	for l := range inner {
@@ -64,9 +63,9 @@ func (s *symmetries) colours() []uint64 {
 	return colour
 }
 
-// refine tells nodes apart by the colours of those that they exchange with and of the links
-// between, until that tells no more of them apart. A link has the colours of the ends of its
-// transfers.
+// refine distinguishes nodes by the colours of their peers and of the links between them,
+// until the number of colours no longer grows. The colour of a link is made of the colours
+// of the ends of its transfers.
 func (s *symmetries) refine(colour []uint64) {
 	link := make([]uint64, s.t.links)
 	for kinds := distinct(colour); kinds < int(s.n); {
@@ -109,8 +108,8 @@ func distinct(colour []uint64) int {
 	return len(seen)
 }
 
-// tell is a colouring in which a node has a colour of its own.
-func (s *symmetries) tell(colour []uint64, v int32) []uint64 {
+// individualize returns a refined colouring in which a node has a unique colour.
+func (s *symmetries) individualize(colour []uint64, v int32) []uint64 {
 	s.refined++
 	out := slices.Clone(colour)
 	out[v] = mix(out[v], 8)
@@ -118,8 +117,8 @@ func (s *symmetries) tell(colour []uint64, v int32) []uint64 {
 	return out
 }
 
-// alike lists the nodes of the fewest of a colour, of at least least; of equals those with
-// the lowest node.
+// alike lists the nodes of the smallest colour class with at least least nodes; the class
+// with the lowest node breaks ties.
 func alike(colour []uint64, least int) (nodes []int32) {
 	of := map[uint64][]int32{}
 	for v, c := range colour {
@@ -133,14 +132,13 @@ func alike(colour []uint64, least int) (nodes []int32) {
 	return nodes
 }
 
-// generators are symmetries of which all that are known are products. They are looked for in
-// a chain of stabilizers: those that carry a node to others, then those that leave it where
-// it is and carry a second one to others, and so on.
+// generators returns generators of the symmetries, found along a chain of stabilizers: those
+// that move a node, then those that fix it and move a second one, and so on.
 func (s *symmetries) generators(ctx context.Context) (list [][]int32) {
 	colour := s.colours()
 	s.refine(colour)
 	if len(alike(colour, 1)) < 2 {
-		return nil // a node that stays where it is
+		return nil // every symmetry fixes a node
 	}
 	for {
 		class := alike(colour, 2)
@@ -148,7 +146,7 @@ func (s *symmetries) generators(ctx context.Context) (list [][]int32) {
 			return list
 		}
 		from := class[0]
-		fixed := s.tell(colour, from)
+		fixed := s.individualize(colour, from)
 		reached, own := map[int32]bool{from: true}, [][]int32(nil)
 		for _, to := range class {
 			if ctx.Err() != nil || s.refined > mostRefined {
@@ -157,7 +155,7 @@ func (s *symmetries) generators(ctx context.Context) (list [][]int32) {
 			if reached[to] {
 				continue
 			}
-			if p := s.match(fixed, s.tell(colour, to)); p != nil {
+			if p := s.match(fixed, s.individualize(colour, to)); p != nil {
 				own = append(own, p)
 				reach(reached, own)
 			}
@@ -167,7 +165,7 @@ func (s *symmetries) generators(ctx context.Context) (list [][]int32) {
 	}
 }
 
-// reach adds where permutations carry nodes.
+// reach adds the images of nodes under permutations.
 func reach(reached map[int32]bool, by [][]int32) {
 	queue := slices.Sorted(maps.Keys(reached))
 	for i := 0; i < len(queue); i++ {
@@ -180,8 +178,8 @@ func reach(reached map[int32]bool, by [][]int32) {
 	}
 }
 
-// match is a symmetry that carries nodes onto nodes of the same colour, nil where none is
-// found: of nodes that are alike the first is taken for each other, without another try.
+// match returns a symmetry that maps nodes to nodes of the same colour, or nil if it finds
+// none: it maps the first of several nodes of a colour to the first, without backtracking.
 func (s *symmetries) match(a, b []uint64) []int32 {
 	for {
 		there := make(map[uint64]int32, len(b))
@@ -210,20 +208,20 @@ func (s *symmetries) match(a, b []uint64) []int32 {
 		if !is || s.refined > mostRefined {
 			return nil
 		}
-		a, b = s.tell(a, class[0]), s.tell(b, to)
+		a, b = s.individualize(a, class[0]), s.individualize(b, to)
 	}
 }
 
-// element is a symmetry by which every node comes back after so many steps.
+// element is a symmetry all of whose cycles of nodes have the same length, its order.
 type element struct {
 	to    []int32
 	order int
-	far   int // sum over the nodes of the square of the links to where it is carried
+	far   int // sum over the nodes of the squared number of links to the image
 }
 
-// elements draws products of generators, and their powers, and lists those by which all nodes
-// come back after the same number of steps: those of the most steps first, of equals those that
-// carry nodes least far, and all as far, as the shifts of a torus do and its reflections do not.
+// elements draws products of generators and their powers, and lists those all of whose cycles
+// have the same length: by falling order, then by the distance to the images, squared so that
+// elements that move all nodes equally far, as shifts of a torus do, precede its reflections.
 func (s *symmetries) elements(generators [][]int32) (list []element) {
 	if len(generators) == 0 {
 		return nil
@@ -272,7 +270,7 @@ func (s *symmetries) elements(generators [][]int32) (list []element) {
 	return list
 }
 
-// after is a permutation, and then another one.
+// after is the permutation p followed by q.
 func after(p, q []int32) []int32 {
 	out := make([]int32, len(p))
 	for v, to := range p {
@@ -281,7 +279,7 @@ func after(p, q []int32) []int32 {
 	return out
 }
 
-// order is after how many steps every node comes back, 0 where not all come back together.
+// order is the length of all cycles of p, or 0 if they differ.
 func order(p []int32) (n int) {
 	seen := make([]bool, len(p))
 	for v := range p {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// board is a schedule in the making: which transfer has which link in which step.
-// It takes links times steps in memory, and needs no conflict graph.
+// board is a partial schedule: the transfer on each link in each step. Its memory is
+// proportional to links times steps, and it needs no conflict graph.
 type board struct {
 	t     *Traffic
-	k     int        // steps that there are
-	room  int        // steps that there is room for
+	k     int        // steps
+	room  int        // allocated steps
 	words int        // of a set of steps
 	owner []Transfer // [link·room+step] −1 without one
 	taken []uint64   // [link·words…] the steps with an owner
@@ -22,7 +22,7 @@ type board struct {
 	free  []uint64   // scratch: a set of steps
 }
 
-// newBoard makes a board without steps, and with room for some.
+// newBoard makes a board without steps, with room for some.
 func newBoard(t *Traffic, room int) *board {
 	b := &board{t: t, step: make([]int32, t.Len()), left: t.Len()}
 	for x := range b.step {
@@ -32,7 +32,7 @@ func newBoard(t *Traffic, room int) *board {
 	return b
 }
 
-// resize gives room for more steps.
+// resize allocates room for more steps.
 func (b *board) resize(room int) {
 	words := (room + 63) / 64
 	owner, taken := make([]Transfer, b.t.links*room), make([]uint64, b.t.links*words)
@@ -63,7 +63,7 @@ func (b *board) addStep(c uint8) {
 	b.k++
 }
 
-// dropStep takes the last step away, which must be empty.
+// dropStep removes the last step, which must be empty.
 func (b *board) dropStep() {
 	b.k--
 	b.class = b.class[:b.k]
@@ -72,8 +72,8 @@ func (b *board) dropStep() {
 	}
 }
 
-// roomFor is the steps that transfer x may use and in which all its links are
-// free. The answer is overwritten by the next.
+// roomFor returns the steps that transfer x may use and in which all its links are
+// free. The next call overwrites the result.
 func (b *board) roomFor(x Transfer) []uint64 {
 	copy(b.free, b.open[int(b.t.class[x])*b.words:])
 	for _, l := range b.t.Path(x) {
@@ -84,7 +84,7 @@ func (b *board) roomFor(x Transfer) []uint64 {
 	return b.free
 }
 
-// firstFree is the first step with room for x, −1 without one.
+// firstFree returns the first step with room for x, or −1.
 func (b *board) firstFree(x Transfer) int32 {
 	open, path := b.open[int(b.t.class[x])*b.words:], b.t.Path(x)
 	for w := range b.words {
@@ -99,7 +99,7 @@ func (b *board) firstFree(x Transfer) int32 {
 	return -1
 }
 
-// blocked tells whether one of x's links is taken in a step.
+// blocked reports whether one of x's links is taken in a step.
 func (b *board) blocked(x Transfer, step int32) bool {
 	for _, l := range b.t.Path(x) {
 		if b.taken[int(l)*b.words+int(step>>6)]>>(step&63)&1 != 0 {
@@ -109,19 +109,19 @@ func (b *board) blocked(x Transfer, step int32) bool {
 	return false
 }
 
-// fits tells whether x may use a step and has room in it.
+// fits reports whether x may use a step and has room in it.
 func (b *board) fits(x Transfer, step int32) bool {
 	return b.open[int(b.t.class[x])*b.words+int(step>>6)]>>(step&63)&1 != 0 && !b.blocked(x, step)
 }
 
-// placeFirst puts x into the first step with room for it, if there is one.
+// placeFirst puts x into the first step with room for it, if any.
 func (b *board) placeFirst(x Transfer) {
 	if step := b.firstFree(x); step >= 0 {
 		b.place(x, step)
 	}
 }
 
-// placeRest places those without a step where there is room as it is, until the
+// placeRest places transfers without a step in existing steps with room, until the
 // context ends.
 func (b *board) placeRest(ctx context.Context) {
 	for x, step := range b.step {
@@ -134,8 +134,7 @@ func (b *board) placeRest(ctx context.Context) {
 	}
 }
 
-// slowestLeft is the class of the slowest transfer without a step; there must be
-// one.
+// slowestLeft is the class of the slowest transfer without a step; one must exist.
 func (b *board) slowestLeft() uint8 {
 	slowest := uint8(len(b.t.rates) - 1)
 	for x, step := range b.step {
@@ -146,7 +145,7 @@ func (b *board) slowestLeft() uint8 {
 	return slowest
 }
 
-// time is how long the board's steps take, each with its slowest transfers.
+// time is the total duration of the board's steps, each with its slowest transfers.
 func (b *board) time() float64 {
 	time := 0.0
 	for _, c := range b.class {
@@ -155,7 +154,7 @@ func (b *board) time() float64 {
 	return time
 }
 
-// place puts x, which has no step, into one with room for it.
+// place puts x, which has no step, into a step with room for it.
 func (b *board) place(x Transfer, step int32) {
 	for _, l := range b.t.Path(x) {
 		b.owner[int(l)*b.room+int(step)] = x
@@ -176,8 +175,8 @@ func (b *board) remove(x Transfer) {
 	b.left++
 }
 
-// completed is the schedule of a copy in which those without a step, slower ones first,
-// are in the first with room for them, or in new ones.
+// completed returns a complete schedule: it places the transfers without a step, slower ones
+// first, in the first step with room or in a new one, on a copy of the board.
 func (b *board) completed() Schedule {
 	c := *b
 	c.owner, c.taken, c.open = slices.Clone(b.owner), slices.Clone(b.taken), slices.Clone(b.open)
@@ -202,5 +201,5 @@ func (b *board) placeSomewhere(x Transfer) {
 	b.place(x, step)
 }
 
-// schedule is what the board holds once no transfer is left.
+// schedule returns the schedule of a board on which all transfers have a step.
 func (b *board) schedule() Schedule { return scheduleOf(b.step, b.k) }

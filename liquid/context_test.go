@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/testbed/asked"
 )
 
-// TestContext cancels every method early, late and in between: each fails soon and
-// with the context's error, what it returns beside it is a schedule, and it makes the
-// same when asked again.
+// TestContext cancels every method early, late and in between: each fails soon with the
+// context's error, any result returned with it is a schedule, and running it again gives
+// the same.
 func TestContext(t *testing.T) {
 	n := testBed(t)
 	traffic := exchange(t, n, n.Capacity())

@@ -6,20 +6,20 @@ import (
 	"math/bits"
 )
 
-// Counts is how many sets of transfers there are of each kind that section 3 of
-// the paper defines. The empty set is not counted.
+// Counts holds the number of sets of transfers of each kind that section 3 of the
+// paper defines, without the empty set.
 type Counts struct {
 	Simultaneous int64 `json:"simultaneous"` // no two transfers congest
 	Full         int64 `json:"full"`         // simultaneous, and no transfer can be added
 	Teams        int64 `json:"teams"`        // simultaneous, and every bottleneck is used
 	FullTeams    int64 `json:"full_teams"`   // both
-	// Skeletons is the teams of the transfers that use a bottleneck.
+	// Skeletons counts the teams of the transfers that use a bottleneck.
 	Skeletons int64 `json:"skeletons"`
 }
 
-// Count counts the sets of a traffic one by one, which only small traffics allow.
-// It fails when there are more than limit of a kind, when the context ends, and on
-// more than 8192 transfers.
+// Count counts the sets of a traffic one by one, which is feasible only for small
+// traffics. It fails if there are more than limit of a kind, if the context ends, and
+// on more than 8192 transfers.
 func Count(ctx context.Context, t *Traffic, limit int64) (Counts, error) {
 	var n Counts
 	if t.Len() > maxSearched {
@@ -57,20 +57,20 @@ func Count(ctx context.Context, t *Traffic, limit int64) (Counts, error) {
 	return n, nil
 }
 
-// counter counts what an enumerator would list.
+// counter counts the sets of an enumerator.
 type counter struct {
 	*enumerator
 	most int64
 }
 
-// reset leaves no team under way. The two sets of Count stay.
+// reset clears the current team. The two sets of Count stay.
 func (c *counter) reset() {
 	c.team, c.level = c.team[:0], 2
 	clear(c.covered)
 }
 
-// within is the number of subsets of can without congestion, the empty one
-// included. It gives up, and says so in out, beyond the limit.
+// within is the number of subsets of can without congestion, including the empty one.
+// It gives up and sets out beyond the limit.
 func (c *counter) within(ctx context.Context, can bitset) int64 {
 	n := int64(1)
 	level := c.level

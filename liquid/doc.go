@@ -1,4 +1,4 @@
-// Package liquid schedules any set of transfers over any static routing, so that
+// Package liquid schedules any set of transfers over any static routing such that
 // no two transfers of a step share a link (Gabrielyan and Hersch, Network Topology
 // Aware Scheduling of Collective Data Exchanges).
 //
@@ -8,15 +8,15 @@
 // has fewer steps. A schedule of Λ steps is liquid. All its steps are teams: sets
 // of transfers that share no link and use every bottleneck.
 //
-// Make has three ways to answer. The search goes depth first over the full teams
-// of the traffic that remains (section 3.2 of the paper), one step after the other;
-// when it comes to an end without a schedule, there is none. The colouring moves
-// transfers between a fixed number of steps until all have room; it proves nothing,
-// and it needs no conflict graph: which transfer has a link in a step is all that
-// it keeps. Round-robin may happen to be liquid. Dsatur and random are there to
-// compare with, and Dsatur for what is left when time is up.
+// Make has three ways to find a schedule. The search goes depth first over the full
+// teams of the remaining traffic (section 3.2 of the paper), one step after the other;
+// if it ends without a liquid schedule, there is none. The colouring moves transfers
+// between a fixed number of steps until all have room; it proves nothing, and it needs
+// no conflict graph: it only records which transfer has a link in a step. Round-robin
+// may happen to be liquid. Dsatur and random serve as comparison, and Dsatur also
+// schedules if another method has no result in time.
 //
-// Where transfers take different times, because their slowest links differ, a
-// step lasts as long as its longest transfer, and Bounds says how many steps there
-// must be of each duration.
+// If transfers take different times, because their slowest links differ, a step
+// lasts as long as its longest transfer, and Bounds returns the least number of steps
+// of each duration.
 package liquid

@@ -5,12 +5,11 @@ import (
 	"slices"
 )
 
-// Dsatur schedules greedily (Brélaz; listed in the paper's annex): next comes the
-// transfer that is kept out of the most steps by those it congests with, of
-// equals the one that congests with the most that have no step yet, of these the
-// one that congests with the most, of these the first. It takes the first step
-// with room. Slower transfers come before faster ones. It returns nil when the
-// context ends first.
+// Dsatur schedules greedily (Brélaz; listed in the paper's annex). It next picks the
+// transfer of largest saturation, the number of steps that its neighbours in the conflict
+// graph block; ties are broken by the most neighbours without a step, then by the most
+// neighbours, then by the lowest number. The transfer takes the first step with room.
+// Slower transfers come before faster ones. Dsatur returns nil if the context ends first.
 func Dsatur(ctx context.Context, t *Traffic) Schedule {
 	if ctx.Err() != nil {
 		return nil
@@ -40,17 +39,17 @@ type saturation struct {
 	t             *Traffic
 	b             *board
 	near          *degrees
-	whole         []int32 // [transfer] those it congests with
-	degree        []int32 // [transfer] those it congests with that have no step
-	steps         []int32 // [transfer] steps that it is kept out of
+	whole         []int32 // [transfer] neighbours
+	degree        []int32 // [transfer] neighbours without a step
+	steps         []int32 // [transfer] saturation
 	before, after []Transfer
-	head          []Transfer // [class·width+saturation] first of the list, −1
+	head          []Transfer // [class·width+saturation] first of the list, or −1
 	width         int
 	most          []int // [class] no list above it has a transfer
-	class         int   // at hand: the slowest with a transfer left
+	class         int   // the slowest with a transfer left
 }
 
-// newSaturation lists all transfers. It returns nil when the context ends first.
+// newSaturation lists all transfers. It returns nil if the context ends first.
 func newSaturation(ctx context.Context, t *Traffic, b *board) *saturation {
 	d := &saturation{t: t, b: b, near: newDegrees(t)}
 	d.degree, d.steps = make([]int32, t.Len()), make([]int32, t.Len())
@@ -62,7 +61,7 @@ func newSaturation(ctx context.Context, t *Traffic, b *board) *saturation {
 		d.degree[x] = int32(d.near.of(Transfer(x)))
 		d.width = max(d.width, int(d.degree[x])+1)
 	}
-	clear(d.near.mark) // every transfer will be asked for once more
+	clear(d.near.mark) // colour asks once more for every transfer
 	d.whole = slices.Clone(d.degree)
 	d.head, d.most = make([]Transfer, len(t.rates)*d.width), make([]int, len(t.rates))
 	for i := range d.head {
@@ -74,7 +73,7 @@ func newSaturation(ctx context.Context, t *Traffic, b *board) *saturation {
 	return d
 }
 
-// list is where the transfers of x's class and saturation begin.
+// list returns the head of the list of x's class and saturation.
 func (d *saturation) list(x Transfer) *Transfer {
 	return &d.head[int(d.t.class[x])*d.width+int(d.steps[x])]
 }
@@ -101,7 +100,7 @@ func (d *saturation) unlink(x Transfer) {
 	}
 }
 
-// next is the transfer to colour; there must be one.
+// next returns the transfer to colour; one must be left.
 func (d *saturation) next() Transfer {
 	for {
 		for ; d.most[d.class] >= 0; d.most[d.class]-- {
@@ -119,8 +118,7 @@ func (d *saturation) next() Transfer {
 	}
 }
 
-// precedes tells whether x comes before y where both are kept out of as many
-// steps.
+// precedes reports whether x comes before y if both have the same saturation.
 func (d *saturation) precedes(x, y Transfer) bool {
 	switch {
 	case d.degree[x] != d.degree[y]:
@@ -131,7 +129,7 @@ func (d *saturation) precedes(x, y Transfer) bool {
 	return x < y
 }
 
-// colour puts x into a step and tells those that congest with it.
+// colour puts x into a step and updates its neighbours.
 func (d *saturation) colour(x Transfer, step int32) {
 	d.unlink(x)
 	for _, y := range d.near.neighbours(x) {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveDsatur is the paper's listing word by word, on a conflict graph.
+// naiveDsatur implements the paper's listing literally, on a conflict graph.
 func naiveDsatur(t *Traffic) []int {
 	n := t.Len()
 	step := make([]int, n)
@@ -131,8 +131,8 @@ func TestSpeeds(t *testing.T) {
 
 func near(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 }
 
-// naiveTimeBound is the largest sum, over the links, for each duration, of the
-// steps that must last that long, times what they last longer than the next.
+// naiveTimeBound sums over the durations the largest number over the links of steps that
+// must last that long, times the difference to the next shorter duration.
 func naiveTimeBound(t *Traffic, slowest []float64, fastest float64) float64 {
 	bound := 0.0
 	speeds := []float64{25, 50, 100}
@@ -159,7 +159,7 @@ func naiveTimeBound(t *Traffic, slowest []float64, fastest float64) float64 {
 	return bound
 }
 
-// TestColouringGivesUp stops at the moves without progress.
+// TestColouringGivesUp stops after the number of moves without progress.
 func TestColouringGivesUp(t *testing.T) {
 	for name, c := range noLiquid(t) {
 		r, err := Make(context.Background(), c.traffic, Options{Method: MethodColouring, Moves: 1000})
@@ -172,8 +172,7 @@ func TestColouringGivesUp(t *testing.T) {
 	}
 }
 
-// TestLoadedLink has a link with more transfers than conflicts are counted for, and no
-// time.
+// TestLoadedLink has a link with too many transfers to count the conflicts, and no time.
 func TestLoadedLink(t *testing.T) {
 	traffic := makeTraffic(t, 1, slices.Repeat([][]Link{{0}}, 40_000))
 	if n := traffic.ConflictEdges(); n != -1 {

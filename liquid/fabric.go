@@ -9,31 +9,30 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Routes is the transfers of hosts of a running fabric, on the paths that its
-// forwarding tables give them.
+// Routes is the set of transfers between hosts of a running fabric, on the paths of its
+// forwarding tables.
 type Routes struct {
 	Fabric  *topology.Fabric
 	Tables  *lft.Tables
-	Hosts   []topology.EndPort // the numbers in pairs are places in it
+	Hosts   []topology.EndPort // pairs hold indices into it
 	Traffic *Traffic
-	// Cut is the pairs that the tables do not lead from source to destination;
-	// they are not in the traffic.
+	// Cut lists the pairs without a path from source to destination in the tables; they
+	// are not in the traffic.
 	Cut []CutPair
 
 	first []int32 // [node] number of the link out of its port 0
 }
 
-// CutPair is a pair of hosts without a path, and why.
+// CutPair is a pair of hosts without a path, and the reason.
 type CutPair struct {
 	Pair
 	Reason error
 }
 
 // Trace takes the paths of pairs of hosts, by their base LIDs, from forwarding
-// tables. Nil pairs mean that each host sends to each other one. Links are the
-// directed cables of the fabric, with the speeds that they run at; where the
-// fabric does not tell one, it counts as the fastest. It fails on a pair of a host
-// that does not exist, or of a host with itself.
+// tables. Nil pairs mean all pairs of different hosts. Links are the directed cables
+// of the fabric, with their actual speeds; an unknown speed counts as the fastest.
+// Trace fails on a pair of a host with itself or with one that does not exist.
 func Trace(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort, pairs []Pair) (*Routes, error) {
 	r := &Routes{Fabric: f, Tables: tables, Hosts: hosts, first: make([]int32, len(f.Nodes)+1)}
 	for i := range f.Nodes {
@@ -70,8 +69,8 @@ func Trace(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort, pai
 	return r, r.Traffic.SetRates(r.rates())
 }
 
-// arrives tells whether a trace ends at the port of dst, for two adapters may
-// hold the same LID.
+// arrives returns an error if a trace does not end at the port of dst, since two
+// adapters may have the same LID.
 func arrives(f *topology.Fabric, hops []lft.Hop, dst topology.EndPort) error {
 	last := hops[len(hops)-1]
 	if last.Node != dst.Node || last.In != dst.Port {
@@ -80,7 +79,7 @@ func arrives(f *topology.Fabric, hops []lft.Hop, dst topology.EndPort) error {
 	return nil
 }
 
-// allPairs is each ordered pair of n hosts once.
+// allPairs returns each ordered pair of n hosts once.
 func allPairs(n int) []Pair {
 	pairs := make([]Pair, 0, n*max(0, n-1))
 	for src := range n {
@@ -93,7 +92,7 @@ func allPairs(n int) []Pair {
 	return pairs
 }
 
-// rates is the speed of every link in Gb/s: that of the slower end.
+// rates returns the speed of every link in Gb/s: that of the slower end.
 func (r *Routes) rates() []float64 {
 	rates := make([]float64, r.first[len(r.Fabric.Nodes)])
 	fastest := 0.0

@@ -12,7 +12,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// small is FT(2;3,3) with tables of base LIDs, for tests that spoil it.
+// small is FT(2;3,3) with tables of base LIDs, for tests that damage it.
 func small(t *testing.T) (*topology.Fabric, *lft.Tables) {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3})
@@ -55,7 +55,7 @@ func TestPathsAreTheTables(t *testing.T) {
 	}
 }
 
-// TestCutPairs leaves out what the tables do not join, and says why.
+// TestCutPairs omits pairs that the tables do not join, with the reason.
 func TestCutPairs(t *testing.T) {
 	f, tables := small(t)
 	hosts := f.ConnectedHosts()
@@ -85,8 +85,8 @@ func TestTraceRefuses(t *testing.T) {
 	}
 }
 
-// TestSpeedsOfCables slows one cable down: what passes it takes longer, at either
-// end's word; a cable whose speed is not known counts as fast.
+// TestSpeedsOfCables slows one cable down: its transfers take longer, whichever end
+// reports it; a cable of unknown speed counts as fast.
 func TestSpeedsOfCables(t *testing.T) {
 	f, tables := small(t)
 	slow := topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 4}
@@ -129,7 +129,7 @@ func TestSpeedsOfCables(t *testing.T) {
 	}
 }
 
-// TestCheckFindsFaults breaks a phase table in every way there is.
+// TestCheckFindsFaults breaks a phase table in every possible way.
 func TestCheckFindsFaults(t *testing.T) {
 	f, tables := small(t)
 	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)

@@ -11,8 +11,8 @@ import (
 // maxPairs bounds the pairs of a list.
 const maxPairs = 1 << 22
 
-// ParsePairs reads a list of pairs: a line for each, source and destination, with
-// a comma between them; # begins a comment. The name is for errors.
+// ParsePairs parses a list of pairs, one per line: source and destination, separated
+// by a comma; # begins a comment. name is used in errors.
 func ParsePairs(data []byte, name string) ([][2]string, error) {
 	var pairs [][2]string
 	for i, line := range strings.Split(string(data), "\n") {
@@ -40,13 +40,13 @@ func (n *Network) Pairs(words [][2]string) ([]Pair, error) {
 	return resolve(words, func(word string) (int32, error) {
 		node, err := strconv.Atoi(word)
 		if err != nil || node < 0 || node >= n.Nodes() {
-			return 0, fmt.Errorf("%q is no node of network %s: want a number from 0 to %d", word, n.Name, n.Nodes()-1)
+			return 0, fmt.Errorf("%q is not a node of network %s: want a number from 0 to %d", word, n.Name, n.Nodes()-1)
 		}
 		return int32(node), nil
 	})
 }
 
-// resolve looks the words of a list up.
+// resolve looks up the words of a list.
 func resolve(words [][2]string, find func(string) (int32, error)) ([]Pair, error) {
 	pairs := make([]Pair, len(words))
 	for i, w := range words {
@@ -65,8 +65,8 @@ func resolve(words [][2]string, find func(string) (int32, error)) ([]Pair, error
 type Directory struct {
 	f     *topology.Fabric
 	hosts []topology.EndPort
-	at    map[string][]int32 // places by GUIDs and descriptions
-	words map[string][]int32 // and by the first words of descriptions
+	at    map[string][]int32 // indices by GUID and description
+	words map[string][]int32 // and by first word of the description
 }
 
 // NewDirectory makes the directory of the hosts of a fabric.
@@ -86,9 +86,9 @@ func NewDirectory(f *topology.Fabric, hosts []topology.EndPort) *Directory {
 	return d
 }
 
-// Find is the place of the host port with this port GUID, node GUID, description,
-// or first word of its description, in this order. It fails where there is none,
-// and where several ports go by that name.
+// Find returns the index of the host port with this port GUID, node GUID, description,
+// or first word of its description, in this order. It fails if no port or several
+// ports have that name.
 func (d *Directory) Find(name string) (int32, error) {
 	places := d.at[name]
 	if g, err := topology.ParseGUID(name); err == nil && len(places) == 0 {
@@ -107,7 +107,7 @@ func (d *Directory) Find(name string) (int32, error) {
 		d.hosts[places[0]].GUID, d.hosts[places[1]].GUID)
 }
 
-// Only is the hosts with these names, in the order of the directory, each once.
+// Only returns the hosts with these names, in the order of the directory, each once.
 func (d *Directory) Only(names []string) ([]topology.EndPort, error) {
 	wanted := make([]bool, len(d.hosts))
 	for _, name := range names {

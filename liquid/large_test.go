@@ -11,8 +11,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// tree is FT(2;20,18) with 360 hosts, without the cables of leaf 0 to the first
-// spines, on tables of base LIDs.
+// tree is FT(2;20,18) with 360 hosts and tables of base LIDs, without the cables of
+// leaf 0 to the first spines.
 func tree(t testing.TB, lost int) *liquid.Routes {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18})
@@ -38,8 +38,9 @@ func tree(t testing.TB, lost int) *liquid.Routes {
 	return routes
 }
 
-// Test360Hosts schedules 129,240 transfers: whole, and with dead cables. The budget
-// is in moves, so that no clock decides; FORS_LONG=1 and TestOtherShapes have more.
+// Test360Hosts schedules 129,240 transfers, with and without dead cables. The budget is
+// in moves, so that the result does not depend on time; FORS_LONG=1 and TestOtherShapes
+// have more.
 func Test360Hosts(t *testing.T) {
 	for _, c := range []struct{ lost, within int }{{0, 0}, {1, 8}, {3, 0}} {
 		routes := tree(t, c.lost)

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// maker carries the work of Make.
+// maker is the state of Make.
 type maker struct {
 	t *Traffic
 	o Options
 	r *Result
 
 	quotient bool     // the traffic is of orbits, whose symmetries were used
-	begun    Schedule // the most steps that a search has had before it ended without a schedule
+	begun    Schedule // the longest partial schedule of a search that found no schedule
 }
 
-// run makes the schedule. The first fit comes first: it is the answer when nothing
-// else has one in time, and half of the time that it takes is kept back to verify
-// the answer in, which takes a quarter.
+// run makes the schedule. First fit comes first: it is the result if no other method
+// has one in time. Half of the time that it takes is reserved for the verification,
+// which takes a quarter.
 func (m *maker) run(ctx context.Context) error {
 	start := time.Now()
 	last, err := firstFit(ctx, m.t)
@@ -41,7 +41,7 @@ func (m *maker) run(ctx context.Context) error {
 	return nil
 }
 
-// attempt tries the methods. One that has no answer in time leaves it to Dsatur.
+// attempt runs the method. If it has no result, Dsatur makes one.
 func (m *maker) attempt(ctx context.Context) {
 	switch m.o.Method {
 	case MethodAuto:
@@ -66,10 +66,10 @@ func (m *maker) attempt(ctx context.Context) {
 	}
 }
 
-// auto searches a little, tries the orbits of a symmetry, colours, searches for as long as it
-// may, and then colours on from the best schedule. What a colouring leaves over gets steps of
-// its own, so that there is an answer whenever time is up. Where time is not up, no other
-// method has a better one.
+// auto searches a little, tries the orbits of symmetries, colours, searches up to the limit of
+// nodes, and then continues colouring from the best schedule. Transfers that a colouring leaves
+// over get extra steps, so that there is a schedule whenever time is up. Unless time is up, no
+// other method has a better one.
 func (m *maker) auto(ctx context.Context) {
 	m.offer(MethodRoundRobin, RoundRobin(ctx, m.t))
 	var s *searcher
@@ -102,7 +102,7 @@ func (m *maker) auto(ctx context.Context) {
 	}
 }
 
-// alone colours without regard to the schedule at hand.
+// alone colours regardless of the best schedule so far.
 func (m *maker) alone(ctx context.Context) {
 	if m.done(ctx) || m.quotient {
 		return
@@ -111,7 +111,7 @@ func (m *maker) alone(ctx context.Context) {
 	m.offer(r.Method, r.Schedule)
 }
 
-// coloured is a schedule of a traffic by colouring alone.
+// coloured schedules a traffic by colouring only.
 func (m *maker) coloured(ctx context.Context, t *Traffic, moves int64) *Result {
 	within, cancel := half(ctx)
 	defer cancel()
@@ -123,9 +123,9 @@ func (m *maker) coloured(ctx context.Context, t *Traffic, moves int64) *Result {
 	return q.r
 }
 
-// symmetric schedules the orbits of symmetries of the traffic, if it has any: of one shift,
-// then of more and more together, by which there are fewer orbits. All are searched before
-// more is tried.
+// symmetric schedules the orbits of symmetries of the traffic, if any: of one shift, then of
+// more and more together, which have fewer orbits. It searches all of them before it tries the
+// method of the options.
 func (m *maker) symmetric(ctx context.Context) {
 	if m.quotient {
 		return
@@ -146,7 +146,7 @@ func (m *maker) symmetric(ctx context.Context) {
 	}
 }
 
-// scheduleOrbits offers a schedule of orbits, unless the one at hand is the shortest.
+// scheduleOrbits offers a schedule of orbits, unless the best so far is optimal.
 func (m *maker) scheduleOrbits(ctx context.Context, of *orbits, o Options) {
 	if m.done(ctx) {
 		return
@@ -165,7 +165,7 @@ func (m *maker) scheduleOrbits(ctx context.Context, of *orbits, o Options) {
 	}
 }
 
-// searchable tells whether the traffic is one to search.
+// searchable reports whether the search supports the traffic and can still help.
 func (m *maker) searchable(ctx context.Context) bool {
 	most := maxSearched
 	if m.quotient {
@@ -174,10 +174,10 @@ func (m *maker) searchable(ctx context.Context) bool {
 	return !m.done(ctx) && m.t.Uniform() && m.t.Len() > 0 && m.t.Len() <= most
 }
 
-// done tells whether nothing better can be found, or time is up.
+// done reports whether the schedule is optimal or time is up.
 func (m *maker) done(ctx context.Context) bool { return m.r.Optimal() || ctx.Err() != nil }
 
-// offer takes a schedule if it is there and better than the one at hand.
+// offer keeps a schedule if it is not nil and better than the best so far.
 func (m *maker) offer(by Method, s Schedule) {
 	if s == nil || m.r.Schedule != nil && m.compare(s, m.r.Schedule) >= 0 {
 		return
@@ -186,8 +186,7 @@ func (m *maker) offer(by Method, s Schedule) {
 	m.r.Liquid = len(s) == m.t.Duration() && (m.t.Uniform() || m.t.Time(s) <= m.t.TimeBound()*(1+1e-9))
 }
 
-// compare is negative when schedule a takes less time than b, or the same in
-// fewer steps.
+// compare is negative if schedule a takes less time than b, or the same in fewer steps.
 func (m *maker) compare(a, b Schedule) int {
 	if c := cmp.Compare(m.t.Time(a), m.t.Time(b)); c != 0 && !m.t.Uniform() {
 		return c
@@ -195,7 +194,7 @@ func (m *maker) compare(a, b Schedule) int {
 	return len(a) - len(b)
 }
 
-// half is a context that ends when half the time that is left has passed.
+// half returns a context that ends after half of the remaining time.
 func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		return context.WithTimeout(ctx, time.Until(end)/2)
@@ -203,7 +202,7 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// search goes on with a search.
+// search continues a search.
 func (m *maker) search(ctx context.Context, s *searcher, nodes int64) {
 	within, cancel := half(ctx)
 	defer cancel()
@@ -221,8 +220,8 @@ func (m *maker) search(ctx context.Context, s *searcher, nodes int64) {
 	m.r.Nodes += s.nodes - before
 }
 
-// complete adds steps to those that a search has had, for the transfers that are left: they
-// are few, and a colouring of them alone leaves the steps that are as full as they can be.
+// complete adds steps for the remaining transfers to the partial schedule of a search: they
+// are few, and colouring only them keeps the steps that are as full as possible.
 func (m *maker) complete(ctx context.Context) {
 	if m.done(ctx) || m.quotient || len(m.begun) == 0 {
 		return
@@ -244,9 +243,9 @@ func (m *maker) complete(ctx context.Context) {
 	}
 }
 
-// newColouring prepares a colouring with the given number of steps. It begins
-// with what it can keep of the schedule at hand, or of the phases of round-robin,
-// whichever leaves fewer transfers out.
+// newColouring prepares a colouring with the given number of steps. It begins with
+// the transfers that fit in the steps of the best schedule so far, or in the phases
+// of round-robin, whichever leaves fewer transfers out.
 func (m *maker) newColouring(ctx context.Context, steps int) *repairer {
 	kept, phased := m.newSteps(steps), m.newSteps(steps)
 	if m.r.Schedule != nil {
@@ -279,8 +278,8 @@ func (m *maker) newColouring(ctx context.Context, steps int) *repairer {
 	return newRepairer(kept, m.o.Seed)
 }
 
-// newSteps is a board with steps for each speed of transfers, as many as there
-// must be, and those beyond them for the fastest.
+// newSteps returns a board with the least number of steps for each speed of
+// transfers, and further steps for the fastest.
 func (m *maker) newSteps(steps int) *board {
 	b := newBoard(m.t, steps+8)
 	for c, bound := range m.t.Bounds() {
@@ -294,8 +293,8 @@ func (m *maker) newSteps(steps int) *board {
 	return b
 }
 
-// colour goes on with a colouring until it has no transfer left over, or makes no
-// progress, or time is up. What is left over then gets steps of its own.
+// colour continues a colouring until no transfer is left over, it makes no progress, or
+// time is up. The transfers left over then get extra steps.
 func (m *maker) colour(ctx context.Context, c *repairer) {
 	if m.done(ctx) {
 		return
@@ -308,10 +307,10 @@ func (m *maker) colour(ctx context.Context, c *repairer) {
 	m.r.Moves += c.moves - before
 }
 
-// colourUp looks for the fewest steps that all transfers have room in, between those of
-// a colouring that has some left over and the schedule at hand, by halves. Where
-// transfers take different times, it opens one more step after the other until all have
-// room, or the schedule at hand is as good.
+// colourUp looks for the fewest steps in which all transfers have room, by bisection
+// between a colouring that has some left over and the best schedule so far. If transfers
+// take different times, it adds one step after another until all have room or the best
+// schedule so far is as good.
 func (m *maker) colourUp(ctx context.Context, c *repairer) {
 	for low := c.k; m.t.Uniform() && !m.done(ctx) && m.r.Schedule != nil && low+1 < len(m.r.Schedule); {
 		steps := (low + len(m.r.Schedule)) / 2
@@ -335,7 +334,7 @@ func (m *maker) colourUp(ctx context.Context, c *repairer) {
 }
 
 // firstFit puts each transfer in turn into the first step with room, slower ones
-// first. It is made also where the time is up, but not where ctx is cancelled.
+// first. It ignores the deadline of ctx, but not its cancellation.
 func firstFit(ctx context.Context, t *Traffic) (Schedule, error) {
 	b := newBoard(t, t.Duration()+t.Duration()/4+8)
 	for c := range t.rates {
@@ -352,7 +351,7 @@ func firstFit(ctx context.Context, t *Traffic) (Schedule, error) {
 	return b.schedule(), nil
 }
 
-// cancelled tells whether a context has ended, and not by its deadline.
+// cancelled reports whether a context has ended other than by its deadline.
 func cancelled(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded)
 }

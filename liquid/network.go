@@ -10,8 +10,8 @@ import (
 
 // Network is a network with static routes and the nodes on its switches.
 type Network struct {
-	Name  string   // where it was read
-	Rate  float64  // speed of a link in MB/s, 0 where it is not told
+	Name  string   // its file
+	Rate  float64  // speed of a link in MB/s, or 0
 	Links []string // [link] names
 	// NodeSwitch is the switch of each node, [node]; nodes of a switch are in
 	// ascending order.
@@ -22,14 +22,14 @@ type Network struct {
 	routes [][]Link  // [src·nodes+dst], nil without a route
 }
 
-// networkFile is the form of a network in JSON. Further keys are comments.
+// networkFile is the JSON form of a network. Other keys are comments.
 type networkFile struct {
 	LinkMBps   float64 `json:"link_MBps"`
 	NodeSwitch []int   `json:"node_switch"`
 	Links      []struct {
 		ID   int     `json:"id"`
 		Name string  `json:"name"`
-		MBps float64 `json:"MBps"` // where it differs from link_MBps
+		MBps float64 `json:"MBps"` // if it differs from link_MBps
 	} `json:"links"`
 	Routes []struct {
 		Src   int    `json:"src"`
@@ -38,7 +38,7 @@ type networkFile struct {
 	} `json:"routes"`
 }
 
-// The largest network that is read.
+// The largest network that can be read.
 const (
 	maxNodes = 1024
 	maxLinks = 1 << 16
@@ -51,10 +51,10 @@ var swissT1 []byte
 // routes that its figures imply.
 func SwissT1() (*Network, error) { return ParseNetwork(swissT1, "swiss-t1.json") }
 
-// ParseNetwork reads a network in JSON: `node_switch`, the switch of each node;
-// `links`, each with its `id` (its place in the list), a `name` and, where it
-// differs from `link_MBps`, its speed `MBps`; `routes`, each with the nodes `src`
-// and `dst` and the `links` between them. The name is for errors.
+// ParseNetwork parses a network in JSON: `node_switch`, the switch of each node;
+// `links`, each with its `id` (its index in the list), a `name` and, if it differs
+// from `link_MBps`, its speed `MBps`; `routes`, each with the nodes `src` and `dst`
+// and the `links` between them. name is used in errors.
 func ParseNetwork(data []byte, name string) (*Network, error) {
 	var f networkFile
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -144,8 +144,8 @@ func (n *Network) Capacity() []int {
 	return c
 }
 
-// Allocated is the nodes of an allocation, ascending: the first alloc[s] nodes of
-// each switch s.
+// Allocated returns the nodes of an allocation, ascending: the first alloc[s] nodes
+// of each switch s.
 func (n *Network) Allocated(alloc []int) ([]int, error) {
 	capacity := n.Capacity()
 	if len(alloc) != len(capacity) {
@@ -166,9 +166,9 @@ func (n *Network) Allocated(alloc []int) ([]int, error) {
 	return nodes, nil
 }
 
-// AllToAll is the exchange in which each of the nodes sends to each, itself
-// included where the network has a route for that. It fails on a pair of different
-// nodes without a route.
+// AllToAll returns the exchange in which each of the nodes sends to each, including
+// itself if the network has a route for that. It fails on a pair of different nodes
+// without a route.
 func (n *Network) AllToAll(nodes []int) (*Traffic, error) {
 	var pairs []Pair
 	for _, src := range nodes {
@@ -181,8 +181,8 @@ func (n *Network) AllToAll(nodes []int) (*Traffic, error) {
 	return n.Exchange(pairs)
 }
 
-// AllocatedAllToAll is the exchange in which each of the nodes of an allocation, the first
-// alloc[s] of each switch s, sends to each: see Allocated and AllToAll.
+// AllocatedAllToAll returns the all-to-all exchange of the nodes of an allocation: see
+// Allocated and AllToAll.
 func (n *Network) AllocatedAllToAll(alloc []int) (*Traffic, error) {
 	nodes, err := n.Allocated(alloc)
 	if err != nil {
@@ -191,8 +191,8 @@ func (n *Network) AllocatedAllToAll(alloc []int) (*Traffic, error) {
 	return n.AllToAll(nodes)
 }
 
-// Exchange is the traffic of the given pairs of nodes. It fails on a pair without
-// a route.
+// Exchange returns the traffic of the given pairs of nodes. It fails on a pair
+// without a route.
 func (n *Network) Exchange(pairs []Pair) (*Traffic, error) {
 	paths := make([][]Link, len(pairs))
 	for i, p := range pairs {
@@ -210,5 +210,5 @@ func (n *Network) Exchange(pairs []Pair) (*Traffic, error) {
 	return t, t.SetRates(n.rates)
 }
 
-// Route is the links from a node to another, nil where there are none.
+// Route returns the links from one node to another, or nil.
 func (n *Network) Route(src, dst int) []Link { return n.routes[src*n.Nodes()+dst] }

@@ -10,8 +10,8 @@ import (
 )
 
 // torus is the exchange of all hosts of a torus with dimension-order routes: along the first
-// side first, the shorter way; half way round upwards, or by parity: from every other switch
-// of the ring downwards. Hosts are numbered switch by switch.
+// dimension first, the shorter way. Halfway around they go upwards or, with parity, downwards
+// from every other switch of the ring. Hosts are numbered switch by switch.
 func torus(t rapid.TB, sides []int, hosts int, parity bool) *Traffic {
 	t.Helper()
 	switches := 1
@@ -50,8 +50,8 @@ func torus(t rapid.TB, sides []int, hosts int, parity bool) *Traffic {
 	return x
 }
 
-// TestTorus schedules tori by their symmetry, within a number of nodes and moves, so that
-// no clock decides: liquid, or few steps more.
+// TestTorus schedules tori by their symmetry within a number of nodes and moves, so that the
+// result does not depend on time: liquid, or few steps more.
 func TestTorus(t *testing.T) {
 	for _, c := range []struct {
 		sides       []int
@@ -83,7 +83,7 @@ func TestTorus(t *testing.T) {
 	}
 }
 
-// shuffled is a traffic with other numbers of nodes, links and transfers.
+// shuffled renumbers the nodes, links and transfers of a traffic.
 func shuffled(t *testing.T, x *Traffic, seed uint64) *Traffic {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(38, seed))
@@ -105,7 +105,7 @@ func shuffled(t *testing.T, x *Traffic, seed uint64) *Traffic {
 	return out
 }
 
-// TestShuffled schedules tori whose hosts are numbered in any order as it does those in order.
+// TestShuffled schedules tori with randomly numbered hosts in as few steps as others.
 func TestShuffled(t *testing.T) {
 	for seed, c := range []struct {
 		sides  []int
@@ -125,7 +125,7 @@ func TestShuffled(t *testing.T) {
 	}
 }
 
-// TestAuto holds that no method has a shorter schedule than all together.
+// TestAuto checks that no single method has a shorter schedule than auto.
 func TestAuto(t *testing.T) {
 	rng := rand.New(rand.NewPCG(38, 6))
 	for range 1000 {
@@ -155,8 +155,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestOrbits holds that no two transfers of an orbit share a link, nor those of two orbits
-// that share none in the quotient, and that traffics without symmetry have no orbits.
+// TestOrbits checks that no two transfers of an orbit share a link, nor do those of two
+// orbits that share none in the quotient, and that traffics without symmetry have no orbits.
 func TestOrbits(t *testing.T) {
 	var traffic *Traffic
 	for _, parity := range []bool{true, false} {
@@ -188,8 +188,8 @@ func TestOrbits(t *testing.T) {
 	}
 }
 
-// TestTorusCutOff holds that what a search begins is completed to a schedule, wherever it is
-// cut off.
+// TestTorusCutOff checks that a search that is stopped at any point is completed to a
+// schedule.
 func TestTorusCutOff(t *testing.T) {
 	completed := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -234,8 +234,8 @@ func checkOrbits(t *testing.T, traffic *Traffic, o *orbits) {
 	}
 }
 
-// TestOptimal holds claims of optimality to trying all colourings: they are true, and made
-// of almost all small traffics.
+// TestOptimal compares claims of optimality with trying all colourings: they are true, and
+// made for almost all small traffics.
 func TestOptimal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(22, 1))
 	claimed, above := 0, 0

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPartialColouring completes colourings that have transfers left over: all are
-// there, and the colouring itself goes on as if nothing had been.
+// TestPartialColouring completes colourings that have transfers left over: the schedule
+// has all transfers, and the colouring itself continues unchanged.
 func TestPartialColouring(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 0))
 	for range 50 {

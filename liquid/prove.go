@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// maxProved bounds the transfers of which all schedules are tried.
+// maxProved bounds the transfers for which all schedules are tried.
 const maxProved = 512
 
-// prove tries all schedules with fewer steps than that at hand, by number of steps, and so
+// prove tries all schedules with fewer steps than the best so far, by number of steps, and so
 // proves it to be the shortest, or finds the shortest.
 func (m *maker) prove(ctx context.Context) {
 	if !m.t.Uniform() || m.t.Len() > maxProved {
@@ -29,15 +29,15 @@ func (m *maker) prove(ctx context.Context) {
 	}
 }
 
-// prover places transfers in all ways that differ: steps have no order.
+// prover tries all ways to place transfers, regardless of the order of steps.
 type prover struct {
 	*board
 	most  int   // steps
-	nodes int64 // that may be tried; 0 where it was given up
+	nodes int64 // left; 0 means that it gave up
 }
 
-// place finds steps for all that have none, and tells whether there are. It begins with
-// the one that has the fewest to choose from, of equals that with most in its way.
+// place finds steps for all transfers without one, and reports whether it succeeded. It
+// begins with the transfer with the fewest possible steps, then with the most loaded links.
 func (p *prover) place(ctx context.Context) bool {
 	if p.left == 0 {
 		return true

@@ -127,8 +127,8 @@ func schedule(t *testing.T, f *topology.Fabric, tables *lft.Tables) (*liquid.Rou
 	return routes, r, shift
 }
 
-// timeOf is how long an exchange takes: a phase takes as long as its busiest link has
-// transfers.
+// timeOf is the time of an exchange: that of a phase is the number of transfers on its
+// busiest link.
 func timeOf(t *testing.T, f *topology.Fabric, tables *lft.Tables, rows []sim.Row) int {
 	t.Helper()
 	result, err := sim.Run(f, tables, rows)
@@ -187,9 +187,9 @@ func TestOtherShapes(t *testing.T) {
 	}
 }
 
-// TestDamagedFatTree compares three ways to use a fat tree that has lost cables:
-// the liquid schedule on the tables that min-hop makes, the linear shift on the
-// same, and forsd's own plan on its own tables.
+// TestDamagedFatTree compares three ways to use a fat tree that has lost cables: the
+// liquid schedule and the linear shift on the tables of min-hop, and forsd's plan on
+// its own tables.
 func TestDamagedFatTree(t *testing.T) {
 	needOpenSM(t)
 	for _, c := range []struct {
@@ -239,7 +239,7 @@ func TestDamagedFatTree(t *testing.T) {
 }
 
 // TestLarge schedules the 129,240 transfers of FT(2;20,18) on the tables of OpenSM's
-// min-hop and dfsssp, whole and without a cable, and three.
+// min-hop and dfsssp, intact, and without one and three cables.
 func TestLarge(t *testing.T) {
 	needOpenSM(t)
 	if os.Getenv("FORS_LONG") == "" {

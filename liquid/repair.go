@@ -7,44 +7,43 @@ import (
 	"math/rand/v2"
 )
 
-// repairer finds steps for the transfers that have none. It puts one into the
-// step where those in its way cost least, and takes these out; they come next: a
-// local search on partial colourings, as PartialCol (Blöchliger and Zufferey,
-// Computers & Operations Research 35, 2008). A transfer does not return at once to
-// where it was.
+// repairer finds steps for the transfers that have none: a tabu search on partial
+// colourings, like PartialCol (Blöchliger and Zufferey, Computers & Operations Research
+// 35, 2008). It puts a transfer into the step where the conflicting transfers cost least,
+// and evicts these; they come next. For some moves a transfer does not return to the step
+// that it was evicted from.
 //
-// Where more than one would have to go, it depends. Four fifths of the time the
-// search is cold: it mostly leaves things as they are and turns to the next
-// transfer, which suits schedules with hardly a step to spare. The rest it is hot:
-// it goes on as long as the transfers left over are not many more than at best,
-// and those that were taken out often cost more, so that no few of them go on to
-// chase each other, which suits schedules that are nearly done.
+// If more than one transfer conflicts, the phase decides. For four fifths of the moves the
+// search is cold: it mostly skips the transfer, which suits schedules with hardly a step
+// to spare. Otherwise it is hot: it evicts them unless many more transfers than the least
+// so far would be left over, and transfers that were evicted often cost more, so that the
+// search does not cycle among a few. This suits schedules that are nearly complete.
 type repairer struct {
 	*board
 	rng   *rand.Rand
 	queue []Transfer // transfers without a step, from head on
 	head  int
-	out   []int32 // [transfer] how often it was taken out
-	last  []int32 // [transfer] the step it was taken out of last
+	out   []int32 // [transfer] number of evictions
+	last  []int32 // [transfer] the step of the last eviction
 	until []int64 // [transfer] the move before which it does not return there
 	moves int64
-	least int     // transfers left over at best
+	least int     // fewest transfers left over so far
 	price []int32 // scratch: [step]
 }
 
-// What a transfer in the way costs when the search is cold: oneOut, and how often
-// it was taken out, which decides between steps with as many in the way.
+// The cost of a conflicting transfer when the search is cold: oneOut plus its number of
+// evictions, which decides between steps with as many conflicts.
 const (
 	oneOut    = 1 << 16
 	mostOften = 1<<12 - 1
 )
 
-// How the search goes on where more than one transfer is in the way.
+// The handling of more than one conflicting transfer.
 const (
 	season = 100_000 // moves
-	summer = 20_000  // of them hot, the first ones
-	more   = 30      // transfers left over, than at best, that are borne when hot
-	warm   = 0.003   // chance to take out one more when cold
+	summer = 20_000  // the first of them, which are hot
+	more   = 30      // transfers left over beyond the fewest so far that are tolerated when hot
+	warm   = 0.003   // probability to evict one more when cold
 )
 
 func (r *repairer) hot() bool { return r.moves%season < summer }
@@ -61,8 +60,8 @@ func newRepairer(b *board, seed uint64) *repairer {
 	return r
 }
 
-// run moves transfers until all have a step, or there was
-// not one more with a step than ever before in the given number of moves.
+// run moves transfers until all have a step, or until the given number of moves has not
+// lowered the fewest left over.
 func (r *repairer) run(ctx context.Context, moves int64) {
 	r.least = r.left
 	for end := r.moves + moves; r.left > 0; r.moves++ {
@@ -89,7 +88,7 @@ func (r *repairer) run(ctx context.Context, moves int64) {
 	}
 }
 
-// freeStep is a step with room for x, any of them.
+// freeStep returns a random step with room for x.
 func (r *repairer) freeStep(x Transfer) (step int32, ok bool) {
 	free := r.roomFor(x)
 	n := 0
@@ -114,7 +113,7 @@ func (r *repairer) freeStep(x Transfer) (step int32, ok bool) {
 	return -1, false
 }
 
-// worth tells whether to put x into a step, where others are in its way.
+// worth reports whether to put x into a step in which it conflicts with others.
 func (r *repairer) worth(x Transfer, step int32) bool {
 	n := r.inTheWay(x, step)
 	switch {
@@ -126,7 +125,7 @@ func (r *repairer) worth(x Transfer, step int32) bool {
 	return r.rng.Float64() < math.Pow(warm, float64(n-1))
 }
 
-// inTheWay is the number of transfers in a step that x congests with.
+// inTheWay is the number of transfers in a step that x conflicts with.
 func (r *repairer) inTheWay(x Transfer, step int32) int {
 	n, path := 0, r.t.Path(x)
 	for i, l := range path {
@@ -142,8 +141,8 @@ func (r *repairer) inTheWay(x Transfer, step int32) int {
 	return n
 }
 
-// cheapest is the step in which those in x's way cost least, any of equals, −1
-// where there is none. One that is in the way on two links counts twice.
+// cheapest returns the step in which conflicts with x cost least, at random among equals,
+// or −1. A transfer that conflicts on two links counts twice.
 func (r *repairer) cheapest(x Transfer) int32 {
 	if cap(r.price) < r.k {
 		r.price = make([]int32, r.room)
@@ -180,7 +179,7 @@ func (r *repairer) cheapest(x Transfer) int32 {
 	return best
 }
 
-// clearWay takes those out of a step that are in x's way.
+// clearWay evicts the transfers of a step that conflict with x.
 func (r *repairer) clearWay(x Transfer, step int32) {
 	for _, l := range r.t.Path(x) {
 		y := r.owner[int(l)*r.room+int(step)]

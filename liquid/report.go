@@ -11,15 +11,15 @@ type Report struct {
 	Version       int `json:"version"`
 	Nodes         int `json:"nodes"` // that send or receive
 	Transfers     int `json:"transfers"`
-	ConflictEdges int `json:"conflict_edges"` // −1 where they are too many to count
+	ConflictEdges int `json:"conflict_edges"` // −1 if they are too many to count
 	Bottlenecks   int `json:"bottlenecks"`    // links with the largest load
 	Duration      int `json:"duration"`       // Λ
-	// LiquidThroughput is transfers over Λ, Throughput transfers over steps, in units
-	// of a link's.
+	// LiquidThroughput is transfers over Λ, Throughput transfers over steps, in units of
+	// a link's throughput.
 	LiquidThroughput float64 `json:"liquid_throughput"`
 	Throughput       float64 `json:"throughput"`
-	// MBps is Throughput times the speed of a link, where a network tells it and it
-	// is the same for all transfers.
+	// MBps is Throughput times the speed of a link, if the network states one and it is
+	// the same for all transfers.
 	MBps     float64 `json:"throughput_mbps,omitempty"`
 	Steps    int     `json:"steps"`
 	Gap      int     `json:"gap"` // steps beyond Λ
@@ -28,26 +28,26 @@ type Report struct {
 	Optimal  bool    `json:"optimal"`            // no schedule has fewer steps
 	Method   Method  `json:"method"`
 	Effort
-	// Time and TimeBound are in units of a transfer at the highest speed, where
-	// speeds differ; Speeds says how many steps there must be for each.
+	// Time and TimeBound are in units of a transfer at the highest speed, if speeds
+	// differ; Speeds has the least number of steps for each.
 	Time      float64 `json:"time,omitempty"`
 	TimeBound float64 `json:"time_bound,omitempty"`
 	Speeds    []Bound `json:"speeds,omitempty"`
 	// Compare is the steps of other methods.
 	Compare map[Method]int `json:"compare,omitempty"`
-	// UnreachablePairs counts the pairs that have no path, and FirstUnreachable says
-	// why the first has none.
+	// UnreachablePairs counts the pairs without a path, and FirstUnreachable explains
+	// the first.
 	UnreachablePairs int    `json:"unreachable_pairs"`
 	FirstUnreachable string `json:"first_unreachable,omitempty"`
 	Hosts            []Host `json:"hosts,omitempty"`
-	// Schedule is, [step], pairs of source and destination: nodes of the network, or
-	// places in Hosts.
+	// Schedule holds pairs of source and destination, [step]: nodes of the network, or
+	// indices into Hosts.
 	Schedule [][][2]int32 `json:"schedule"`
 }
 
-// Effort is how a schedule was come by.
+// Effort is the effort that a schedule took.
 type Effort struct {
-	Orbits   int   `json:"orbits,omitempty"` // of transfers, which the method scheduled in place of these
+	Orbits   int   `json:"orbits,omitempty"` // of transfers, scheduled in place of them
 	Searched int64 `json:"search_nodes"`
 	Moves    int64 `json:"colouring_moves"`
 }
@@ -59,7 +59,7 @@ type Host struct {
 	Name string        `json:"name"`
 }
 
-// NewReport reports what Make made of the traffic.
+// NewReport reports the result of Make.
 func NewReport(t *Traffic, r *Result) *Report {
 	out := &Report{Version: 1, Transfers: t.Len(), ConflictEdges: t.ConflictEdges(), Bottlenecks: len(t.Bottlenecks()), Duration: t.Duration(),
 		LiquidThroughput: t.LiquidThroughput(), Throughput: r.Schedule.Throughput(), Steps: len(r.Schedule), Gap: len(r.Schedule) - t.Duration(),
@@ -79,7 +79,7 @@ func NewReport(t *Traffic, r *Result) *Report {
 	return out
 }
 
-// AddRoutes adds what is to be said of a running fabric.
+// AddRoutes adds the hosts and unreachable pairs of a running fabric.
 func (r *Report) AddRoutes(routes *Routes) {
 	r.UnreachablePairs = len(routes.Cut)
 	if len(routes.Cut) > 0 {
@@ -94,7 +94,7 @@ func (r *Report) AddRoutes(routes *Routes) {
 
 func (r *Routes) hostName(i int32) string { return r.Fabric.Nodes[r.Hosts[i].Node].Label() }
 
-// Others is the number of steps of the methods that are there to compare with.
+// Others returns the number of steps of the methods for comparison.
 func Others(ctx context.Context, t *Traffic, seed uint64) (map[Method]int, error) {
 	steps := make(map[Method]int)
 	for _, m := range []Method{MethodDsatur, MethodRoundRobin, MethodRandom} {

@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// RoundRobin is the schedule that knows nothing of the network: in phase p the
-// node in place i of the order sends to the one in place i+p, counted round, and a phase whose
+// RoundRobin returns the schedule that ignores the network: in phase p node i, in the
+// order of their numbers, sends to node i+p modulo their count, and a phase whose
 // transfers congest takes as many steps as Dsatur needs for it (section 2 of the
-// paper). The order is that of the node numbers. It returns nil when the context
-// ends first.
+// paper). It returns nil if the context ends first.
 func RoundRobin(ctx context.Context, t *Traffic) Schedule {
 	phase := t.phases()
 	return t.inPhases(ctx, int(slices.Max(append(phase, 0)))+1, func(x Transfer) int { return int(phase[x]) })
 }
 
-// phases is the phase of each transfer in round-robin.
+// phases returns the phase of each transfer in round-robin.
 func (t *Traffic) phases() []int32 {
 	var nodes []int32
 	for _, p := range t.pairs {
@@ -33,10 +32,10 @@ func (t *Traffic) phases() []int32 {
 	return phase
 }
 
-// Random is a schedule that knows nothing of the network but its ends: the
-// transfers are shuffled, and each goes into the first phase in which neither its
-// source sends nor its destination receives; a phase takes as many steps as
-// Dsatur needs for it. It returns nil when the context ends first.
+// Random returns a schedule that considers only the ends of transfers: it shuffles
+// them, and each goes into the first phase in which neither its source sends nor its
+// destination receives; a phase takes as many steps as Dsatur needs for it. It returns
+// nil if the context ends first.
 func Random(ctx context.Context, t *Traffic, seed uint64) Schedule {
 	order := rand.New(rand.NewPCG(seed, 2)).Perm(t.Len())
 	phase := make([]int, t.Len())
@@ -69,8 +68,8 @@ func withBit(set []uint64, i int) []uint64 {
 	return set
 }
 
-// inPhases carries the transfers out phase by phase, each in as many steps as
-// Dsatur needs.
+// inPhases schedules the transfers phase by phase, each in as many steps as Dsatur
+// needs.
 func (t *Traffic) inPhases(ctx context.Context, phases int, phase func(Transfer) int) Schedule {
 	of := make([][]Transfer, phases)
 	for x := range t.Len() {
@@ -88,7 +87,7 @@ func (t *Traffic) inPhases(ctx context.Context, phases int, phase func(Transfer)
 	return s
 }
 
-// of numbers the transfers of only some members as the whole traffic does.
+// of renumbers the transfers of a schedule of only(members) as in the whole traffic.
 func (s Schedule) of(members []Transfer) Schedule {
 	for _, step := range s {
 		for i, x := range step {
@@ -98,7 +97,7 @@ func (s Schedule) of(members []Transfer) Schedule {
 	return s
 }
 
-// only is the traffic of some transfers, in their order.
+// only returns the traffic of some transfers, in their order.
 func (t *Traffic) only(members []Transfer) *Traffic {
 	s := &Traffic{links: t.links, first: make([]int32, 1, len(members)+1), rates: t.rates}
 	for _, x := range members {

@@ -24,8 +24,8 @@ func scheduleOf(step []int32, k int) Schedule {
 }
 
 // Throughput is the number of transfers over the number of steps, in units of the
-// throughput of one link; 0 without transfers. It is the aggregate throughput
-// where all transfers take the same time.
+// throughput of one link; 0 without transfers. It is the aggregate throughput if
+// all transfers take the same time.
 func (s Schedule) Throughput() float64 {
 	if len(s) == 0 {
 		return 0

@@ -7,43 +7,42 @@ import (
 	"slices"
 )
 
-// maxSearched bounds the transfers of a traffic that is searched, and maxOrbits those that
-// stand for orbits, for the search keeps the conflict graph as a matrix of bits.
+// maxSearched bounds the transfers of a traffic that is searched, and maxOrbits the orbits,
+// since the search stores the conflict graph as a bit matrix.
 const (
 	maxSearched = 8192
 	maxOrbits   = 32768
 )
 
-// verdict is how a search ended.
+// verdict is the outcome of a search.
 type verdict uint8
 
 const (
 	undecided verdict = iota // out of nodes or time
 	found                    // a liquid schedule
-	none                     // there is no liquid schedule
+	none                     // no liquid schedule exists
 )
 
 // searcher looks for a liquid schedule depth first. Each node of the tree is the
-// traffic that remains after the steps chosen so far, and its children take a
-// full team of it (section 3.2 of the paper). Beyond the paper, the heaviest
-// transfer of the traffic that remains has to be in some step, and steps have no
-// order, so only the teams that contain it are tried; and what was searched
-// without success is remembered.
+// traffic that remains after the steps chosen so far, and its children remove a full
+// team from it (section 3.2 of the paper). In addition to the paper, since the heaviest
+// remaining transfer must be in some step and steps have no order, only teams that
+// contain it are tried; and remaining traffics that failed are not searched again.
 type searcher struct {
 	*enumerator
 	seed    uint64
 	length  int64       // nodes of the next attempt
-	rng     *rand.Rand  // nil for the first attempt, which is not disturbed
-	alive   []bitset    // [depth] the traffic that remains
-	load    []int32     // [link] of the traffic that remains
+	rng     *rand.Rand  // perturbs the weights; nil in the first attempt
+	alive   []bitset    // [depth] the remaining traffic
+	load    []int32     // [link] of the remaining traffic
 	weights [][]float32 // [depth] of transfers
 	ends    []int       // [depth] length of team after that step
-	most    []Transfer  // the most steps that an attempt has had, one after the other
+	most    []Transfer  // the longest partial schedule of an attempt, step by step
 	mostAt  []int       // [depth] length of most after that step
 	failed  map[string]struct{}
 }
 
-// maxFailed bounds the bytes of what is remembered as searched without success.
+// maxFailed bounds the size of failed in bytes.
 const maxFailed = 64 << 20
 
 func newSearcher(t *Traffic, seed uint64) *searcher {
@@ -57,8 +56,8 @@ func newSearcher(t *Traffic, seed uint64) *searcher {
 }
 
 // run looks for a liquid schedule with the given number of nodes, in attempts of
-// growing length that differ in what they try first. The verdict none is a proof
-// by exhaustion. After undecided, run can be called again.
+// growing length with different orders. The verdict none is a proof by exhaustion.
+// After undecided, run can be called again.
 func (s *searcher) run(ctx context.Context, nodes int64) verdict {
 	for end := s.nodes + nodes; ; s.length *= 2 {
 		s.limit, s.out = min(end, s.nodes+s.length), false
@@ -74,8 +73,8 @@ func (s *searcher) run(ctx context.Context, nodes int64) verdict {
 	}
 }
 
-// attempt searches from the root, and returns true when it has found a schedule
-// or is out of nodes or time.
+// attempt searches from the root, and returns true if it has found a schedule or is
+// out of nodes or time.
 func (s *searcher) attempt(ctx context.Context) bool {
 	s.team, s.level = s.team[:0], 0
 	clear(s.covered)
@@ -88,8 +87,8 @@ func (s *searcher) attempt(ctx context.Context) bool {
 	return s.step(ctx, 0)
 }
 
-// step tries the full teams of what remains after depth steps. It returns what
-// attempt does.
+// step tries the full teams of the remaining traffic after depth steps. It returns
+// true in the same cases as attempt.
 func (s *searcher) step(ctx context.Context, depth int) bool {
 	left := s.t.Duration() - depth
 	if depth > len(s.mostAt) {
@@ -97,7 +96,7 @@ func (s *searcher) step(ctx context.Context, depth int) bool {
 		s.most = append(s.most[:0], s.team[:s.ends[depth-1]]...)
 	}
 	if left == 0 {
-		return true // all loads are 0, for each step has taken one from the largest
+		return true // all loads are 0, since each step has lowered the largest by one
 	}
 	key := s.key(s.alive[depth])
 	if _, known := s.failed[key]; known {
@@ -119,7 +118,7 @@ func (s *searcher) step(ctx context.Context, depth int) bool {
 	return false
 }
 
-// descend takes the team at hand as a step and goes on below it.
+// descend takes the current team as a step and searches below it.
 func (s *searcher) descend(ctx context.Context, depth int) bool {
 	begin := 0
 	if depth > 0 {
@@ -144,9 +143,9 @@ func (s *searcher) descend(ctx context.Context, depth int) bool {
 	return false
 }
 
-// weigh finds the bottlenecks of what remains and the transfer that the next team
-// has to contain. A link weighs the more the fewer steps it can still be idle in;
-// a transfer weighs as much as its links.
+// weigh finds the bottlenecks of the remaining traffic and the transfer that the next
+// team must contain. The fewer steps a link can still be idle in, the more it weighs;
+// the weight of a transfer is the sum over its links.
 func (s *searcher) weigh(alive bitset, left int) (bottlenecks []Link, must Transfer) {
 	must = -1
 	for l, n := range s.load {
@@ -173,7 +172,7 @@ func (s *searcher) weigh(alive bitset, left int) (bottlenecks []Link, must Trans
 	return bottlenecks, must
 }
 
-// key is the set as a string, exactly.
+// key returns an exact encoding of the set.
 func (s *searcher) key(b bitset) string {
 	key := make([]byte, 0, 8*len(b))
 	for _, w := range b {
@@ -184,7 +183,7 @@ func (s *searcher) key(b bitset) string {
 	return string(key)
 }
 
-// schedule is the most steps that an attempt has had, all of them once one is found.
+// schedule returns the longest partial schedule, which is complete once one is found.
 func (s *searcher) schedule() Schedule {
 	steps := make(Schedule, 0, len(s.mostAt))
 	begin := 0
@@ -197,5 +196,5 @@ func (s *searcher) schedule() Schedule {
 	return steps
 }
 
-// unlimited is a budget that does not run out.
+// unlimited is a limit that is never reached.
 const unlimited = math.MaxInt64

@@ -84,8 +84,8 @@ func ring(t *testing.T, n, ahead int) *Traffic {
 	return makeTraffic(t, 3*n, paths)
 }
 
-// noLiquid is traffics without a liquid schedule, with the least steps that any
-// schedule has.
+// noLiquid lists traffics without a liquid schedule, with the fewest steps of any
+// schedule.
 func noLiquid(t *testing.T) map[string]struct {
 	traffic *Traffic
 	steps   int
@@ -115,7 +115,7 @@ func noLiquid(t *testing.T) map[string]struct {
 	}
 }
 
-// TestNoLiquidSchedule has the search prove by exhaustion that there is none, and
+// TestNoLiquidSchedule lets the search prove by exhaustion that there is none, and
 // compares with a SAT solver and with trying all colourings.
 func TestNoLiquidSchedule(t *testing.T) {
 	for name, c := range noLiquid(t) {
@@ -195,8 +195,8 @@ func TestSearchEnds(t *testing.T) {
 	}
 }
 
-// TestMakeInTime stops every method somewhere on its way: what comes out is a
-// schedule, and by auto one no longer than the first fit's.
+// TestMakeInTime stops every method at some point: the result is a schedule, and that
+// of auto is no longer than the first fit's.
 func TestMakeInTime(t *testing.T) {
 	n := testBed(t)
 	traffic := exchange(t, n, n.Capacity())
@@ -223,7 +223,7 @@ func TestMakeInTime(t *testing.T) {
 	}
 }
 
-// TestEveryMethod has every method schedule random traffics.
+// TestEveryMethod schedules random traffics by every method.
 func TestEveryMethod(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		traffic := randomTraffic(rt, 40)

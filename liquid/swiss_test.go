@@ -28,7 +28,7 @@ func exchange(t testing.TB, n *Network, alloc []int) *Traffic {
 	return traffic
 }
 
-// TestSwissT1 holds the figures of the paper's annex for all 32 nodes.
+// TestSwissT1 checks the figures of the paper's annex for all 32 nodes.
 func TestSwissT1(t *testing.T) {
 	n := testBed(t)
 	traffic := exchange(t, n, n.Capacity())
@@ -44,7 +44,7 @@ func TestSwissT1(t *testing.T) {
 	}
 }
 
-// TestNetworkRefuses reads networks that are wrong in one way each.
+// TestNetworkRefuses parses networks with one error each.
 func TestNetworkRefuses(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{``, "unexpected end of JSON input"},

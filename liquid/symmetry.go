@@ -8,22 +8,21 @@ import (
 	"slices"
 )
 
-// orbits are what a symmetry of a traffic makes of it. A permutation of the nodes that
-// carries the paths of transfers onto paths of transfers carries the traffic onto itself.
-// Where no two transfers of an orbit share a link, it is enough to schedule the orbits over
-// the orbits of links, which have the same Λ: those of a step share no link either.
+// orbits are the orbits of transfers under symmetries of a traffic. A symmetry is a
+// permutation of the nodes that maps the paths of transfers to paths of transfers. If no two
+// transfers of an orbit share a link, it suffices to schedule the orbits over the orbits of
+// links, with the same Λ: transfers of orbits that share no orbit of links share no link.
 type orbits struct {
 	members  [][]Transfer // [orbit]
-	quotient *Traffic     // a transfer an orbit
+	quotient *Traffic     // a transfer for each orbit
 }
 
-// mostSymmetric bounds the nodes among which a symmetry is looked for.
+// mostSymmetric bounds the nodes of a traffic whose symmetries are searched for.
 const mostSymmetric = 1024
 
-// orbits finds symmetries, whatever the numbers of nodes and links are: first those by which
-// every node comes back after the same number of steps, as many as there can be; then more and
-// more of them together, by which there are fewer orbits. There are up to mostAlike of each
-// number of orbits.
+// orbits finds symmetries regardless of how nodes and links are numbered: first single ones
+// with cycles of equal length, the longest first; then more and more of them together, which
+// have fewer orbits. It yields up to mostAlike for each number of orbits.
 func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
 	return func(yield func(*orbits) bool) {
 		s := newSymmetries(t)
@@ -51,10 +50,10 @@ func (t *Traffic) orbits(ctx context.Context) iter.Seq[*orbits] {
 	}
 }
 
-// enlarged adds an element to some symmetries, which have had so many orbits: the first one, or
-// one that leaves as many orbits as another one can. It lists the orbits, one of each kind of
-// element, and the symmetry added for the first of them: elements that carry nodes as far are
-// mostly of a kind.
+// enlarged adds an element to some symmetries that have had orbits: the first element, or one
+// that leaves the most orbits below had. It lists the orbits, one for each kind of element,
+// and returns the symmetry added for the first of them. Elements that move nodes equally far
+// count as one kind.
 func (s *symmetries) enlarged(ctx context.Context, by []*carried, had int, elements []element) (next *carried, list []*orbits) {
 	kinds := map[int]bool{}
 	for _, e := range elements {
@@ -83,7 +82,7 @@ func (s *symmetries) enlarged(ctx context.Context, by []*carried, had int, eleme
 	return next, list
 }
 
-// nodes lists those that send or receive, and the place of each in the list.
+// nodes lists the nodes that send or receive, and returns the index of each in the list.
 func (t *Traffic) nodes() (nodes []int32, place map[int32]int32) {
 	for _, p := range t.pairs {
 		nodes = append(nodes, p.Src, p.Dst)
@@ -101,17 +100,17 @@ func (t *Traffic) nodes() (nodes []int32, place map[int32]int32) {
 type symmetries struct {
 	t      *Traffic
 	n      int32
-	ends   []Pair          // [transfer] places of its nodes
-	at     []Transfer      // [place of the source·n + that of the destination] −1 without one
+	ends   []Pair          // [transfer] indices of its nodes
+	at     []Transfer      // [source·n + destination] by index, −1 without one
 	hash   []uint64        // [transfer]
 	linked map[uint64]Link // by the sum of its transfers' hashes
-	twin   []bool          // [link] another one has the same transfers, and stands for it
-	order  []Link          // rare loads first: they soon tell what is no symmetry
+	twin   []bool          // [link] another one has the same transfers and stands for it
+	order  []Link          // rare loads first, to reject permutations early
 
 	refined int // colourings
 }
 
-// newSymmetries prepares a traffic, nil where it is not one for symmetries.
+// newSymmetries prepares a traffic. It returns nil if the search does not support it.
 func newSymmetries(t *Traffic) *symmetries {
 	nodes, place := t.nodes()
 	n := len(nodes)
@@ -122,7 +121,7 @@ func newSymmetries(t *Traffic) *symmetries {
 	for x, p := range t.pairs {
 		e := Pair{place[p.Src], place[p.Dst]}
 		if s.at[e.Src*s.n+e.Dst] >= 0 {
-			return nil // two transfers of a pair: which goes where?
+			return nil // two transfers of a pair: their images are ambiguous
 		}
 		s.ends[x], s.at[e.Src*s.n+e.Dst] = e, Transfer(x)
 	}
@@ -130,7 +129,7 @@ func newSymmetries(t *Traffic) *symmetries {
 	return s
 }
 
-// hashLinks knows links by who uses them.
+// hashLinks identifies links by the transfers that use them.
 func (s *symmetries) hashLinks() {
 	rng := rand.New(rand.NewPCG(22, 0))
 	s.hash = make([]uint64, s.t.Len())
@@ -157,13 +156,13 @@ func (s *symmetries) hashLinks() {
 	slices.SortStableFunc(s.order, func(l, m Link) int { return cmp.Compare(alike[s.t.Load(l)], alike[s.t.Load(m)]) })
 }
 
-// carried is where a symmetry carries transfers and links.
+// carried holds the images of transfers and links under a symmetry.
 type carried struct {
 	next []Transfer
 	to   []Link
 }
 
-// carry is what a permutation of the nodes does, nil where it is not a symmetry.
+// carry returns the images under a permutation of the nodes, or nil if it is not a symmetry.
 func (s *symmetries) carry(to []int32) *carried {
 	c := &carried{make([]Transfer, s.t.Len()), make([]Link, s.t.links)}
 	for _, l := range s.order {
@@ -183,8 +182,8 @@ func (s *symmetries) carry(to []int32) *carried {
 	return c
 }
 
-// orbitsOf makes the orbits of transfers and links of some symmetries together, nil where an
-// orbit is in its own way.
+// orbitsOf makes the orbits of transfers and links under some symmetries together. It returns
+// nil if two transfers of an orbit share a link.
 func (s *symmetries) orbitsOf(by ...*carried) *orbits {
 	t := s.t
 	of, length := slices.Repeat([]int32{-1}, t.links), []int(nil) // [link] its orbit; [orbit of links]
@@ -236,8 +235,8 @@ func (s *symmetries) orbitsOf(by ...*carried) *orbits {
 	return o
 }
 
-// quotientPath is the orbits of a transfer's links, nil where its orbit, of so many members,
-// is in its own way: two of its links are of an orbit, or one comes back earlier than it.
+// quotientPath returns the orbits of a transfer's links, or nil if two members of its orbit
+// share a link: two of its links are in one orbit, or the orbit of a link is smaller.
 func (s *symmetries) quotientPath(x Transfer, of []int32, length []int, members int) []Link {
 	links := s.t.Path(x)
 	path := make([]Link, 0, len(links))
@@ -259,7 +258,7 @@ func (s *symmetries) quotientPath(x Transfer, of []int32, length []int, members 
 	return path
 }
 
-// whole is the schedule of all transfers by one of the orbits.
+// whole turns a schedule of the orbits into one of all transfers.
 func (o *orbits) whole(s Schedule) Schedule {
 	out := make(Schedule, len(s))
 	for i, step := range s {

@@ -11,10 +11,10 @@ import (
 )
 
 // TestTorusHasLiquid constructs a liquid schedule of all to all on the 6×6 torus
-// under OpenSM's dor, which Make does not find. The tables are the same seen from
-// every switch, so a step along the diagonal, one in x and one in y, carries the
-// exchange onto itself. It is enough to schedule the orbits of transfers, 852 in
-// place of 5112, over the orbits of links: those of a step share none.
+// under OpenSM's dor, which Make does not find. The tables look the same from every
+// switch, so a shift along the diagonal, one in x and one in y, maps the exchange to
+// itself. It suffices to schedule the orbits of transfers, 852 in place of 5112, over
+// the orbits of links: those of a step share none.
 func TestTorusHasLiquid(t *testing.T) {
 	needOpenSM(t)
 	f, tables := programmed(t, fabgen.Torus(side, side, 2), "dor")
@@ -72,7 +72,7 @@ func TestTorusHasLiquid(t *testing.T) {
 // has the hosts 2s and 2s+1.
 const side = 6
 
-// along is the host that a step along the diagonal leads to.
+// along is the image of a host under a shift along the diagonal.
 func along(host int32) int32 {
 	s := host / 2
 	return 2*((s/side+1)%side*side+(s+1)%side) + host%2

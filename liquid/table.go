@@ -9,11 +9,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Table is a schedule of the routes as a phase table: a phase for each step, the
-// base LIDs, and lane −1, which says that there is none. The servers are the hosts
-// in their order, their leaves the switches that they are on, in the order of these.
-// It fails where a host sends twice in a step, as a schedule of these routes never
-// does.
+// Table returns a schedule of the routes as a phase table: a phase for each step, the
+// base LIDs, and lane −1, which means no lane. The servers are the hosts in their
+// order, and the leaves their switches, numbered as they occur. It fails if a host
+// sends twice in a step, which no schedule of these routes does.
 func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 	n := len(r.Hosts)
 	t := &phasetable.Table{TopologyHash: r.Fabric.Hash(), Phases: len(s), To: make([]int32, n*len(s)), Lane: make([]int16, n*len(s)),
@@ -43,10 +42,10 @@ func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 }
 
 // Check walks every transfer of a phase table of these routes through the
-// forwarding tables that they were traced on, and tells the first thing that is
-// wrong: servers that are not the hosts, a pair that is missing or there twice, a
-// transfer that is lost, a link with two transfers in a phase. It goes by LIDs and
-// GUIDs alone, and shares nothing with Trace.
+// forwarding tables that they were traced on, and returns the first error: servers
+// that are not the hosts, a missing or duplicate pair, a lost transfer, or a link
+// with two transfers in a phase. It uses only LIDs and GUIDs, and shares no code with
+// Trace.
 func (r *Routes) Check(t *phasetable.Table) error {
 	if !slices.EqualFunc(t.Servers, r.Hosts, func(s phasetable.ServerEntry, h topology.EndPort) bool { return s.GUID == h.GUID && s.LID == h.LID }) {
 		return fmt.Errorf("the %d servers of the table are not the %d hosts in their order", len(t.Servers), len(r.Hosts))

@@ -31,19 +31,19 @@ func (b bitset) common(c bitset) int {
 	return n
 }
 
-// enumerator builds the teams of reduced traffics, each once: skeletons first,
-// which are the teams of the transfers that touch bottlenecks, then what can be
-// added to a skeleton (section 3.2 of the paper).
+// enumerator builds the teams of reduced traffics, each once: first skeletons, the
+// teams of the transfers that use bottlenecks, then the transfers that can be added
+// to a skeleton (section 3.2 of the paper).
 type enumerator struct {
 	t        *Traffic
 	words    int
-	conflict []uint64     // [transfer][words] those that congest with it, and itself
-	users    [][]uint64   // [link][words], nil for a link without transfers
-	weight   []float32    // [transfer] those with more are tried first
-	team     []Transfer   // chosen so far, by all teams under way
-	covered  []bool       // [link] used by the team under way
-	room     [][]uint64   // sets for every level of the recursion
-	lists    [][]Transfer // candidates for every level
+	conflict []uint64     // [transfer][words] its neighbours in the conflict graph, and itself
+	users    [][]uint64   // [link][words], nil if unused
+	weight   []float32    // [transfer] the heaviest are tried first
+	team     []Transfer   // chosen so far, by all current teams
+	covered  []bool       // [link] used by the current team
+	room     [][]uint64   // [level] sets of the recursion
+	lists    [][]Transfer // [level] candidates
 	level    int
 	limit    int64 // nodes after which the enumeration stops
 	out      bool  // it did
@@ -74,12 +74,12 @@ func newEnumerator(t *Traffic) *enumerator {
 	return e
 }
 
-// congesting is the transfers that congest with x, and x.
+// congesting returns the transfers that congest with x, and x.
 func (e *enumerator) congesting(x Transfer) bitset {
 	return e.conflict[int(x)*e.words : (int(x)+1)*e.words]
 }
 
-// set gives room for a set on the level at hand and goes to the next.
+// set returns the set of the current level and moves to the next level.
 func (e *enumerator) set() bitset {
 	if e.level == len(e.room) {
 		e.room = append(e.room, make([]uint64, e.words))
@@ -89,7 +89,7 @@ func (e *enumerator) set() bitset {
 	return e.room[e.level-1]
 }
 
-// without is the transfers of from that do not congest with x, on a new level.
+// without returns the transfers of from that do not congest with x, on a new level.
 func (e *enumerator) without(from bitset, x Transfer) bitset {
 	s := e.set()
 	for w, c := range e.congesting(x) {
@@ -98,8 +98,8 @@ func (e *enumerator) without(from bitset, x Transfer) bitset {
 	return s
 }
 
-// byWeight lists the transfers of a that are in b too, heaviest first, the lowest
-// number of equals. It belongs to the level at hand.
+// byWeight lists the transfers of a that are also in b, the heaviest first, then by
+// number. The list belongs to the current level.
 func (e *enumerator) byWeight(a, b bitset) []Transfer {
 	list := e.lists[e.level-1][:0]
 	for w, v := range a {
@@ -120,9 +120,9 @@ func (e *enumerator) byWeight(a, b bitset) []Transfer {
 	return list
 }
 
-// skeletons calls visit for every skeleton that extends the team under way by
-// transfers of can, with the transfers that can still be added. It stops and
-// returns true when visit does, or when the nodes run out.
+// skeletons calls visit for every skeleton that extends the current team by transfers
+// of can, with the transfers that can still be added. It stops and returns true if
+// visit does, or if the nodes run out.
 func (e *enumerator) skeletons(ctx context.Context, bottlenecks []Link, can bitset, visit func(rest bitset) bool) bool {
 	best, fewest := Link(-1), 0
 	for _, l := range bottlenecks {
@@ -153,7 +153,7 @@ func (e *enumerator) skeletons(ctx context.Context, bottlenecks []Link, can bits
 	return false
 }
 
-// choose puts x into the team under way.
+// choose puts x into the current team.
 func (e *enumerator) choose(ctx context.Context, x Transfer) {
 	if e.nodes++; e.nodes > e.limit || e.nodes&255 == 0 && ctx.Err() != nil {
 		e.out = true
@@ -164,7 +164,7 @@ func (e *enumerator) choose(ctx context.Context, x Transfer) {
 	}
 }
 
-// undo takes x, the last transfer of the team under way, out.
+// undo removes x, the last transfer of the current team.
 func (e *enumerator) undo(x Transfer) {
 	e.team = e.team[:len(e.team)-1]
 	for _, l := range e.t.Path(x) {
@@ -172,11 +172,11 @@ func (e *enumerator) undo(x Transfer) {
 	}
 }
 
-// extend calls visit for every way in which the team under way can be made full
-// with transfers of can: for every maximal set of transfers of can that do not
-// congest, which has none of seen that could be added. These are the maximal
-// cliques of the complement, each found once (Bron and Kerbosch, CACM 16, 1973,
-// with pivots). It stops as skeletons does.
+// extend calls visit for every way to make the current team full with transfers of
+// can: for every maximal set of transfers of can that do not congest, to which no
+// transfer of seen can be added. These are the maximal cliques of the complement, each
+// found once (Bron and Kerbosch, CACM 16, 1973, with pivots). It stops as skeletons
+// does.
 func (e *enumerator) extend(ctx context.Context, can, seen bitset, visit func() bool) bool {
 	pivot := Transfer(-1)
 	for w, v := range can {
@@ -192,7 +192,7 @@ func (e *enumerator) extend(ctx context.Context, can, seen bitset, visit func() 
 	for w, v := range seen {
 		for ; v != 0; v &= v - 1 {
 			if e.congesting(Transfer(w<<6+bits.TrailingZeros64(v))).common(can) == 0 {
-				return false // it can be added to all that follows, but was tried already
+				return false // it can be added to every set below, but was tried already
 			}
 		}
 	}
@@ -215,9 +215,9 @@ func (e *enumerator) extend(ctx context.Context, can, seen bitset, visit func() 
 	return false
 }
 
-// fullTeams calls visit for every full team of the transfers of alive that
-// contains must, where must is not −1. The team is e.team from its length at the
-// call on. It stops as skeletons does, and then leaves the team under way as it is.
+// fullTeams calls visit for every full team of the transfers of alive that contains
+// must, unless must is −1. The team is e.team from its length at the call on. It stops
+// as skeletons does, and then leaves the current team unchanged.
 func (e *enumerator) fullTeams(ctx context.Context, alive bitset, bottlenecks []Link, must Transfer, visit func() bool) bool {
 	level := e.level
 	defer func() { e.level = level }()

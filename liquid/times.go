@@ -1,20 +1,20 @@
 package liquid
 
-// A schedule's steps begin together, and a step lasts as long as its longest
-// transfer. Where links have different speeds, steps are best kept for transfers
-// of one duration, and what is faster goes along where it has room.
+// All transfers of a step begin together, and a step lasts as long as its longest
+// transfer. If links have different speeds, steps are best reserved for transfers of
+// one duration, with faster ones added if they have room.
 
-// Bound is how many steps there must be that last at least as long as a transfer
-// at the given speed.
+// Bound is the least number of steps that last at least as long as a transfer at the
+// given speed.
 type Bound struct {
 	Rate      float64 `json:"rate"`      // speed of the transfers, in the unit of SetRates
 	Transfers int     `json:"transfers"` // at that speed
 	Steps     int     `json:"steps"`     // Λ of the transfers at that speed and all slower ones
 }
 
-// Bounds gives the bounds for each speed of transfers, the slowest first: no two
-// transfers of a link share a step, so the steps that last that long are at least
-// as many as the transfers of that duration or a longer one on any link.
+// Bounds returns the bound for each speed of transfers, the slowest first: no two
+// transfers of a link share a step, so there are at least as many steps of that
+// duration or longer as there are such transfers on any link.
 func (t *Traffic) Bounds() []Bound {
 	bounds := make([]Bound, len(t.rates))
 	for c, rate := range t.rates {
@@ -38,9 +38,8 @@ func (t *Traffic) Bounds() []Bound {
 	return bounds
 }
 
-// TimeBound is the least time that any schedule in steps takes, in units of a
-// transfer at the speed of the fastest: each step beyond those that must last
-// longer takes as long as the next speed.
+// TimeBound is a lower bound on the time of any schedule in steps, in units of the
+// fastest transfer: the sum of the durations of the steps that Bounds requires.
 func (t *Traffic) TimeBound() float64 {
 	time, steps := 0.0, 0
 	for c, b := range t.Bounds() {
@@ -50,8 +49,8 @@ func (t *Traffic) TimeBound() float64 {
 	return time
 }
 
-// Time is how long the schedule takes, in the unit of TimeBound: the sum over the
-// steps of the longest transfer's duration.
+// Time is the time of the schedule, in the unit of TimeBound: the sum over the steps
+// of the longest transfer's duration.
 func (t *Traffic) Time(s Schedule) float64 {
 	steps := make([]int, len(t.rates)) // [class] of the slowest transfer
 	for _, step := range s {
@@ -68,5 +67,5 @@ func (t *Traffic) Time(s Schedule) float64 {
 	return time
 }
 
-// duration of a transfer of a class, 1 for the fastest.
+// duration is the duration of a transfer of a class, 1 for the fastest.
 func (t *Traffic) duration(c uint8) float64 { return t.rates[len(t.rates)-1] / t.rates[c] }

@@ -14,22 +14,22 @@ type Transfer int32
 // Pair is the source and the destination of a transfer, as numbers of nodes.
 type Pair struct{ Src, Dst int32 }
 
-// Traffic is a set of transfers over a network of directed links. It does not
-// change once it is made.
+// Traffic is a set of transfers over a network of directed links. Only SetRates
+// changes it.
 type Traffic struct {
 	links  int
 	pairs  []Pair  // [transfer]
-	first  []int32 // [transfer] where its path begins in path, and one more
+	first  []int32 // [transfer] the start of its path in path, and one more
 	path   []Link
-	users  []int32 // [link] where its transfers begin in used, and one more
+	users  []int32 // [link] the start of its transfers in used, and one more
 	used   []Transfer
 	class  []uint8   // [transfer] index into rates, by its slowest link
 	rates  []float64 // ascending: the class of the slowest transfers comes first
 	lambda int
 }
 
-// maxClasses bounds the number of different speeds of transfers, and maxRatio that of
-// the highest to the lowest.
+// maxClasses bounds the number of different speeds of transfers, and maxRatio the ratio
+// of the highest to the lowest.
 const (
 	maxClasses = 64
 	maxRatio   = 1e6
@@ -88,10 +88,10 @@ func (t *Traffic) index() {
 	}
 }
 
-// SetRates gives the links their speeds, [link], in any unit. A transfer takes
-// the time that its slowest link needs for it. It fails on a speed that is not
-// positive, and where transfers have more than 64 different speeds, or the highest is
-// more than a million times the lowest.
+// SetRates sets the speeds of the links, [link], in any unit. The slowest link of a
+// transfer determines its time. SetRates fails on a speed that is not positive, if
+// transfers have more than 64 different speeds, or if the highest is more than a
+// million times the lowest.
 func (t *Traffic) SetRates(rate []float64) error {
 	if len(rate) != t.links {
 		return fmt.Errorf("set the speeds of %d links: there are %d", len(rate), t.links)
@@ -133,20 +133,19 @@ func (t *Traffic) Links() int { return t.links }
 // Pair is the source and destination of transfer x.
 func (t *Traffic) Pair(x Transfer) Pair { return t.pairs[x] }
 
-// Path is the links of transfer x, ascending.
+// Path returns the links of transfer x, ascending.
 func (t *Traffic) Path(x Transfer) []Link { return t.path[t.first[x]:t.first[x+1]] }
 
-// Users is the transfers that use link l, ascending.
+// Users returns the transfers that use link l, ascending.
 func (t *Traffic) Users(l Link) []Transfer { return t.used[t.users[l]:t.users[l+1]] }
 
 // Load is the number of transfers that use link l.
 func (t *Traffic) Load(l Link) int { return int(t.users[l+1] - t.users[l]) }
 
-// Duration is Λ(X), the largest load of a link: the least number of steps that
-// any schedule can have.
+// Duration is Λ(X), the largest load of a link: no schedule has fewer steps.
 func (t *Traffic) Duration() int { return t.lambda }
 
-// Bottlenecks is the links with the largest load, ascending.
+// Bottlenecks returns the links with the largest load, ascending.
 func (t *Traffic) Bottlenecks() []Link {
 	var b []Link
 	for l := range t.links {
@@ -166,17 +165,17 @@ func (t *Traffic) LiquidThroughput() float64 {
 	return float64(t.Len()) / float64(t.lambda)
 }
 
-// Uniform tells whether all transfers take the same time.
+// Uniform reports whether all transfers take the same time.
 func (t *Traffic) Uniform() bool { return len(t.rates) == 1 }
 
-// maxLooks bounds the sum of the squared loads of a traffic whose conflict graph is
-// gone through: some seconds.
+// maxLooks bounds the sum of the squared loads of a traffic whose conflicts are
+// counted: some seconds.
 const maxLooks = 1 << 30
 
-// ConflictEdges is the number of edges of the conflict graph, whose vertices are
-// the transfers and in which those that congest are joined; −1 where they are too
-// many to count. It takes the sum of the squared loads in time, and no memory to
-// speak of.
+// ConflictEdges is the number of edges of the conflict graph, whose vertices are the
+// transfers and whose edges join those that congest, or −1 if they are too many to
+// count. Its time is proportional to the sum of the squared loads, and its memory to
+// the number of transfers.
 func (t *Traffic) ConflictEdges() int {
 	looks := 0
 	for l := range t.links {
@@ -197,14 +196,14 @@ func (t *Traffic) ConflictEdges() int {
 // after the other.
 type degrees struct {
 	t    *Traffic
-	mark []int32 // [transfer] the last one that it was found to be a neighbour of, plus 1
+	mark []int32 // [transfer] the last transfer whose neighbour it is, plus 1
 	near []Transfer
 }
 
 func newDegrees(t *Traffic) *degrees { return &degrees{t: t, mark: make([]int32, t.Len())} }
 
-// neighbours is the transfers that congest with x, each once. The answer is
-// overwritten by the next.
+// neighbours returns the transfers that congest with x, each once. The next call
+// overwrites the result.
 func (d *degrees) neighbours(x Transfer) []Transfer {
 	d.near = d.near[:0]
 	d.mark[x] = int32(x) + 1

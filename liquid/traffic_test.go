@@ -10,8 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// makeTraffic makes a traffic of paths alone; transfer x goes from node x to
-// itself.
+// makeTraffic makes a traffic from paths; transfer x goes from node x to itself.
 func makeTraffic(t testing.TB, links int, paths [][]Link) *Traffic {
 	t.Helper()
 	pairs := make([]Pair, len(paths))
@@ -75,7 +74,7 @@ func randomTraffic(t *rapid.T, n int) *Traffic {
 	return traffic
 }
 
-// TestFig1 holds what the paper says of its Fig. 1.
+// TestFig1 checks the paper's statements about its Fig. 1.
 func TestFig1(t *testing.T) {
 	traffic := fig1(t)
 	if traffic.Len() != 25 || traffic.Duration() != 6 || traffic.LiquidThroughput() != 25.0/6 {
@@ -106,7 +105,7 @@ func TestFig1(t *testing.T) {
 	}
 }
 
-// bruteCounts counts the sets of a traffic by going through all of them.
+// bruteCounts counts the sets of a traffic by enumerating all of them.
 func bruteCounts(t *Traffic) Counts {
 	n := t.Len()
 	near := make([]uint32, n) // those that congest with it
@@ -181,8 +180,8 @@ func naivelyCongest(t *Traffic, x, y Transfer) bool {
 	return slices.ContainsFunc(t.Path(x), func(l Link) bool { return slices.Contains(t.Path(y), l) })
 }
 
-// TestFig1Counts computes how many sets of each kind Fig. 1's exchange has, and
-// compares with all 2²⁵ subsets.
+// TestFig1Counts counts the sets of each kind of Fig. 1's exchange, and compares with
+// all 2²⁵ subsets.
 func TestFig1Counts(t *testing.T) {
 	traffic := fig1(t)
 	got, err := Count(context.Background(), traffic, 1<<40)

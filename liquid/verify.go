@@ -2,10 +2,9 @@ package liquid
 
 import "fmt"
 
-// Verify tells the first thing that is wrong with a schedule of traffic t: a
-// transfer that is in no step, in two, or does not exist; an empty step; a link
-// that two transfers of a step use. It shares nothing with those who make
-// schedules.
+// Verify returns the first error of a schedule of traffic t: a transfer that is in no
+// step or in two, or does not exist; an empty step; or a link that two transfers of a
+// step use. It shares no code with the methods that make schedules.
 func Verify(t *Traffic, s Schedule) error {
 	in := make([]int, t.Len()) // the step of a transfer, counted from 1
 	taken := make([]struct {   // the last step that used a link, and its transfer there
@@ -43,10 +42,9 @@ func Verify(t *Traffic, s Schedule) error {
 	return nil
 }
 
-// VerifyLiquid tells the first thing that is wrong with a schedule that shall be
-// liquid: what Verify says, or a step that leaves a bottleneck idle. By section
-// 3.1 of the paper that every step uses all bottlenecks is necessary and
-// sufficient.
+// VerifyLiquid returns the first error of a liquid schedule: an error of Verify, or a
+// step that leaves a bottleneck idle. A schedule is liquid if and only if every step
+// uses all bottlenecks (section 3.1 of the paper).
 func VerifyLiquid(t *Traffic, s Schedule) error {
 	if err := Verify(t, s); err != nil {
 		return err

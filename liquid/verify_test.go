@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVerifierFindsFaults breaks a liquid schedule in every way there is.
+// TestVerifierFindsFaults breaks a liquid schedule in every possible way.
 func TestVerifierFindsFaults(t *testing.T) {
 	traffic := fig1(t)
 	r, err := Make(context.Background(), traffic, Options{})
@@ -37,7 +37,7 @@ func TestVerifierFindsFaults(t *testing.T) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
-	// A step of its own for the transfers of one is a schedule, and not a liquid one.
+	// An extra step for one transfer of a step gives a schedule, but not a liquid one.
 	s := fresh()
 	s = append(s, Schedule{s[0][:1]}...)
 	s[0] = s[0][1:]
