@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// stint is a stage of servers: a matching, and for how many bytes it lasts.
+// stint is a stage of servers: a matching and its length in bytes.
 type stint struct {
 	turn   int32
 	length int64
 }
 
-// pull is how much the busiest GPUs move inside their servers for each byte of a
-// stage's length: to the NICs before the stage and from them after it.
+// pull is the number of bytes that the busiest GPUs move inside their servers per byte
+// of a stage's length: to the NICs before the stage and from them after it.
 type pull struct{ before, after float64 }
 
 // pull estimates it from the loads of the ranks. A GPU with more bytes than its NIC may send
@@ -38,12 +38,12 @@ func (t *Traffic) pull(out, in []int64, length int64) pull {
 	return p
 }
 
-// mostStints is how many parts stages are cut into at most.
+// mostStints is the largest number of parts into which stages are cut.
 const mostStints = 1 << 20
 
-// arrange cuts stages of servers that are longer than most into equal parts, or none if most
-// is 0. It puts them into the order, of three, in which moves during the stages are estimated
-// to prolong them least: the longest first, last, or in the middle. It fails if there are too
+// arrange cuts stages of servers that are longer than most into equal parts; 0 means no limit.
+// It tries three orders, the longest first, last, or in the middle, and returns the one in
+// which moves during the stages are estimated to delay them least. It fails if there are too
 // many parts.
 func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64, error) {
 	var falling []stint
@@ -80,11 +80,11 @@ func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64, 
 	return best, least, nil
 }
 
-// evenly is the part of v of some number when v is divided into parts as equal as can
-// be, the larger ones first.
+// evenly returns a part, by its index, of v divided into parts as equal as possible, the
+// larger ones first.
 func evenly(v, parts, part int64) int64 { return (v + parts - 1 - part) / parts }
 
-// estimate returns about how long stages take together with the moves during them.
+// estimate estimates the time of stages together with the moves during them.
 func (m Model) estimate(order []stint, by pull) float64 {
 	at := func(i int) float64 {
 		if i < 0 || i >= len(order) {
@@ -95,7 +95,7 @@ func (m Model) estimate(order []stint, by pull) float64 {
 	sum := 0.0
 	latency := m.Latency.Seconds()
 	for i := -1; i <= len(order); i++ {
-		// The conversions keep processors from rounding once for both.
+		// The conversions prevent a fused multiply-add, which would round only once.
 		moved := float64(by.before*at(i+1)) + float64(by.after*at(i-1))
 		sum += max(at(i)/m.B2, moved/m.B1) + latency
 	}

@@ -12,16 +12,15 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// stretches are the stretches of mode Bytes that Auto tries, in order, the first
-// without.
+// stretches lists the stretches of mode Bytes that Auto tries; the first is none.
 var stretches = []float64{1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2}
 
-// likely is the stretch that is tried first where time is short.
+// likely is the stretch that is tried first if time is short.
 const likely = 1.02
 
-// Up to autoRanks GPUs, Auto tries the modes whose stages are of single NICs. Beyond,
-// these take long to make and have more stages than others; up to moveRanks it
-// tries MinMove where that may take less time.
+// Up to autoRanks GPUs, Auto tries the modes whose stages match single NICs. Beyond,
+// these take long to plan and have more stages than others; up to moveRanks it tries
+// MinMove if that may take less time.
 const (
 	autoRanks = 64
 	moveRanks = 512
@@ -29,14 +28,14 @@ const (
 
 // Outlook is the possible gain of planning longer.
 type Outlook struct {
-	Complete bool    `json:"complete"`      // every way was tried
-	Least    float64 `json:"least_seconds"` // no plan takes less: Eq. 26, and a latency for each stage that there must be
+	Complete bool    `json:"complete"`      // all alternatives were tried
+	Least    float64 `json:"least_seconds"` // no plan takes less: Eq. 26, and the latency of the fewest possible stages
 }
 
-// Choose chooses the options with which mode Bytes is estimated to take the least time,
-// and returns that time. It tries other ways no longer than the budget, if there is one. The
-// options may be given to Plan and, by every rank, to Own. With a budget, ranks that choose for
-// themselves may come to different results.
+// Choose chooses the options with which mode Bytes is estimated to take the least time, and
+// returns that time. It tries alternatives only within the budget, if any. The options may be
+// passed to Plan and, by every rank, to Own. With a budget, ranks that choose for themselves
+// may get different results.
 func (p *Planner) Choose(ctx context.Context, t *Traffic, o Options) (Options, float64, Outlook, error) {
 	if err := t.check(); err != nil {
 		return o, 0, Outlook{}, err
@@ -50,10 +49,10 @@ func (p *Planner) Choose(ctx context.Context, t *Traffic, o Options) (Options, f
 	return chosen, time, c.outlook(s, o.Model.orDefault()), err
 }
 
-// clock knows when a budget is used up.
+// clock is the deadline of a budget.
 type clock struct {
-	end   time.Time // zero for none
-	ended bool      // something was left out
+	end   time.Time // zero means no budget
+	ended bool      // some alternatives were skipped
 }
 
 func newClock(budget time.Duration) *clock {
@@ -71,7 +70,7 @@ func (c *clock) over(may time.Duration) bool {
 	return c.ended
 }
 
-// within is a context that ends with the budget.
+// within returns a context that ends with the budget.
 func (c *clock) within(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.end.IsZero() {
 		return ctx, func() {}
@@ -129,8 +128,8 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	return best, ended
 }
 
-// polish cuts the stages of a plan of mode Bytes shorter, as long as that takes less time, if
-// moves prolong it by more than a hundredth. The plan is valid even if err is not nil.
+// polish halves the longest stage of a plan of mode Bytes while that saves time, if moves
+// prolong the plan by more than a hundredth. The plan is valid even if err is not nil.
 func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, c *clock, took time.Duration) (*Plan, Times, error) {
 	longest, model := int64(0), o.Model.orDefault()
 	least := model.Predict(best)
@@ -156,8 +155,8 @@ func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan,
 	return best, least, nil
 }
 
-// rivals are the ways that may take less time than a plan of mode Bytes that takes
-// so much.
+// rivals returns the options that may take less time than a plan of mode Bytes of the
+// given times.
 func rivals(t *Traffic, o Options, model Model, bytes Times) (ways []Options) {
 	way := func(mode Mode) { ways = append(ways, Options{Mode: mode, Grain: o.Grain, Model: model}) }
 	if t.Ranks() <= moveRanks {
@@ -184,8 +183,8 @@ func rivals(t *Traffic, o Options, model Model, bytes Times) (ways []Options) {
 	return ways
 }
 
-// leastMoved is about the least that a plan of mode MinMove takes: as many stages
-// as a GPU has partners in other servers. The moves may take no time of their own.
+// leastMoved is about the least time of a plan of mode MinMove: it has at least as many
+// stages as a GPU has partners in other servers. The moves may take no extra time.
 func (t *Traffic) leastMoved(model Model) float64 {
 	partners := make([]int64, len(t.Bytes))
 	for at, v := range t.Bytes {
@@ -196,12 +195,12 @@ func (t *Traffic) leastMoved(model Model) float64 {
 	return float64(t.Bound())/model.B2 + float64(longest(t.Ranks(), partners))*model.Latency.Seconds()
 }
 
-// choose chooses as Choose does: the stretch, up to the one allowed, the effort and the longest
-// stage with which mode Bytes is estimated to take the least time, the first of equals. A grain
-// leaves no stretch to choose. The length is known before the stages are, and a plan has at
-// least as many stages as a server has partners, so stages are made only as long as they may
-// still take the least time, the quickest to make first. With an error it returns the best
-// choice so far, whose time is infinite if nothing was tried.
+// choose implements Choose: it chooses the stretch, up to the one allowed, the effort and the
+// longest stage with which mode Bytes is estimated to take the least time. A grain leaves no
+// stretch to choose. The length is known before the stages, and a plan has at least as many
+// stages as a server has partners, so choose makes stages, the fastest to plan first, only
+// while they may still take the least time. With an error it returns the best choice so far,
+// whose time is infinite if nothing was tried.
 func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (Options, float64, error) {
 	o.Mode = Bytes
 	model, partners := o.Model.orDefault(), s.partners()
@@ -245,8 +244,8 @@ func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (
 	return best, least, nil
 }
 
-// stretches are the stretches that the options leave to choose from, the quickest to plan
-// first; with a budget, first those that are most often the best.
+// stretches returns the stretches that the options allow, the fastest to plan first; with a
+// budget, those that are most often the best first.
 func (o *Options) stretches() []float64 {
 	list := slices.Clone(stretches)
 	switch at, listed := slices.BinarySearch(stretches, o.MaxStretch); {
@@ -264,12 +263,12 @@ func (o *Options) stretches() []float64 {
 	return list
 }
 
-// cuts is how many times Auto halves the longest stage, to have less to move before the
-// first and after the last.
+// cuts is how many times Auto halves the longest stage, to reduce the moves before the first
+// stage and after the last.
 const cuts = 6
 
-// cut chooses the longest stage, at most so many bytes, 0 for any, with which stages are
-// estimated to take the least time.
+// cut chooses the longest stage, at most so many bytes unless that is 0, with which stages
+// are estimated to take the least time.
 func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least float64, err error) {
 	longest = most
 	if _, least, err = m.arrange(lengths, most, by); err != nil || len(lengths) == 0 {
@@ -282,7 +281,7 @@ func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least f
 		}
 		_, time, err := m.arrange(lengths, limit, by)
 		if err != nil {
-			break // shorter ones are more
+			break // shorter stages are even more
 		}
 		if time < least {
 			longest, least = limit, time
@@ -291,7 +290,7 @@ func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least f
 	return longest, least, nil
 }
 
-// partners is how many other servers one sends to, or receives from, at most.
+// partners is the largest number of servers that a server sends to, or receives from.
 func (s *servers) partners() int64 {
 	some := make([]int64, len(s.pairs))
 	for at, v := range s.pairs {

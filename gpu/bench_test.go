@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkPlan plans uniform random traffic of up to 1 MiB a pair of GPUs, and for
-// the modes of frames 0 to 3 packets.
+// BenchmarkPlan plans uniform random traffic of up to 1 MiB per pair of GPUs, or 0 to 3
+// packets for the modes of frames.
 func BenchmarkPlan(b *testing.B) {
 	for _, servers := range []int{8, 40, 128} {
 		traffic := uniform(Cluster{servers, 8}, 1)
@@ -31,7 +31,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkServerStages makes the stages of servers alone.
+// BenchmarkServerStages makes only the stages of servers.
 func BenchmarkServerStages(b *testing.B) {
 	for _, servers := range []int{8, 32, 40, 128} {
 		traffic := uniform(Cluster{servers, 8}, 1)

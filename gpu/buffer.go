@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// span is a stretch of a message at a place of a buffer.
+// span is a stretch of a message at an offset of a buffer.
 type span struct {
 	at                  int64
 	source, destination Rank
@@ -17,12 +17,12 @@ type span struct {
 type buffer struct {
 	size  int64
 	top   int64   // end of the bytes written so far
-	holds []span  // by place
-	taken []Piece // what is read in this step; of an input, in any
-	put   []span  // what is written in this step; to an output, in any
+	holds []span  // by offset
+	taken []Piece // read in this step or, for an input, in any
+	put   []span  // written in this step or, for an output, in any
 }
 
-// get reads a piece of the buffer: what it holds is appended to a list.
+// get reads a piece of the buffer and appends its spans to a list.
 func (b *buffer) get(x Piece, list []span) ([]span, error) {
 	if x.Bytes <= 0 || x.Offset < 0 || x.Offset > b.size || x.Bytes > b.size-x.Offset {
 		return nil, fmt.Errorf("%d bytes at %d are not in a buffer of %d", x.Bytes, x.Offset, b.size)
@@ -45,7 +45,7 @@ func (b *buffer) get(x Piece, list []span) ([]span, error) {
 	return list, nil
 }
 
-// write writes spans from a place on.
+// write writes spans from an offset on.
 func (b *buffer) write(at int64, list []span) error {
 	for _, s := range list {
 		if at < 0 || s.bytes > b.size-at {
@@ -81,7 +81,7 @@ func (b *buffer) turn() error {
 			next++
 		}
 		if next < len(b.holds) && b.holds[next].at < s.at+s.bytes {
-			return fmt.Errorf("byte %d is written over before it has been sent on", max(s.at, b.holds[next].at))
+			return fmt.Errorf("byte %d is overwritten before it has been sent on", max(s.at, b.holds[next].at))
 		}
 	}
 	b.holds = merge(remove(b.holds, b.taken), b.put)
@@ -89,7 +89,7 @@ func (b *buffer) turn() error {
 	return nil
 }
 
-// remove cuts pieces out of spans, both by place.
+// remove cuts pieces out of spans, both sorted by offset.
 func remove(holds []span, taken []Piece) []span {
 	var left []span
 	for _, s := range holds {
@@ -114,7 +114,7 @@ func remove(holds []span, taken []Piece) []span {
 	return left
 }
 
-// merge merges spans by place.
+// merge merges spans by offset.
 func merge(a, b []span) []span {
 	list := make([]span, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -159,8 +159,8 @@ func (b *buffer) full() error {
 	return nil
 }
 
-// empty checks that a NIC's buffer has been sent on completely, and that it has been used to
-// its end.
+// empty checks that all data in a NIC's buffer has been sent on, and that the buffer has been
+// used to its end.
 func (b *buffer) empty() error {
 	if b.top != b.size {
 		return fmt.Errorf("%d bytes are used of %d", b.top, b.size)

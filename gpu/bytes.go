@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// bytes makes few long stages: each NIC of a server takes an equal share M_ij of
-// what the server has for another, M, rounded up to the grain, is decomposed into
-// weighted matchings of servers, and all NICs follow these, those of a number sending
-// to those of the same number. Where own is a server, not −1, only what it sends and
-// receives is planned.
+// bytes makes few long stages: each NIC of a server takes an equal share M_ij of the
+// bytes for another server; M, rounded up to the grain, is decomposed into weighted
+// matchings of servers, and all NICs follow these, each sending to the NIC of the same
+// number. If own is a server, not −1, only its own bytes are planned.
 func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*Plan, error) {
 	s := newServers(t)
 	grain, err := s.round(ctx, o)
@@ -37,10 +36,10 @@ func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*P
 	return plan, nil
 }
 
-// ServerStages decomposes what the NICs of servers send into matchings of servers:
-// in stage s, of length[s] bytes, server i sends to server match[s*n+i]. Both are
-// in memory that the next call writes over. This is the part of mode Bytes whose
-// time grows fastest. It fails as Plan does.
+// ServerStages decomposes the traffic of the servers' NICs into matchings of servers:
+// in stage s, of length[s] bytes, server i sends to server match[s*n+i]. The next call
+// overwrites both. This is the part of mode Bytes whose time grows fastest. It fails
+// as Plan does.
 func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (length []int64, match []int32, err error) {
 	if err := o.check(); err != nil {
 		return nil, nil, err
@@ -59,11 +58,11 @@ func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool) (le
 	return p.decomposer.Decompose(ctx, s.t.Servers, s.rounded)
 }
 
-// servers is what servers have for each other.
+// servers is the traffic between servers.
 type servers struct {
 	t       *Traffic
 	pairs   []int64 // W, [source][destination]
-	share   []int64 // M, what the NIC of number 0 sends of it
+	share   []int64 // M, the share of NIC 0
 	rounded []int64 // M, rounded up to a grain
 	out, in []int64 // [rank] bytes to and from other servers
 }
@@ -105,8 +104,8 @@ func (s *servers) round(ctx context.Context, o Options) (grain int64, err error)
 	return grain, nil
 }
 
-// widest is the largest of grains that fall by an eighth each with which the length
-// is at most stretch times what it is without.
+// widest returns the first of a series of grains, each an eighth smaller than the
+// previous one, with which the length is at most stretch times the least.
 func widest(ctx context.Context, n int, share []int64, stretch float64) (int64, error) {
 	limit := float64(longest(n, share)) * stretch
 	grain := max(1, min(slices.Max(share), math.MaxInt64/4/int64(n))) // sums of rounded entries stay within 64 bits
@@ -143,7 +142,7 @@ func fits(n int, share []int64, grain int64, limit float64, columns []int64) boo
 	return true
 }
 
-// rounded is every entry rounded up to a multiple of the grain.
+// rounded rounds every entry up to a multiple of the grain.
 func rounded(x []int64, grain int64) []int64 {
 	if grain == 1 {
 		return x
@@ -155,15 +154,15 @@ func rounded(x []int64, grain int64) []int64 {
 	return out
 }
 
-// follow has the NICs carry out matchings of servers.
+// follow assigns the matchings of servers to the NICs.
 func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match []int32, own int) (*draft, error) {
 	n, m := s.t.Servers, s.t.GPUs
 	d := p.draftFor(s.t, own, s.segments(own))
 	d.straight = true
-	if own >= 0 { // of all, how many there are is not known well
+	if own >= 0 { // for all servers, the number of transfers is not known well
 		d.lines = make([]Transfer, 0, 2*m*len(order))
 	}
-	// Two stages hide no moves to the NICs: these are spared then.
+	// Two stages hide no moves to the NICs: avoid these.
 	left, err := s.ride(ctx, d, len(order) <= 2)
 	if err != nil {
 		return nil, err
@@ -197,7 +196,7 @@ func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match [
 	return d, nil
 }
 
-// segments is about how many segments a plan for a server, or −1 for all, has.
+// segments estimates the number of segments of a plan for a server, or −1 for all.
 func (s *servers) segments(own int) int {
 	n, m := s.t.Servers, s.t.GPUs
 	pairs := 0
@@ -209,8 +208,8 @@ func (s *servers) segments(own int) int {
 	return pairs * (m*m + m)
 }
 
-// ride assigns what servers have for each other to NICs in equal shares, and returns
-// these, [source][destination][NIC].
+// ride assigns the traffic between servers to NICs in equal shares, and returns these,
+// [source][destination][NIC].
 func (s *servers) ride(ctx context.Context, d *draft, stay bool) ([]int64, error) {
 	n, m := s.t.Servers, s.t.GPUs
 	r := newRiders(s.t, d, s.out, s.in)

@@ -54,7 +54,7 @@ func TestBytesStages(t *testing.T) {
 	}
 }
 
-// Whole plans in every mode for amounts of bytes, the odd ones among them.
+// Complete plans in every mode for amounts of bytes, including odd ones.
 func TestBytesPlans(t *testing.T) {
 	one := func(c Cluster, fill func(t *Traffic)) *Traffic {
 		x, err := NewTraffic(c)
@@ -104,8 +104,8 @@ func TestBytesPlans(t *testing.T) {
 	}
 }
 
-// Stages that would be cut into millions are refused, soon and in little memory. Where Auto
-// itself cuts, it leaves off in time: a grain far above all messages makes stages long, and a
+// Options that cut stages into millions are refused quickly and in little memory. If Auto
+// itself cuts, it stops in time: a grain far above all messages makes stages long, and the
 // limit of transfers is soon reached.
 func TestManyStages(t *testing.T) {
 	var p Planner

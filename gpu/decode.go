@@ -14,17 +14,17 @@ type View struct {
 	MovesBefore, MovesAfter int64
 	Lengths                 []int64 // [stage]
 	data                    []byte
-	index                   int // place of the sections' places
+	index                   int // offset of the index
 }
 
 // Decode checks data as a whole: the header, the checksum, the lengths and the
 // index. Program checks the section of a rank.
 func Decode(data []byte) (*View, error) {
 	if kind := magic[:len(magic)-1]; len(data) > len(kind) && string(data[:len(kind)]) == kind && data[len(kind)] != version {
-		return nil, fmt.Errorf("this exchange has version %d, and this program reads version %d: plan it anew", data[len(kind)], version)
+		return nil, fmt.Errorf("this exchange has version %d, and this program reads version %d: plan it again", data[len(kind)], version)
 	}
 	if len(data) < headerSize || string(data[:len(magic)]) != magic {
-		return nil, fmt.Errorf("this is no exchange: want %d bytes at least that begin with %q", headerSize, magic)
+		return nil, fmt.Errorf("this is not an exchange: want at least %d bytes that begin with %q", headerSize, magic)
 	}
 	le := binary.LittleEndian
 	v := &View{Cluster: Cluster{int(le.Uint32(data[atServers:])), int(le.Uint32(data[atGPUs:]))}, data: data}
@@ -38,7 +38,7 @@ func Decode(data []byte) (*View, error) {
 		return nil, fmt.Errorf("an exchange of %d ranks in %d stages has %d bytes, want %d at least", v.Ranks(), stages, len(data), body)
 	}
 	if sum := checksum(data); sum != le.Uint32(data[atCRC:]) {
-		return nil, fmt.Errorf("the checksum is %#x and says %#x: the exchange is damaged", sum, le.Uint32(data[atCRC:]))
+		return nil, fmt.Errorf("the checksum is %#x, want %#x: the exchange is damaged", sum, le.Uint32(data[atCRC:]))
 	}
 	for _, x := range []struct {
 		at int
@@ -76,7 +76,7 @@ func Decode(data []byte) (*View, error) {
 // Program reads the program of a rank.
 func (v *View) Program(rank Rank) (*Program, error) {
 	if rank < 0 || int(rank) >= v.Ranks() {
-		return nil, fmt.Errorf("there is no rank %d: want 0 to %d", rank, v.Ranks()-1)
+		return nil, fmt.Errorf("rank %d: want 0 to %d", rank, v.Ranks()-1)
 	}
 	le := binary.LittleEndian
 	from, to := le.Uint64(v.data[v.index+8*int(rank):]), le.Uint64(v.data[v.index+8*int(rank)+8:])
@@ -128,7 +128,7 @@ func (s *section) fail(err error) {
 	}
 }
 
-// number reads one that is not negative.
+// number reads a nonnegative number.
 func (s *section) number() int64 {
 	value, n := binary.Uvarint(s.data)
 	if n <= 0 || value > maxTotal {
@@ -139,7 +139,7 @@ func (s *section) number() int64 {
 	return int64(value)
 }
 
-// signed reads one that may be negative.
+// signed reads a number that may be negative.
 func (s *section) signed() int64 {
 	value, n := binary.Varint(s.data)
 	if n <= 0 || value > maxTotal || value < -maxTotal {
@@ -150,7 +150,7 @@ func (s *section) signed() int64 {
 	return value
 }
 
-// count reads the length of a list whose elements have so many bytes at least.
+// count reads the length of a list whose elements have at least so many bytes.
 func (s *section) count(least int) int {
 	n := s.number()
 	if n > int64(len(s.data)/least) {
@@ -160,8 +160,8 @@ func (s *section) count(least int) int {
 	return int(n)
 }
 
-// moves reads a list of moves of a buffer, whose peers are in the server that begins
-// with a rank.
+// moves reads a list of moves of a buffer. The peers are in the server whose first rank
+// is given.
 func (s *section) moves(first Rank, size int64) []Move {
 	list := []Move{}
 	beside, end := int64(-1), int64(0)
@@ -171,7 +171,7 @@ func (s *section) moves(first Rank, size int64) []Move {
 		switch {
 		case s.err != nil:
 		case beside > int64(len(s.v.Lengths)):
-			s.fail(fmt.Errorf("there is no stage %d of %d to move beside", beside, len(s.v.Lengths)))
+			s.fail(fmt.Errorf("a move during stage %d of %d", beside, len(s.v.Lengths)))
 		case x.Peer >= first+Rank(s.v.GPUs):
 			s.fail(fmt.Errorf("peer %d is not in the server of rank %d", x.Peer, first))
 		}
@@ -183,7 +183,7 @@ func (s *section) moves(first Rank, size int64) []Move {
 	return list
 }
 
-// turns reads a list of turns of a NIC in the server that begins with a rank.
+// turns reads a list of turns of a NIC in the server whose first rank is given.
 func (s *section) turns(first Rank, size int64) []Turn {
 	list := []Turn{}
 	next, end := int64(0), int64(0)
@@ -193,7 +193,7 @@ func (s *section) turns(first Rank, size int64) []Turn {
 		switch {
 		case s.err != nil:
 		case stage >= int64(len(s.v.Lengths)):
-			s.fail(fmt.Errorf("there is no stage %d of %d", stage, len(s.v.Lengths)))
+			s.fail(fmt.Errorf("a turn in stage %d of %d", stage, len(s.v.Lengths)))
 		case x.Bytes > s.v.Lengths[stage]:
 			s.fail(fmt.Errorf("stage %d: %d bytes in a stage of %d", stage, x.Bytes, s.v.Lengths[stage]))
 		case x.Peer >= first && x.Peer < first+Rank(s.v.GPUs):
@@ -212,7 +212,7 @@ func (s *section) turns(first Rank, size int64) []Turn {
 func (s *section) piece(first Rank, end, size int64) Piece {
 	peer, offset, bytes := s.number(), end+s.signed(), s.number()
 	if s.err == nil && peer >= int64(s.v.Ranks())-int64(first) {
-		s.fail(fmt.Errorf("there is no peer %d", int64(first)+peer))
+		s.fail(fmt.Errorf("peer %d does not exist", int64(first)+peer))
 	}
 	if s.err == nil && (bytes < 1 || offset < 0 || offset > size || bytes > size-offset) {
 		s.fail(fmt.Errorf("%d bytes at %d are not in a buffer of %d", bytes, offset, size))

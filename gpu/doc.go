@@ -4,21 +4,20 @@
 // H. J. Chao, "Dynamic Hierarchical Birkhoff–von Neumann Decomposition for
 // All-to-All GPU Communication", and goes beyond it.
 //
-// A Plan sends bytes over the network in stages, in each of which a NIC sends to at
-// most one other and receives from at most one. To keep every NIC to its share, bytes are
-// moved inside the servers: to the NICs that send them during the previous stage, and from
-// the NICs that have received them to their destinations during the next stage. Four modes
-// make plans:
+// A Plan sends bytes over the network in stages. In a stage, a NIC sends to at most one
+// other and receives from at most one. To balance the NICs, bytes are moved inside the
+// servers: to the NICs that send them during the previous stage, and from the NICs that
+// received them to their destinations during the next stage. Four modes make plans:
 //
 //   - Paper is the published scheme: each block of a server pair is balanced
 //     (Sec. IV) and decomposed, and the blocks take turns (Theorem 4).
-//   - Rails colours the matrix of server pairs; the NICs of a number send to those
-//     of the same number. Its frames have the length of Eq. 26, which those of the
-//     published scheme may exceed.
-//   - MinMove moves only what is above Eq. 26, the least that can be moved for
-//     frames of that length, and colours the matrix of NICs.
+//   - Rails colours the matrix of server pairs; NICs send to NICs of the same
+//     number. Its frames have the length of Eq. 26, which those of the published
+//     scheme may exceed.
+//   - MinMove moves only the excess over Eq. 26, the least possible for frames of
+//     that length, and colours the matrix of NICs.
 //   - Bytes has few long stages, for amounts of bytes: each is a matching of
 //     servers that all NICs follow, with the same length.
 //
-// Auto makes several of these and takes that with the least predicted time.
+// Auto makes several of these and takes the one with the least predicted time.
 package gpu

@@ -6,13 +6,13 @@ import (
 	"hash/crc32"
 )
 
-// The binary form of an exchange, documented in docs/gpu.md: a header, the lengths
-// of the stages, an index, and one section a rank, which can be read by itself.
+// The binary form of an exchange, documented in docs/gpu.md: a header, the lengths of
+// the stages, an index, and one section per rank, which can be read by itself.
 const (
 	version    = 2
 	magic      = "FORSGPU\x02" // the last byte is the version
 	headerSize = 56
-	// Places in the header; all numbers have the lowest byte first.
+	// Offsets in the header; all numbers are little-endian.
 	atServers = 8  // uint32
 	atGPUs    = 12 // uint32
 	atStages  = 16 // uint32
@@ -22,7 +22,7 @@ const (
 	atMoves   = 40 // uint64 each, before and after the stages
 )
 
-// Encode is the plan's programs in binary form. It fails as Programs does.
+// Encode returns the plan's programs in binary form. It fails as Programs does.
 func (p *Plan) Encode(ctx context.Context) ([]byte, error) {
 	programs, err := p.Programs(ctx)
 	if err != nil {
@@ -91,8 +91,8 @@ func (p *Program) encode(out []byte, m int) []byte {
 	return out
 }
 
-// encode appends a piece: its peer from a rank on, its offset from the end of the
-// piece before it, and its bytes.
+// encode appends a piece: its peer relative to a rank, its offset relative to the end of
+// the previous piece, and its bytes.
 func (x *Piece) encode(out []byte, first Rank, end int64) []byte {
 	out = binary.AppendUvarint(out, uint64(x.Peer-first))
 	out = binary.AppendVarint(out, x.Offset-end)

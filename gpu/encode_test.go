@@ -19,7 +19,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// What is decoded is what was encoded, and carries the exchange out.
+// Decoding gives the plan that was encoded, and it carries out the exchange.
 func TestEncode(t *testing.T) {
 	for _, mode := range []Mode{Paper, Rails, MinMove, Bytes} {
 		traffic, plan := good(t, mode)
@@ -47,8 +47,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// Real bytes, in the buffers of ranks that know nothing but their binary sections and
-// what their peers send, end as an all-to-all exchange has them.
+// Real bytes end as in an all-to-all exchange, if each rank knows only its binary section
+// and the data that its peers send.
 func TestExchangeOfBytes(t *testing.T) {
 	for _, mode := range []Mode{Paper, Rails, MinMove, Bytes, None} {
 		traffic, plan := good(t, mode)
@@ -107,7 +107,7 @@ func TestExchangeOfBytes(t *testing.T) {
 	}
 }
 
-// piecesOf is the pieces of a list that belong to a stage.
+// piecesOf returns the pieces of a list that belong to a stage.
 func piecesOf[T any](list []T, stage int, of func(T) (int, Piece)) (pieces []Piece) {
 	for _, x := range list {
 		if at, piece := of(x); at == stage {
@@ -200,7 +200,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 			if again := p.encode(nil, v.GPUs); len(again) > len(data) {
-				t.Fatalf("rank %d has %d bytes, encoded anew %d", r, len(data), len(again))
+				t.Fatalf("rank %d has %d bytes, encoded again %d", r, len(data), len(again))
 			}
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// Two servers of two GPUs; GPU 0 has 1000 bytes for GPU 2. Half of them travel over
+// Two servers of two GPUs: GPU 0 has 1000 bytes for GPU 2, and half of them travel over
 // the other NICs.
 func ExamplePlanner() {
 	traffic, err := gpu.NewTraffic(gpu.Cluster{Servers: 2, GPUs: 2})

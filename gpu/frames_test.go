@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFramesInTurn plans one frame after the other, each from the packets that arrived during
-// the previous one. Balanced, Model U and Model NU have the same frames if the same servers
-// get packets at the same times, as the paper's Fig. 3 shows on average.
+// TestFramesInTurn plans one frame after another, each from the packets that arrived during
+// the previous one. With balancing, Model U and Model NU have the same frames if the same
+// servers get packets at the same times, as the paper's Fig. 3 shows on average.
 func TestFramesInTurn(t *testing.T) {
 	c := Cluster{8, 2}
 	for _, mode := range []Mode{Rails, MinMove, Paper} {

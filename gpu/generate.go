@@ -14,24 +14,24 @@ type Pattern string
 const (
 	// Uniform draws each message from 0 to twice the mean.
 	Uniform Pattern = "uniform"
-	// Hotspot is Uniform, except that the share Skew, 0 to 1, of the bytes from a server to
-	// another goes from its first GPU to the other's first.
+	// Hotspot is Uniform, except that the share Skew, 0 to 1, of the bytes from one server
+	// to another goes from its first GPU to the other's first.
 	Hotspot Pattern = "hotspot"
-	// Zipf gives the destinations of each GPU, in an order of its own, shares as
+	// Zipf gives the destinations of each GPU, in a random order, shares proportional to
 	// rank^−Skew.
 	Zipf Pattern = "zipf"
-	// MoE routes tokens to the top two of as many experts as there are GPUs, whose
-	// popularity falls as rank^−Skew and is the same for all GPUs.
+	// MoE routes each token to two experts, one expert per GPU, whose popularity is
+	// proportional to rank^−Skew and the same for all GPUs.
 	MoE Pattern = "moe"
 )
 
-// Patterns lists them.
+// Patterns lists the patterns.
 var Patterns = []Pattern{Uniform, Hotspot, Zipf, MoE}
 
-// topExperts is how many experts a token goes to.
+// topExperts is the number of experts of a token.
 const topExperts = 2
 
-// tokens is how many tokens a GPU routes in pattern MoE.
+// tokens is the number of tokens that a GPU routes in pattern MoE.
 const tokens = 4096
 
 // Generate makes traffic between GPUs of different servers, of mean bytes from one
@@ -59,7 +59,7 @@ func Generate(c Cluster, pattern Pattern, mean int64, skew float64, seed uint64)
 	case MoE:
 		t.moe(mean, skew, rng)
 	default:
-		return nil, fmt.Errorf("there is no pattern %q: want one of %q", pattern, Patterns)
+		return nil, fmt.Errorf("unknown pattern %q: want one of %q", pattern, Patterns)
 	}
 	return t, nil
 }
@@ -98,7 +98,7 @@ func (t *Traffic) zipf(mean int64, skew float64, rng *rand.Rand) {
 	}
 }
 
-// zipf is shares that fall as rank^−skew and sum up to 1.
+// zipf returns shares that are proportional to rank^−skew and sum to 1.
 func zipf(n int, skew float64) []float64 {
 	shares, sum := make([]float64, n), 0.0
 	for k := range shares {
@@ -111,7 +111,7 @@ func zipf(n int, skew float64) []float64 {
 	return shares
 }
 
-// moe routes tokens; a token has as many bytes as give the mean.
+// moe routes tokens; the size of a token gives the mean.
 func (t *Traffic) moe(mean int64, skew float64, rng *rand.Rand) {
 	ranks := t.Ranks()
 	ladder := zipf(ranks, skew)
@@ -140,15 +140,15 @@ func (t *Traffic) moe(mean int64, skew float64, rng *rand.Rand) {
 	}
 }
 
-// pick is the first place of a ladder of sums that is not below v.
+// pick returns the first index of cumulative sums that are at least v.
 func pick(ladder []float64, v float64) int {
 	return min(sort.SearchFloat64s(ladder, v), len(ladder)-1)
 }
 
-// FromRouting makes traffic of the tokens that GPUs route to experts, [GPU][expert],
-// as routers count them. Experts are placed in blocks: with twice as many
-// experts as GPUs, GPU 0 has the first two. A token has so many bytes; the traffic
-// of the way back is the transpose.
+// FromRouting makes traffic from the number of tokens that GPUs route to experts,
+// [GPU][expert]. Experts are placed in blocks: with twice as many experts as GPUs,
+// GPU 0 has the first two. tokenBytes is the size of a token. The traffic of the way
+// back is the transpose.
 func FromRouting(c Cluster, experts int, counts []float64, tokenBytes int64) (*Traffic, error) {
 	t, err := NewTraffic(c)
 	if err != nil {
@@ -177,7 +177,7 @@ func FromRouting(c Cluster, experts int, counts []float64, tokenBytes int64) (*T
 	return t, t.check()
 }
 
-// Transpose is the traffic of the way back.
+// Transpose returns the traffic of the way back.
 func (t *Traffic) Transpose() *Traffic {
 	ranks := t.Ranks()
 	back := &Traffic{t.Cluster, make([]int64, len(t.Bytes))}

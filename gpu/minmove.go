@@ -2,10 +2,10 @@ package gpu
 
 import "context"
 
-// minMove moves what NICs have above T*, Eq. 26, to others of their server, on the
-// sending side and then on the receiving side: Σ max(0, load − T*) packets a side,
-// the least that leaves no NIC with more than T*. The matrix of NICs then needs T*
-// slots (König 1916).
+// minMove moves the excess of NICs over T*, Eq. 26, to others of their server, on the
+// sending side and then on the receiving side: Σ max(0, load − T*) packets per side, the
+// least that leaves no NIC with more than T*. The matrix of NICs then needs T* slots
+// (König 1916).
 func (p *Planner) minMove(ctx context.Context, t *Traffic) (*draft, error) {
 	ranks := t.Ranks()
 	d := p.draft(t)
@@ -36,8 +36,8 @@ func (p *Planner) minMove(ctx context.Context, t *Traffic) (*draft, error) {
 	return d, nil
 }
 
-// loads is what each rank sends to other servers and receives from them, Eqs. 4
-// and 5.
+// loads returns the amounts that each rank sends to other servers and receives from
+// them, Eqs. 4 and 5.
 func (t *Traffic) loads() (out, in []int64) {
 	out, in = make([]int64, t.Ranks()), make([]int64, t.Ranks())
 	for source := range Rank(t.Ranks()) {
@@ -54,14 +54,14 @@ func (t *Traffic) loads() (out, in []int64) {
 	return out, in
 }
 
-// balance is what NICs have too much, and those with room.
+// balance holds the excess of NICs and the room of others.
 type balance struct {
 	c       Cluster
-	surplus []int64 // [rank] above the bound, or minus what there is room for
+	surplus []int64 // [rank] load minus bound
 	open    []Rank  // [server] first rank that may have room
 }
 
-// excess compares loads with a bound. It keeps the loads, which it changes.
+// excess compares loads with a bound. It keeps and modifies the loads.
 func excess(c Cluster, loads []int64, bound int64) *balance {
 	b := &balance{c, loads, make([]Rank, c.Servers)}
 	for r := range loads {
@@ -73,8 +73,8 @@ func excess(c Cluster, loads []int64, bound int64) *balance {
 	return b
 }
 
-// move takes up to so many packets from a rank that has too many. It returns the rank they go
-// to and their number, 0 if from has no surplus.
+// move takes up to so many packets from a rank with a surplus. It returns the rank that gets
+// them and their number, 0 if from has no surplus.
 func (b *balance) move(from Rank, packets int64) (Rank, int64) {
 	if b.surplus[from] <= 0 || packets == 0 {
 		return from, 0
@@ -113,8 +113,8 @@ func (t *Traffic) spill(d *draft, b *balance) {
 	}
 }
 
-// catch chooses the NICs by which the segments come in. The excess of a NIC is cut off and put
-// behind the other segments.
+// catch chooses the receiving NICs of the segments. It cuts off the excess of a NIC and
+// appends it to the segments.
 func catch(d *draft, b *balance) {
 	for at := range d.segments {
 		for {

@@ -7,8 +7,8 @@ import (
 
 // Model predicts how long a plan takes on a cluster.
 type Model struct {
-	B1      float64       // bytes a second that a GPU sends and receives inside its server
-	B2      float64       // bytes a second that a NIC sends and receives
+	B1      float64       // bytes per second that a GPU sends and receives inside its server
+	B2      float64       // bytes per second that a NIC sends and receives
 	Latency time.Duration // of each stage, and of each move of bytes inside servers
 }
 
@@ -16,7 +16,7 @@ type Model struct {
 // start a stage.
 var DefaultModel = Model{B1: 450e9, B2: 50e9, Latency: 10 * time.Microsecond}
 
-// orDefault is DefaultModel for the zero value.
+// orDefault returns m, or DefaultModel if m is zero.
 func (m Model) orDefault() Model {
 	if m == (Model{}) {
 		return DefaultModel
@@ -32,7 +32,7 @@ func (m Model) check() error {
 	return nil
 }
 
-// Times is what a plan is predicted to take, in seconds.
+// Times holds the predicted times of a plan, in seconds.
 type Times struct {
 	Before float64 `json:"before"` // moves before the first stage
 	Stages float64 `json:"stages"` // the stages alone
@@ -42,9 +42,9 @@ type Times struct {
 	Total  float64 `json:"total"`  // Before + Stages + Beside + After
 }
 
-// Predict predicts how long a plan takes. The steps of a plan follow each other. A step takes
-// as long as its stage or the moves during it, whichever are longer, and the moves take as
-// long as the busiest GPU. A stage has a latency, and so do the moves of a step.
+// Predict predicts how long a plan takes. The steps of a plan are sequential. A step takes as
+// long as its stage or the moves during it, whichever is longer; the moves take as long as
+// the busiest GPU. A stage has a latency, and so do the moves of a step.
 func (m Model) Predict(p *Plan) Times {
 	m = m.orDefault().at(p.Site)
 	lengths := make([]int64, len(p.Stages))
@@ -65,7 +65,7 @@ func (m Model) Predict(p *Plan) Times {
 	return t
 }
 
-// Step has the beginning of a step of a plan, and the times of its stage and of the moves
+// Step holds the begin of a step of a plan, and the times of its stage and of the moves
 // during it, in seconds. The first and the last step have no stage.
 type Step struct{ Begin, Stage, Moves float64 }
 
@@ -86,7 +86,7 @@ func (m Model) Steps(p *Plan) []Step {
 	return steps
 }
 
-// at is the model of a site's channels, if there is a site.
+// at returns the model of a site's channels, or m without a site.
 func (m Model) at(s *Places) Model {
 	if s != nil {
 		m.B2 *= float64(s.Unit) / float64(s.Speed)
@@ -94,8 +94,8 @@ func (m Model) at(s *Places) Model {
 	return m
 }
 
-// times returns the times of stages of these lengths. busiest has the bytes that the busiest
-// GPU moves before, during and after them, [step].
+// times returns the times of stages of these lengths. busiest is the number of bytes that the
+// busiest GPU moves before, during and after them, [step].
 func (m Model) times(lengths, busiest []int64) Times {
 	t := Times{Before: m.moves(busiest[0])}
 	t.Stages = m.stages(lengths)
@@ -107,7 +107,7 @@ func (m Model) times(lengths, busiest []int64) Times {
 	return t
 }
 
-// stages is what stages take by themselves.
+// stages is the time of stages without moves.
 func (m Model) stages(lengths []int64) float64 {
 	sum := int64(0)
 	for _, v := range lengths {
@@ -118,7 +118,7 @@ func (m Model) stages(lengths []int64) float64 {
 
 func (m Model) stage(length int64) float64 { return float64(length)/m.B2 + m.Latency.Seconds() }
 
-// moves is what moves inside servers take where the busiest GPU has so many bytes.
+// moves is the time of moves inside servers if the busiest GPU has so many bytes.
 func (m Model) moves(bytes int64) float64 {
 	if bytes == 0 {
 		return 0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A plan that can be reckoned by hand: 2 servers of 2 GPUs, 1000 bytes from rank 0
-// to rank 2. Half of it moves to rank 1, travels on, and moves from rank 3 to rank 2.
+// A plan that can be computed by hand: 2 servers of 2 GPUs, 1000 bytes from rank 0 to
+// rank 2. Half of them move to rank 1, travel to rank 3, and move on to rank 2.
 func TestPredict(t *testing.T) {
 	traffic, err := NewTraffic(Cluster{2, 2})
 	if err != nil {
@@ -34,7 +34,7 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// Auto is at least as good as every mode that it may choose from, whatever costs.
+// Auto is at least as good as every mode that it may choose from, for any model.
 func TestAuto(t *testing.T) {
 	for _, pattern := range Patterns {
 		for _, mean := range []int64{3, 1 << 12, 1 << 20} {
@@ -67,8 +67,8 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// Larger clusters too are planned with the fewest moves where moves take long, and in few
-// stages where these do. Moves that stages hide cost nothing.
+// Larger clusters are also planned with the fewest moves if moves take long, and in few
+// stages if stages do. Moves that stages hide cost nothing.
 func TestAutoMovesLittle(t *testing.T) {
 	traffic, err := Generate(Cluster{12, 8}, Zipf, 1<<24, .5, 1)
 	if err != nil {
@@ -100,8 +100,8 @@ func TestAutoMovesLittle(t *testing.T) {
 	}
 }
 
-// A mode whose plan is longer than the stretch allows is not taken, though it takes less time
-// where moves are slow.
+// A mode whose plan is longer than the stretch allows is not chosen, although it takes less
+// time if moves are slow.
 func TestAutoKeepsToTheStretch(t *testing.T) {
 	traffic := must(NewTraffic(Cluster{2, 4}))
 	for source := range 8 {

@@ -10,34 +10,34 @@ func (p *Plan) overlap(t *Traffic, m Model, first, last Rank) {
 	steps := len(p.Stages) + 2
 	p.Busiest = make([]int64, steps)
 	for step := range steps {
-		// Stage number step moves to its NICs in this step, and on in the next but one.
+		// Stage number step moves to its NICs in this step, and from NICs two steps later.
 		if step < len(p.Stages) {
 			l.add(p, step)
 		}
 		room := int64(0)
 		if step > 0 && step <= len(p.Stages) {
-			room = m.beside(p.Stages[step-1].Length)
+			room = m.during(p.Stages[step-1].Length)
 		}
 		if step == min(steps-2, len(p.Stages)) {
-			room = maxTotal // whatever is left
+			room = maxTotal // for the remaining bytes
 		}
 		p.Local = l.fill(p.Local, step, room)
 		p.Busiest[step] = l.end(step)
 	}
 }
 
-// beside returns how many bytes a GPU moves inside its server while a stage lasts.
-func (m Model) beside(length int64) int64 {
+// during returns how many bytes a GPU can move inside its server during a stage.
+func (m Model) during(length int64) int64 {
 	return int64(min(float64(length)*m.B1/m.B2, maxTotal))
 }
 
-// layer measures what the GPUs from one rank up to another send and receive inside
-// their servers, step by step.
+// layer counts the bytes that the GPUs from rank first up to last send and receive
+// inside their servers, step by step.
 type layer struct {
 	t           *Traffic
 	first, last Rank
 	loads       [3][]int64 // [step mod 3] of the GPUs: sent at 2r, received at 2r+1
-	waiting     []Local    // what stays inside servers and is not laid yet
+	waiting     []Local    // bytes that stay inside servers and have no step yet
 }
 
 func newLayer(t *Traffic, first, last Rank) *layer {
@@ -48,8 +48,8 @@ func newLayer(t *Traffic, first, last Rank) *layer {
 	return l
 }
 
-// add adds what a stage's transfers have moved: in the step of the stage's number, and
-// in that after the stage.
+// add adds the moves of a stage's transfers: in the step of the stage's number, and in
+// the step after the stage.
 func (l *layer) add(p *Plan, stage int) {
 	before, after := l.loads[stage%3], l.loads[(stage+2)%3]
 	for at := range p.Stages[stage].Transfers {
@@ -69,7 +69,7 @@ func (l *layer) move(loads []int64, from, to Rank, bytes int64) {
 }
 
 // fill puts bytes that stay inside servers into a step in which each GPU has room to send
-// and to receive so many bytes. It appends them to a list.
+// and receive so many bytes, and appends them to a list.
 func (l *layer) fill(list []Local, step int, room int64) []Local {
 	loads := l.loads[step%3]
 	left := l.waiting[:0]
@@ -96,7 +96,7 @@ func (l *layer) fill(list []Local, step int, room int64) []Local {
 	return list
 }
 
-// end is what the busiest GPU sends or receives in a step, which is over.
+// end ends a step, and returns the bytes that the busiest GPU sends or receives in it.
 func (l *layer) end(step int) int64 {
 	loads := l.loads[step%3]
 	most := slices.Max(loads)
@@ -104,8 +104,8 @@ func (l *layer) end(step int) int64 {
 	return most
 }
 
-// inside lists what stays in the servers of some ranks: first what GPUs have for
-// themselves, then for the next one of their server, and so on, so that each sends to
+// inside lists the messages that stay in the servers of some ranks: first those of GPUs to
+// themselves, then to the next one of their server, and so on, so that each GPU sends to
 // one and receives from one.
 func (t *Traffic) inside(first, last Rank) []Local {
 	var list []Local
@@ -122,9 +122,9 @@ func (t *Traffic) inside(first, last Rank) []Local {
 	return list
 }
 
-// cursor goes through the stretches of messages that a transfer carries.
+// cursor iterates over the stretches of messages that a transfer carries.
 type cursor struct {
-	Segment // the stretch at hand
+	Segment // the current stretch
 	list    []Segment
 	skip    int64
 	left    int64
@@ -134,7 +134,7 @@ func newCursor(segments []Segment, x *Transfer) cursor {
 	return cursor{list: segments[x.Segment:], skip: x.Skip, left: x.Bytes}
 }
 
-// next goes to the next stretch, if there is one.
+// next advances to the next stretch, and reports whether there is one.
 func (c *cursor) next() bool {
 	if c.left == 0 {
 		return false

@@ -9,7 +9,7 @@ import (
 )
 
 // anyTraffic draws a cluster and the bytes that its GPUs send each other: none, a few or many,
-// inside servers too.
+// including inside servers.
 func anyTraffic(t *rapid.T) *Traffic {
 	c := Cluster{rapid.IntRange(1, 7).Draw(t, "servers"), rapid.IntRange(1, 5).Draw(t, "GPUs")}
 	x := must(NewTraffic(c))
@@ -43,9 +43,9 @@ func anyOptions(t *rapid.T) Options {
 	return o
 }
 
-// For any traffic and in every mode, everything arrives, no byte is sent before it has come or
-// overwritten before it is sent on, and the plan's account of its moves, step by step, is
-// correct.
+// For any traffic and in every mode, all bytes arrive, no byte is sent before it has arrived
+// or overwritten before it is sent on, and the plan's statistics of its moves, step by step,
+// are correct.
 func TestOverlap(t *testing.T) {
 	var p Planner
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,8 +76,8 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// Where GPUs move bytes inside their servers as fast as all their NICs together send
-// them, a stage waits for no more than its neighbours' length.
+// If GPUs move bytes inside their servers as fast as all their NICs together send them, the
+// moves during a stage are bounded by its neighbours' lengths.
 func TestOverlapHides(t *testing.T) {
 	for _, pattern := range Patterns {
 		traffic, err := Generate(Cluster{8, 8}, pattern, 1<<20, .9, 1)
@@ -97,7 +97,7 @@ func TestOverlapHides(t *testing.T) {
 		}
 		for step, v := range plan.Busiest {
 			if i := step - 1; v > 8*max(at(i-1), at(i+1)) {
-				t.Errorf("%s: beside stage %d a GPU moves %d bytes, and its neighbours have %d and %d", pattern, i, v, at(i-1), at(i+1))
+				t.Errorf("%s: during stage %d a GPU moves %d bytes, and its neighbours have %d and %d", pattern, i, v, at(i-1), at(i+1))
 			}
 		}
 		if x := DefaultModel.Predict(plan); x.Before+x.Beside+x.After > x.Stages/20 {
@@ -106,8 +106,8 @@ func TestOverlapHides(t *testing.T) {
 	}
 }
 
-// What is moved to a NIC while the NIC sends it, moved on while it comes in, or written
-// into the half of a buffer that is in use, is found.
+// Replay detects bytes that are moved to a NIC while the NIC sends them, moved on while they
+// arrive, or written into the half of a buffer that is in use.
 func TestReplayFindsRaces(t *testing.T) {
 	traffic, plan := good(t, Bytes)
 	if len(plan.Stages) < 3 {
@@ -142,7 +142,7 @@ func later(m Moves, stage, by int) {
 	}
 }
 
-// oneHalf has all stages use one half of a buffer.
+// oneHalf makes all stages use one half of a buffer.
 func oneHalf(moves []Move, turns []Turn, size *int64) {
 	most := int64(0)
 	odd := *size

@@ -46,8 +46,7 @@ func (p *Planner) paper(ctx context.Context, t *Traffic, balanced bool) (*draft,
 	return d, nil
 }
 
-// component is what is left of a block: its matchings of GPUs, from the one at hand
-// on.
+// component is the remainder of a block: its matchings of GPUs, from the current one on.
 type component struct {
 	left    []int64 // [GPU][GPU] packets
 	weights []int64
@@ -68,8 +67,8 @@ func (p *Planner) component(ctx context.Context, m int, segments []Segment) (c c
 	return component{left: x, weights: slices.Clone(w.weights), match: slices.Clone(w.match)}, longest(m, x), err
 }
 
-// merge carries weight slots of a matching of servers out, in as few stages as the
-// matchings of the blocks allow.
+// merge schedules weight slots of a matching of servers, in as few stages as the matchings
+// of the blocks allow.
 func (d *draft) merge(ctx context.Context, match []int32, weight int64, blocks []component) error {
 	n, m := d.c.Servers, d.c.GPUs
 	for weight > 0 {
@@ -117,11 +116,11 @@ func (t *Traffic) cells(segments []Segment, i, j int) []Segment {
 }
 
 // level balances the block that begins at segment first, as in Sec. IV.C: rows with
-// more than B = ⌈W/m⌉ packets give up packets of some columns to rows with fewer,
-// by column transfers; then columns to columns, by row transfers. Transfers that
-// differ in nothing are made at once. Each lowers the imbalance potential by its
-// packets, so there are as many as Theorem 5 says at most in the first phase, and
-// in the second no more than the columns' excess, which the first leaves alone.
+// more than B = ⌈W/m⌉ packets give packets of some columns to rows with fewer, by
+// column transfers; then columns to columns, by row transfers. Identical transfers are
+// made together. Each lowers the imbalance potential by its packets, so the first
+// phase makes at most as many as Theorem 5 states, and the second at most the excess
+// of the columns, which the first does not change.
 func level(segments []Segment, first, m int) []Segment {
 	rows, columns := make([]int64, m), make([]int64, m)
 	total := int64(0)

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Eq. 26 is not what the published scheme attains: with 3 servers of 2 GPUs, where
-// server 1 has a packet for each of the others, it says 1 slot, and the blocks,
-// balanced by themselves, take turns in 2. Both NICs could send in the first.
+// The published scheme does not attain Eq. 26: with 3 servers of 2 GPUs, where server 1
+// has a packet for each of the others, Eq. 26 gives 1 slot, but the separately balanced
+// blocks take turns in 2. Both NICs could send in the first.
 func TestEquation26(t *testing.T) {
 	traffic, err := NewTraffic(Cluster{3, 2})
 	if err != nil {
@@ -60,8 +60,8 @@ func TestSectionIIIC(t *testing.T) {
 	}
 }
 
-// Theorem 5: the matrix that balancing leaves is doubly substochastic with scale
-// ⌈W/m⌉, nothing is lost, and there are no more unit transfers than its bound.
+// Theorem 5: the balanced matrix is doubly substochastic with scale ⌈W/m⌉, nothing is
+// lost, and the number of unit transfers is within its bound.
 func TestTheorem5(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 0))
 	for range 5000 {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Mode is how a plan is made.
+// Mode is a way to make a plan.
 type Mode string
 
-// The modes, see the package comment. None is Theorem 4 on the blocks as they are,
+// The modes, see the package comment. None is Theorem 4 on the unbalanced blocks,
 // without any move inside a server.
 const (
 	Auto    Mode = "auto"
@@ -22,18 +22,18 @@ const (
 // Modes lists the modes in the order in which Auto tries them, Auto first.
 var Modes = []Mode{Auto, Bytes, Rails, MinMove, Paper, None}
 
-// Segment is a stretch of the message from one GPU to another, with the NICs that
-// it travels over: Out is of the source's server, In of the destination's. Where
-// Out is not the source itself, its bytes are moved there before the stages; where
-// In is not the destination, they are moved on after them.
+// Segment is a stretch of the message from one GPU to another, with the NICs that it
+// travels over: Out is in the source's server, In in the destination's. If Out is not
+// the source itself, its bytes are moved there during the previous stage; if In is not
+// the destination, they are moved on during the next stage.
 type Segment struct {
 	Source, Destination, Out, In Rank
 	Offset, Bytes                int64 // from the message's beginning
 }
 
-// Transfer is what one NIC sends to another in a stage: bytes of the stream
-// between the two, which is all segments with these NICs in the plan's order. It
-// begins Skip bytes into the segment of number Segment.
+// Transfer is the data that one NIC sends to another in a stage: bytes of the stream
+// between the two, which consists of all segments with these NICs in the plan's order.
+// It begins Skip bytes into the segment of number Segment.
 type Transfer struct {
 	From    Rank  `json:"from"`
 	To      Rank  `json:"to"`
@@ -63,26 +63,26 @@ type Local struct {
 type Plan struct {
 	Cluster
 	Mode     Mode
-	Grain    int64 // bytes that lengths were rounded up to, or that a packet has; 1 for none
+	Grain    int64 // the unit to which lengths were rounded up, or the size of a packet, in bytes
 	Bound    int64 // Eq. 26: no plan has a smaller length
-	Length   int64 // of all stages, bytes a NIC
+	Length   int64 // of all stages, bytes per NIC
 	Stages   []Stage
 	Segments []Segment // by Out and In
 	Local    []Local   // by Beside
-	// MovesBefore and MovesAfter are the bytes that change GPU inside a server, on
-	// the way to a NIC and from one, Local apart.
+	// MovesBefore and MovesAfter are the bytes that move between GPUs inside a server, to a
+	// NIC and from one, without Local.
 	MovesBefore, MovesAfter int64
 	// Busiest is how many bytes the busiest GPU sends or receives inside its server, [step]:
 	// step 0 is before the stages, step s+1 during stage s, and the last one after them.
 	Busiest []int64
-	Outlook *Outlook // of mode Auto alone
-	// Site is what the servers have, and Certificate why no plan is shorter, of PlanSite
-	// alone.
+	Outlook *Outlook // only from mode Auto
+	// Site describes the servers, and Certificate proves that no plan is shorter; both only
+	// from PlanSite.
 	Site        *Places
 	Certificate *Certificate
 }
 
-// home is the rank with the input and output of a rank's GPU: that itself, where all
+// home is the rank with the input and output of a rank's GPU: the rank itself if all
 // servers are alike.
 func (p *Plan) home(r Rank) Rank {
 	if p.Site == nil {
@@ -91,19 +91,19 @@ func (p *Plan) home(r Rank) Rank {
 	return p.Site.home(r)
 }
 
-// draft is a plan in the making: segments in any order, and stages whose transfers
+// draft is an incomplete plan: segments in any order, and stages whose transfers
 // have packets and no offsets yet.
 type draft struct {
 	c        Cluster
 	bound    int64     // Eq. 26
-	site     *Places   // nil where all servers are alike
-	own      int       // server whose part is planned, −1 for all
-	straight bool      // NICs send to those of the same number alone
+	site     *Places   // nil if all servers are alike
+	own      int       // server whose part is planned, or −1 for all
+	straight bool      // NICs send only to those of the same number
 	most     int       // transfers
 	segments []Segment // Bytes and Offset are packets
 	lines    []Transfer
 	ends     []int   // [stage] end of its transfers in lines
-	lengths  []int64 // [stage] where known beforehand
+	lengths  []int64 // [stage] if known beforehand
 }
 
 // send appends a transfer to the stage being written.
@@ -126,7 +126,7 @@ func (d *draft) next(ctx context.Context) error {
 	return d.check(ctx)
 }
 
-// check fails where the plan has become too large, or ctx has ended.
+// check returns an error if the plan has become too large or ctx has ended.
 func (d *draft) check(ctx context.Context) error {
 	if len(d.lines) > d.most {
 		return fmt.Errorf("the plan has more than %d transfers: take a larger grain, or mode %s with a stretch", d.most, Bytes)
@@ -134,7 +134,7 @@ func (d *draft) check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// finish makes the draft a plan of a traffic whose packets have grain bytes.
+// finish turns the draft into a plan of a traffic whose packets have grain bytes.
 func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
 	p := &Plan{Cluster: d.c, Mode: mode, Grain: grain, Bound: d.bound, Site: d.site, Segments: byStream(d.c.Ranks(), d.segments)}
 	d.measure(t, p.Segments, grain)
@@ -169,11 +169,11 @@ func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
 	return p
 }
 
-// measure gives the transfers their offsets, and bytes in place of packets. The
+// measure sets the offsets of the transfers, and turns their packets into bytes. The
 // segments are in the order of streams, in packets of grain bytes.
 func (d *draft) measure(t *Traffic, segments []Segment, grain int64) {
 	streams := make([]struct {
-		segment int32 // at hand
+		segment int32 // the current one
 		done    int64 // packets of it
 		offset  int64 // bytes
 	}, d.streams())
@@ -202,7 +202,7 @@ func (d *draft) measure(t *Traffic, segments []Segment, grain int64) {
 	}
 }
 
-// pairs is how many pairs of servers the plan is for.
+// pairs is the number of pairs of servers in the plan.
 func (d *draft) pairs() int {
 	if d.own >= 0 {
 		return 2 * d.c.Servers
@@ -221,7 +221,7 @@ func (d *draft) pair(i, j int) int {
 	return i*d.c.Servers + j
 }
 
-// streams is how many pairs of NICs may have something for each other.
+// streams is the number of pairs of NICs that may have traffic.
 func (d *draft) streams() int {
 	if d.straight {
 		return d.pairs() * d.c.GPUs
@@ -237,8 +237,7 @@ func (d *draft) stream(from, to Rank) int {
 	return int(from)*d.c.Ranks() + int(to)
 }
 
-// bytes is how many bytes a segment of packets has: a message's last packet may
-// be short.
+// bytes is the size of a segment of packets: the last packet of a message may be short.
 func (s *Segment) bytes(t *Traffic, grain int64) int64 {
 	if grain == 1 {
 		return s.Bytes
@@ -246,8 +245,7 @@ func (s *Segment) bytes(t *Traffic, grain int64) int64 {
 	return min((s.Offset+s.Bytes)*grain, t.Bytes[int(s.Source)*t.Ranks()+int(s.Destination)]) - s.Offset*grain
 }
 
-// byStream orders segments by Out and In, and leaves those of a stream in their
-// order.
+// byStream sorts segments stably by Out and In.
 func byStream(ranks int, segments []Segment) []Segment {
 	byIn, byOut := make([]int32, ranks), make([]int32, ranks) // where the next one goes
 	for at := range segments {
@@ -273,7 +271,7 @@ func byStream(ranks int, segments []Segment) []Segment {
 	return segments
 }
 
-// packets is the traffic in packets of grain bytes, rounded up.
+// packets returns the traffic in packets of grain bytes, rounded up.
 func (t *Traffic) packets(grain int64) *Traffic {
 	if grain == 1 {
 		return t

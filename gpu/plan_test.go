@@ -29,8 +29,8 @@ func frame(c Cluster, rng *rand.Rand) *Traffic {
 	return t
 }
 
-// blockBound is Eq. 11 for the blocks as they are: the length of Theorem 4's
-// frames without balancing.
+// blockBound is Eq. 11 for the unbalanced blocks: the length of Theorem 4's frames
+// without balancing.
 func blockBound(t *Traffic) int64 {
 	n, m := t.Servers, t.GPUs
 	scale := make([]int64, n*n)
@@ -63,7 +63,7 @@ func balancedBound(t *Traffic) int64 {
 	return longest(t.Servers, shares(t.Pairs(), int64(t.GPUs)))
 }
 
-// excessOver sums up what ranks have above a bound.
+// excessOver sums the excess of ranks over a bound.
 func excessOver(loads []int64, bound int64) (sum int64) {
 	for _, v := range loads {
 		sum += max(0, v-bound)
@@ -71,8 +71,8 @@ func excessOver(loads []int64, bound int64) (sum int64) {
 	return sum
 }
 
-// On random frames, the frame that is carried out has the length that each mode
-// promises, every packet arrives, and MinMove moves no more than it must.
+// For random frames, each mode's frame has the promised length, every packet arrives, and
+// MinMove moves no more than necessary.
 func TestFrames(t *testing.T) {
 	for _, c := range []struct {
 		Cluster

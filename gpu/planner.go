@@ -9,11 +9,11 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// Planner makes plans and keeps its scratch memory from one to the next. The zero
-// value is ready for use; a Planner must not be used by two goroutines at once.
+// Planner makes plans and reuses its scratch memory. The zero value is ready for use;
+// a Planner must not be used by two goroutines at once.
 type Planner struct {
-	// MaxTransfers is how many transfers a plan may have; more are an error. 0 means
-	// 2^25, a gigabyte of them.
+	// MaxTransfers is the most transfers that a plan may have; 0 means 2^25, about a
+	// gigabyte.
 	MaxTransfers int
 
 	colourer   bipartite.Colourer
@@ -23,26 +23,25 @@ type Planner struct {
 	weights    []int64
 }
 
-// Options say how a plan is to be made, by flags and in requests. The zero value means
-// Auto.
+// Options say how to make a plan, in flags and in requests. The zero value means Auto.
 type Options struct {
 	Mode Mode `json:"mode"`
-	// Grain is, in mode Bytes, what the bytes that a NIC sends for a pair of servers
-	// are rounded up to, for fewer and longer stages; in the other modes it is the
-	// size of a packet, which is never divided. 0 means 1.
+	// Grain is, in mode Bytes, the unit to which the bytes that a NIC sends for a pair
+	// of servers are rounded up, for fewer and longer stages; in the other modes it is
+	// the size of a packet, which is never divided. 0 means 1.
 	Grain int64 `json:"grain"`
-	// MaxStretch, in mode Bytes, is how many times as long as it need be a plan may
-	// be; the largest Grain that keeps to it is taken. 0 means no more than need be.
+	// MaxStretch, in mode Bytes, is the largest ratio of a plan's length to the least
+	// possible; the largest Grain within it is used. 0 means 1.
 	MaxStretch float64 `json:"max_stretch"`
-	// Fewest has mode Bytes look longer for fewer stages; Auto looks both ways.
+	// Fewest makes mode Bytes search longer for fewer stages; Auto tries both.
 	Fewest bool `json:"fewest"`
-	// MaxStage, in mode Bytes, is the longest that a stage may be: longer ones are cut
-	// into equal parts, so that ranks need smaller buffers, and less is moved before
-	// the first stage and after the last. 0 means any length.
+	// MaxStage, in mode Bytes, is the longest stage: longer ones are cut into equal
+	// parts, so that ranks need smaller buffers and move less before the first stage
+	// and after the last. 0 means any length.
 	MaxStage int64 `json:"max_stage"`
-	// Budget is how long Auto and Choose try other ways; what is planned after that
-	// ends first. 0 means until all have been tried. With a budget, the plan depends on
-	// how fast the machine is.
+	// Budget limits the time in which Auto and Choose try alternatives; one that has
+	// begun may exceed it. 0 means no limit. With a budget, the plan depends on the
+	// speed of the machine.
 	Budget time.Duration `json:"-"`
 	// Model predicts the times of plans. The zero value means DefaultModel.
 	Model Model `json:"-"`
@@ -55,7 +54,7 @@ func (o *Options) check() error {
 	case o.MaxStretch != 0 && !(o.MaxStretch >= 1 && o.MaxStretch <= 1000):
 		return fmt.Errorf("stretch %v: want 1 to 1000 times the least length", o.MaxStretch)
 	case o.Budget < 0:
-		return fmt.Errorf("a budget of %v: want a time, or 0 for none", o.Budget)
+		return fmt.Errorf("a budget of %v: want a time, or 0 for no limit", o.Budget)
 	case o.MaxStage < 0 || o.MaxStage > maxTotal:
 		return fmt.Errorf("stages of at most %d bytes: want 1 to %d, or 0 for any length", o.MaxStage, int64(maxTotal))
 	case o.Grain > 1 && o.MaxStretch > 1:
@@ -64,9 +63,9 @@ func (o *Options) check() error {
 	return o.Model.check()
 }
 
-// Plan makes a plan of a traffic. It fails if the traffic or the options make no sense, if the
+// Plan makes a plan of a traffic. It fails if the traffic or the options are invalid, if the
 // plan has too many transfers, and soon after ctx ends. With the error of ctx, mode Auto also
-// returns the best plan so far, if it has one.
+// returns the best plan so far, if any.
 func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	case Rails, MinMove, Paper, None:
 		return p.units(ctx, t, o)
 	}
-	return nil, fmt.Errorf("there is no mode %q: want one of %q", o.Mode, Modes)
+	return nil, fmt.Errorf("unknown mode %q: want one of %q", o.Mode, Modes)
 }
 
 // units plans in packets of Grain bytes.
@@ -114,8 +113,8 @@ func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, erro
 	return d.finish(t, o.Mode, grain, o.Model), nil
 }
 
-// draft is a plan of the traffic without anything, with room for its messages and
-// some that are divided.
+// draft returns an empty draft with room for the messages of the traffic and some that
+// are divided.
 func (p *Planner) draft(t *Traffic) *draft {
 	messages := 0
 	for _, v := range t.Bytes {
@@ -126,7 +125,7 @@ func (p *Planner) draft(t *Traffic) *draft {
 	return p.draftFor(t, -1, messages+messages/4)
 }
 
-// draftFor is a plan for a server, or −1 for all, with room for so many segments.
+// draftFor returns an empty draft for a server, or −1 for all, with room for segments.
 func (p *Planner) draftFor(t *Traffic, own, segments int) *draft {
 	most := p.MaxTransfers
 	if most == 0 {
@@ -143,12 +142,12 @@ type turns struct {
 	match   []int32
 }
 
-// colourings is how many times as many unit matchings as rows are still coloured
-// one by one: weighted ones would be no fewer.
+// colourings is the ratio of unit matchings to rows up to which they are coloured one by
+// one: weighted ones would not be fewer.
 const colourings = 4
 
-// decompose writes a matrix of n rows as matchings whose weights sum up to its
-// largest row or column sum. The next call writes over them.
+// decompose decomposes a matrix of n rows into matchings whose weights sum to its
+// largest row or column sum. The next call overwrites them.
 func (p *Planner) decompose(ctx context.Context, n int, x []int64) (turns, error) {
 	if longest(n, x) > int64(colourings*n) {
 		weights, match, err := p.decomposer.Decompose(ctx, n, x)

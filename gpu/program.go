@@ -1,39 +1,39 @@
 package gpu
 
 // Piece is a stretch of a buffer that is sent to a peer or received from one. The
-// pieces that one rank sends another in a step are, one after the other, those
-// that the other receives from it in that step; their cuts may differ.
+// pieces that one rank sends another in a step are, concatenated, those that the
+// other receives from it in that step; they may be cut differently.
 type Piece struct {
 	Peer   Rank  `json:"peer"`
 	Offset int64 `json:"offset"` // bytes from the buffer's beginning
 	Bytes  int64 `json:"bytes"`
 }
 
-// Move is a piece that is moved inside a server, and the stage during which it is moved: −1 is
-// before the first, and the number of stages after the last.
+// Move is a piece that is moved inside a server, and the stage during which it is moved: −1
+// means before the first, and the number of stages after the last.
 type Move struct {
 	Beside int `json:"beside"`
 	Piece
 }
 
-// Moves is what a rank sends and receives inside its server, by stage. A piece whose
-// peer is the rank itself is copied.
+// Moves lists the pieces that a rank sends and receives inside its server, by stage. A
+// piece whose peer is the rank itself is copied.
 type Moves struct {
 	Send    []Move `json:"send"`
 	Receive []Move `json:"receive"`
 }
 
-// Turn is what a rank sends or receives in a stage.
+// Turn is the piece that a rank sends or receives in a stage.
 type Turn struct {
 	Stage int `json:"stage"`
 	Piece
 }
 
-// Program is what one rank does in an exchange. It has four buffers: its input,
-// with its messages by destination, nothing between them; what it sends over its
-// NIC; what comes in over it; and its output, with the messages to it by source.
-// The NIC's buffers have room for two stages, and these take turns in them: while
-// one is sent the next is filled in, and while one comes in the last is moved on.
+// Program is one rank's part of an exchange. It has four buffers: its input, with its
+// messages by destination, without gaps; the sending and the receiving buffer of its
+// NIC; and its output, with the messages to it by source. The NIC's buffers have room
+// for two stages, which alternate in them: while one is sent the next is filled in,
+// and while one arrives the previous one is moved on.
 type Program struct {
 	Rank    Rank   `json:"rank"`
 	Input   int64  `json:"input"`       // bytes of the buffers

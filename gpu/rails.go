@@ -2,9 +2,9 @@ package gpu
 
 import "context"
 
-// rails colours the matrix of server pairs with m·T* colours, T* being Eq. 26: in
-// slot c div m, the NICs of number c mod m are matched as colour c says. Colours in
-// a row of which the matching is the same fill whole slots together.
+// rails colours the matrix of server pairs with m·T* colours, where T* is Eq. 26: in
+// slot c div m, colour c matches the NICs of number c mod m. Consecutive colours with
+// the same matching fill whole slots together.
 func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 	n, m := t.Servers, t.GPUs
 	pairs := t.Pairs()
@@ -38,7 +38,7 @@ func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 	return d, nil
 }
 
-// slots lays colours out over slots and NICs.
+// slots assigns colours to slots and NICs.
 type slots struct {
 	d    *draft
 	n, m int
@@ -47,7 +47,7 @@ type slots struct {
 	rail []int64 // [source][destination][NIC] packets sent
 }
 
-// fill takes weight colours with one matching.
+// fill assigns weight colours with the same matching.
 func (s *slots) fill(ctx context.Context, match []int32, weight int64) error {
 	m := int64(s.m)
 	for weight > 0 {
@@ -73,7 +73,7 @@ func (s *slots) fill(ctx context.Context, match []int32, weight int64) error {
 	return nil
 }
 
-// whole fills some slots, all NICs matched alike.
+// whole fills whole slots, in which all NICs have the same matching.
 func (s *slots) whole(match []int32, length int64) {
 	m := int64(s.m)
 	for i, j := range match {

@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// Own is what one rank needs to know of an exchange: its program, and how long the
-// stages are.
+// Own is one rank's part of an exchange: its program and the lengths of the stages.
 type Own struct {
 	Program
 	Lengths []int64 // [stage]
 }
 
-// Own plans as Plan does with the same options, mode Bytes, and makes the program of one
-// rank. It plans the stages of servers completely, but of the rest only the bytes that the
-// rank's own server sends and receives. Choose finds options that suit a traffic.
+// Own makes the program of one rank, as Plan does with the same options in mode Bytes. It
+// plans the stages of all servers, but only the bytes that the rank's own server sends and
+// receives. Choose finds suitable options for a traffic.
 func (p *Planner) Own(ctx context.Context, t *Traffic, rank Rank, o Options) (*Own, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -24,9 +23,9 @@ func (p *Planner) Own(ctx context.Context, t *Traffic, rank Rank, o Options) (*O
 	}
 	switch {
 	case rank < 0 || int(rank) >= t.Ranks():
-		return nil, fmt.Errorf("there is no rank %d: want 0 to %d", rank, t.Ranks()-1)
+		return nil, fmt.Errorf("rank %d: want 0 to %d", rank, t.Ranks()-1)
 	case o.Mode != Bytes:
-		return nil, fmt.Errorf("a rank plans for itself in mode %s alone, and the mode is %q: choose the options first", Bytes, o.Mode)
+		return nil, fmt.Errorf("a rank plans for itself only in mode %s, and the mode is %q: choose the options first", Bytes, o.Mode)
 	}
 	plan, err := p.bytes(ctx, t, o, t.server(rank))
 	if err != nil {

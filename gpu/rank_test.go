@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A rank that plans for itself does what the plan of all has it do.
+// A rank that plans for itself gets the same program as from the plan of all ranks.
 func TestOwn(t *testing.T) {
 	var p, q Planner
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,9 +43,9 @@ func TestOwnRefuses(t *testing.T) {
 	}
 }
 
-// A budget that is used up at once gives a valid plan that reports it; without a budget,
-// everything is tried. No plan takes less than the least time, and every rank may plan with
-// the result of Choose.
+// A budget that is used up immediately gives a valid plan that reports it; without a budget,
+// all alternatives are tried. No plan takes less than the least time, and every rank can plan
+// with the result of Choose.
 func TestChoose(t *testing.T) {
 	for _, c := range []Cluster{{8, 8}, {16, 4}} {
 		for _, budget := range []time.Duration{0, 1, time.Hour} {

@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// Replay carries out programs, [rank], whose stages have these lengths, and returns the first
-// fault. It goes step by step: before the stages, during each, and after them. Data that is read
-// in a step was there before it, and data that is written in it overwrites nothing that is still
-// to be read, or is read in this step. Bytes are followed by the stretches of messages that they
-// belong to, so it takes no more time for large messages than for small ones. It fails soon
-// after ctx ends, too.
+// Replay executes programs, [rank], with stages of these lengths, and returns the first error.
+// It goes step by step: before the stages, during each, and after them. Data that is read in a
+// step must be there before it, and data that is written in it must not overwrite data that is
+// read in this step or later. Replay tracks stretches of messages rather than bytes, so large
+// messages take no more time than small ones. It also fails soon after ctx ends.
 func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program) error {
 	_, err := carryOut(ctx, t, lengths, programs, itself)
 	return err
@@ -18,8 +17,8 @@ func Replay(ctx context.Context, t *Traffic, lengths []int64, programs []Program
 
 func itself(r Rank) Rank { return r }
 
-// carryOut does the same as Replay, and returns how many bytes the busiest GPU sends or receives
-// inside its server, [step]. Ranks with one home are of one GPU.
+// carryOut implements Replay, and returns how many bytes the busiest GPU sends or receives
+// inside its server, [step]. Ranks with the same home are of the same GPU.
 func carryOut(ctx context.Context, t *Traffic, lengths []int64, programs []Program, home func(Rank) Rank) ([]int64, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -50,13 +49,13 @@ type replay struct {
 	input, send, recv, output []buffer // [rank]
 	done                      []progress
 	moving                    []span   // of a transfer
-	mail                      [][]span // [sender][receiver] under way inside a server
+	mail                      [][]span // [sender][receiver] in transit inside a server
 	home                      func(Rank) Rank
 	loads                     [][2]int64 // [rank] bytes sent and received inside servers in this step
 	busiest                   []int64
 }
 
-// progress is how many elements of its lists a rank has carried out.
+// progress counts the elements of its lists that a rank has executed.
 type progress struct {
 	moves      [3][2]int // [before, after, local][send, receive]
 	sent, came int       // turns
@@ -86,7 +85,7 @@ func (r *replay) load(ctx context.Context) error {
 		}
 		p, in := &r.programs[source], &r.input[source]
 		if int(p.Rank) != source {
-			return fmt.Errorf("the program of rank %d says that it is rank %d's", source, p.Rank)
+			return fmt.Errorf("the program of rank %d has rank %d", source, p.Rank)
 		}
 		for destination, bytes := range r.t.Bytes[source*ranks : (source+1)*ranks] {
 			if bytes > 0 {
@@ -102,9 +101,9 @@ func (r *replay) load(ctx context.Context) error {
 	return nil
 }
 
-// step carries out the stage of a number, if there is one, and the moves during it.
+// step executes a stage, if it exists, and the moves during it.
 func (r *replay) step(stage int) error {
-	when := fmt.Sprintf("beside stage %d", stage)
+	when := fmt.Sprintf("during stage %d", stage)
 	clear(r.loads)
 	for kind, buffers := range [3][2][]buffer{{r.input, r.send}, {r.recv, r.output}, {r.input, r.output}} {
 		for first := 0; first < r.t.Ranks(); first += r.t.GPUs {
@@ -132,7 +131,7 @@ func (r *replay) step(stage int) error {
 	return nil
 }
 
-// next is the next element of a list that belongs to a stage.
+// next returns the next element of a list if it belongs to a stage, or nil.
 func next[T any](list []T, done *int, stage int, of func(*T) int) *T {
 	if *done == len(list) || of(&list[*done]) != stage {
 		return nil
@@ -144,8 +143,7 @@ func next[T any](list []T, done *int, stage int, of func(*T) int) *T {
 func besideOf(x *Move) int { return x.Beside }
 func stageOf(x *Turn) int  { return x.Stage }
 
-// exchange carries out the moves of a kind during a stage in the server whose ranks begin with
-// first.
+// exchange executes the moves of a kind during a stage in the server whose first rank is first.
 func (r *replay) exchange(kind, stage, first int, from, to []buffer) error {
 	m := r.t.GPUs
 	busy := false
@@ -196,8 +194,8 @@ func (r *replay) exchange(kind, stage, first int, from, to []buffer) error {
 	return nil
 }
 
-// stage carries out the transfers of a stage, in which each NIC sends to one other at
-// most and receives from one at most, no more than the length of the stage.
+// stage executes the transfers of a stage, in which each NIC sends to at most one other and
+// receives from at most one, at most as many bytes as the stage is long.
 func (r *replay) stage(stage int) error {
 	for rank := range r.programs {
 		x := next(r.programs[rank].Send, &r.done[rank].sent, stage, stageOf)
@@ -216,7 +214,7 @@ func (r *replay) stage(stage int) error {
 	return nil
 }
 
-// transfer carries out what a rank sends in a stage.
+// transfer executes the turn of a rank that sends in a stage.
 func (r *replay) transfer(rank int, x *Turn, stage int) error {
 	m, to := r.t.GPUs, int(x.Peer)
 	if to < 0 || to >= len(r.programs) || to/m == rank/m {
@@ -239,7 +237,7 @@ func (r *replay) transfer(rank int, x *Turn, stage int) error {
 	return nil
 }
 
-// end checks that everything has been carried out and has arrived.
+// end checks that all programs are complete and all messages have arrived.
 func (r *replay) end(ctx context.Context) error {
 	for rank := range r.programs {
 		if err := ctx.Err(); err != nil {
@@ -248,7 +246,7 @@ func (r *replay) end(ctx context.Context) error {
 		p, done := &r.programs[rank], &r.done[rank]
 		for kind := range kinds {
 			if list := kinds[kind].list(p); done.moves[kind][0] < len(list.Send) || done.moves[kind][1] < len(list.Receive) {
-				return fmt.Errorf("rank %d has moves %s that are out of order or beside no stage", rank, kinds[kind].name)
+				return fmt.Errorf("rank %d has moves %s that are out of order or belong to no stage", rank, kinds[kind].name)
 			}
 		}
 		if done.sent < len(p.Send) || done.came < len(p.Receive) {

@@ -1,12 +1,12 @@
 package gpu
 
-// Report is a plan for programs and people: what forsplan prints.
+// Report summarizes a plan for programs and people; forsplan prints it.
 type Report struct {
 	Version int `json:"version"`
 	Cluster
 	Mode             Mode     `json:"mode"`
 	Grain            int64    `json:"grain"`
-	Length           int64    `json:"length"` // bytes a NIC
+	Length           int64    `json:"length"` // bytes per NIC
 	Bound            int64    `json:"bound"`  // Eq. 26
 	MovesBefore      int64    `json:"moves_before"`
 	MovesAfter       int64    `json:"moves_after"`
@@ -14,8 +14,8 @@ type Report struct {
 	PredictedSeconds float64  `json:"predicted_seconds"`
 	Predicted        Times    `json:"predicted"`
 	Outlook          *Outlook `json:"outlook,omitempty"`
-	// Of a site whose servers are not all alike: what each rank stands for, the speed of a
-	// channel, and why no plan is shorter.
+	// For a site whose servers are not all alike: the place of each rank, the speed of a
+	// channel, and the proof that no plan is shorter.
 	Places      []Place      `json:"places,omitempty"`
 	Unit        int64        `json:"unit,omitempty"`
 	Certificate *Certificate `json:"certificate,omitempty"`
@@ -23,7 +23,7 @@ type Report struct {
 	Programs    []Program    `json:"programs,omitempty"`
 }
 
-// Report summarises the plan, with its times by a model. Programs are left out.
+// Report summarizes the plan, with its times by a model and without programs.
 func (p *Plan) Report(m Model) *Report {
 	times := m.Predict(p)
 	r := &Report{

@@ -6,15 +6,15 @@ import (
 )
 
 // riders assigns the packets of pairs of servers to NICs of the same number on both sides. A
-// packet of GPU l for GPU k saves the move before the transfer if it rides on NIC l, and the move
-// after it if it rides on NIC k.
+// packet of GPU l for GPU k needs no move before the transfer on NIC l, and no move after it
+// on NIC k.
 type riders struct {
 	t          *Traffic
 	d          *draft
 	out, in    []int64 // [rank] packets to and from other servers
-	byOut      []int32 // [server][place] its GPUs by out, the most first
-	byIn       []int32 // [server][place] its GPUs by in, the most first
-	stay       bool    // at the GPUs that have them, as many as can
+	byOut      []int32 // [server] its GPUs by out, the largest first
+	byIn       []int32 // [server] its GPUs by in, the largest first
+	stay       bool    // prefer the NICs of the sending GPUs
 	left, room []int64 // [GPU][GPU] packets not assigned yet; [NIC]
 }
 
@@ -24,7 +24,7 @@ func newRiders(t *Traffic, d *draft, out, in []int64) *riders {
 	return r
 }
 
-// busiest orders the GPUs of each server by their loads.
+// busiest sorts the GPUs of each server by falling load.
 func (t *Traffic) busiest(loads []int64) []int32 {
 	order := make([]int32, 0, len(loads))
 	for i := range t.Servers {
@@ -37,10 +37,10 @@ func (t *Traffic) busiest(loads []int64) []int32 {
 	return order
 }
 
-// ride assigns what server i has for server j to NICs with so much room each, which
-// suffices. First come packets between GPUs of the same number, on that NIC; then
-// those of the GPUs with the most to send or to receive, on their own NICs, for the
-// busiest GPU decides how long the moves take; then the rest.
+// ride assigns the packets of server i for server j to NICs with enough room. First
+// come packets between GPUs of the same number, on that NIC; then those of the GPUs
+// with the most to send or to receive, on their own NICs, since the busiest GPU
+// determines how long the moves take; then the rest.
 func (r *riders) ride(i, j int, room []int64) {
 	m := r.t.GPUs
 	copy(r.room, room)
@@ -86,7 +86,7 @@ func (r *riders) ride(i, j int, room []int64) {
 	}
 }
 
-// assign assigns to a NIC what it has room for of GPU (i,l)'s packets for (j,k).
+// assign assigns as many of GPU (i,l)'s packets for (j,k) to a NIC as it has room for.
 func (r *riders) assign(i, j, l, k, nic int) {
 	m := r.t.GPUs
 	at := l*m + k

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Site is a cluster whose servers may differ: GPUs and NICs are missing or dead, NICs are slower
-// than others, or GPUs have several.
+// Site is a cluster whose servers may differ: GPUs and NICs may be missing or dead, NICs may be
+// slower than others, and GPUs may have several NICs.
 type Site struct {
 	Servers []Server `json:"servers"`
 	// Rails means that NICs reach only those of their own rail in other servers.
@@ -24,13 +24,13 @@ type Server struct {
 
 // NIC is a network interface of a server.
 type NIC struct {
-	GPU   int   `json:"gpu"`            // in whose memory its buffers are
+	GPU   int   `json:"gpu"`            // whose memory holds its buffers
 	Speed int64 `json:"speed"`          // in any unit, the same for all; 0 if it is dead
 	Rail  int   `json:"rail,omitempty"` // with Site.Rails
 }
 
-// Uniform is a site of servers that are alike, with a NIC of speed 1 for each GPU, on the
-// rail of its number.
+// Uniform returns a site of identical servers with a NIC of speed 1 for each GPU, on the rail
+// of its number.
 func (c Cluster) Uniform() *Site {
 	s := &Site{Servers: make([]Server, c.Servers)}
 	for i := range s.Servers {
@@ -43,8 +43,8 @@ func (c Cluster) Uniform() *Site {
 }
 
 // Without returns a site without its failed parts: see Fail. If s is nil, it is the site of a
-// cluster, on rails or not. The result is nil if all servers are alike and well, and NICs reach
-// all others.
+// cluster, with or without rails. The result is nil if s is nil, nothing has failed, and NICs
+// reach all others.
 func Without(s *Site, c Cluster, rails bool, nics, gpus []string) (*Site, error) {
 	switch failed := len(nics)+len(gpus) > 0; {
 	case s == nil && (failed || rails):
@@ -56,8 +56,8 @@ func Without(s *Site, c Cluster, rails bool, nics, gpus []string) (*Site, error)
 	return s, s.Fail(nics, gpus)
 }
 
-// Fail makes parts of a site fail. A NIC is SERVER:NIC, or SERVER:NIC:PERCENT of its speed if it
-// is slower; a GPU is SERVER:GPU. Speeds are counted in hundredths of the unit then.
+// Fail marks parts of a site as failed. A NIC is SERVER:NIC, or SERVER:NIC:PERCENT of its speed
+// if it is slower; a GPU is SERVER:GPU. Speeds are then in hundredths of the unit.
 func (s *Site) Fail(nics, gpus []string) error {
 	if err := s.check(); err != nil {
 		return err
@@ -69,10 +69,10 @@ func (s *Site) Fail(nics, gpus []string) error {
 	for _, text := range nics {
 		x, err := numbers(text, 2, 3)
 		if err != nil {
-			return fmt.Errorf("NIC %q: %w: want SERVER:NIC where it is dead, SERVER:NIC:PERCENT where it is slower", text, err)
+			return fmt.Errorf("NIC %q: %w: want SERVER:NIC if it is dead, SERVER:NIC:PERCENT if it is slower", text, err)
 		}
 		if x[0] >= len(s.Servers) || x[1] >= len(percent[x[0]]) {
-			return fmt.Errorf("NIC %q is not there: servers, of which there are %d, and their NICs are counted from 0", text, len(s.Servers))
+			return fmt.Errorf("NIC %q does not exist: the %d servers and their NICs are numbered from 0", text, len(s.Servers))
 		}
 		speed := 0
 		if len(x) == 3 {
@@ -94,14 +94,14 @@ func (s *Site) Fail(nics, gpus []string) error {
 			return fmt.Errorf("GPU %q: %w: want SERVER:GPU", text, err)
 		}
 		if x[0] >= len(s.Servers) || x[1] >= s.Servers[x[0]].GPUs {
-			return fmt.Errorf("GPU %q is not there: servers, of which there are %d, and their GPUs are counted from 0", text, len(s.Servers))
+			return fmt.Errorf("GPU %q does not exist: the %d servers and their GPUs are numbered from 0", text, len(s.Servers))
 		}
 		s.Servers[x[0]].DeadGPUs = append(s.Servers[x[0]].DeadGPUs, x[1])
 	}
 	return nil
 }
 
-// numbers reads numbers between colons.
+// numbers parses numbers separated by colons.
 func numbers(text string, least, most int) ([]int, error) {
 	parts := strings.Split(text, ":")
 	if len(parts) < least || len(parts) > most {
@@ -111,14 +111,14 @@ func numbers(text string, least, most int) ([]int, error) {
 	for i, part := range parts {
 		v, err := strconv.ParseUint(part, 10, 16)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number", part)
+			return nil, fmt.Errorf("%q is not a number", part)
 		}
 		list[i] = int(v)
 	}
 	return list, nil
 }
 
-// GPUs is how many the site has, dead ones among them.
+// GPUs is the number of GPUs of the site, including dead ones.
 func (s *Site) GPUs() (sum int) {
 	for i := range s.Servers {
 		sum += s.Servers[i].GPUs
@@ -126,7 +126,7 @@ func (s *Site) GPUs() (sum int) {
 	return sum
 }
 
-// Speed is that of the fastest NIC that works.
+// Speed is the speed of the fastest NIC.
 func (s *Site) Speed() (most int64) {
 	for i := range s.Servers {
 		for _, x := range s.Servers[i].NICs {
@@ -136,10 +136,10 @@ func (s *Site) Speed() (most int64) {
 	return most
 }
 
-// finest is how many channels the fastest NIC has where every two servers that NICs join have
-// one each that join them.
+// finest is the number of channels of the fastest NIC that gives every two servers that NICs can
+// join a channel each on a common rail.
 func (s *Site) finest() int64 {
-	fastest := make([]map[int]int64, len(s.Servers)) // [server] NIC that works, by rail
+	fastest := make([]map[int]int64, len(s.Servers)) // [server] speed of the fastest NIC of a live GPU, by rail
 	for i := range s.Servers {
 		fastest[i] = map[int]int64{}
 		for _, x := range s.Servers[i].NICs {
@@ -167,7 +167,7 @@ func (s *Site) finest() int64 {
 	return over(s.Speed(), max(1, slowest))
 }
 
-// exact reports whether the speeds of all NICs are multiples of a channel's.
+// exact reports whether the speeds of all NICs are multiples of a channel's speed.
 func (s *Site) exact(unit int64) bool {
 	for i := range s.Servers {
 		for _, x := range s.Servers[i].NICs {
@@ -181,7 +181,7 @@ func (s *Site) exact(unit int64) bool {
 
 func (s *Site) check() error {
 	if len(s.Servers) == 0 {
-		return fmt.Errorf("a site of no servers: want one at least")
+		return fmt.Errorf("a site without servers: want at least one")
 	}
 	for i := range s.Servers {
 		x := &s.Servers[i]
@@ -190,7 +190,7 @@ func (s *Site) check() error {
 		}
 		for _, g := range x.DeadGPUs {
 			if g < 0 || g >= x.GPUs {
-				return fmt.Errorf("server %d: GPU %d is dead, and there are %d", i, g, x.GPUs)
+				return fmt.Errorf("server %d: dead GPU %d of %d", i, g, x.GPUs)
 			}
 		}
 		for k, nic := range x.NICs {
@@ -202,18 +202,18 @@ func (s *Site) check() error {
 	return nil
 }
 
-// Place is a part of a site that does as a rank of a uniform cluster does: a GPU, a channel
-// of a NIC, or both.
+// Place is a part of a site that acts as a rank of a uniform cluster: a GPU, a channel of a
+// NIC, or both.
 type Place struct {
 	Server int `json:"server"`
-	GPU    int `json:"gpu"`            // in whose memory its buffers are; −1 for a place that is not used
-	NIC    int `json:"nic"`            // −1 for none
+	GPU    int `json:"gpu"`            // whose memory holds its buffers; −1 if the place is unused
+	NIC    int `json:"nic"`            // or −1
 	Home   int `json:"home"`           // the GPU's first place, which has its input and output
 	Rail   int `json:"rail,omitempty"` // of the NIC
 }
 
-// Places is a site as a uniform cluster of places. A NIC has as many channels as its speed
-// has units; each sends to one other at a time.
+// Places represents a site as a uniform cluster of places. A NIC has as many channels as its
+// speed has units; each sends to one other at a time.
 type Places struct {
 	Cluster
 	Rails bool
@@ -223,14 +223,14 @@ type Places struct {
 	first []int   // [GPU of the site] its first place
 }
 
-// Places lays a site out in channels that are a given part of the fastest NIC: parts
-// channels for that, fewer for slower ones, whose rest of a channel is not used.
+// Places divides the NICs of a site into channels: the fastest NIC into parts channels,
+// slower ones into fewer. The remainder of a NIC's speed is not used.
 func (s *Site) Places(parts int64) (*Places, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	if parts > MaxRanks {
-		return nil, fmt.Errorf("a NIC is so slow beside the fastest that this one would be %d channels: want %d at most", parts, MaxRanks)
+		return nil, fmt.Errorf("a NIC is so slow that the fastest one would have %d channels: want at most %d", parts, MaxRanks)
 	}
 	p := &Places{Rails: s.Rails, Unit: max(1, s.Speed()/max(1, parts)), Speed: max(1, s.Speed())}
 	var servers [][]Place
@@ -256,7 +256,8 @@ func (s *Site) Places(parts int64) (*Places, error) {
 	return p, nil
 }
 
-// places are those of a server, its GPUs in order, with homes counted from its first.
+// places returns the places of a server in the order of its GPUs, with homes relative to its
+// first place.
 func (x *Server) places(server int, unit int64) []Place {
 	var list []Place
 	for g := range x.GPUs {
@@ -280,8 +281,8 @@ func (x *Server) places(server int, unit int64) []Place {
 // home is the place with the input and output of a place's GPU.
 func (p *Places) home(r Rank) Rank { return Rank(p.Place[r].Home) }
 
-// Traffic is what the GPUs of a site have for each other, [source][destination], as
-// traffic of its places. Dead GPUs must have none.
+// Traffic turns the bytes that the GPUs of a site send each other, [source][destination],
+// into traffic of its places. Dead GPUs must have none.
 func (s *Site) Traffic(p *Places, bytes []int64) (*Traffic, error) {
 	n := len(p.first)
 	if len(bytes) != n*n {

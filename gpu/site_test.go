@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anySite draws servers with unequal numbers of GPUs and of NICs, dead and slower ones among
-// them.
+// anySite draws servers with different numbers of GPUs and NICs, some dead or slower.
 func anySite(t *rapid.T) *Site {
 	s := &Site{Servers: make([]Server, rapid.IntRange(1, 6).Draw(t, "servers"))}
 	for i := range s.Servers {
@@ -27,8 +26,8 @@ func anySite(t *rapid.T) *Site {
 	return s
 }
 
-// siteBytes draws what the living GPUs of a site have for each other; those of servers
-// without a NIC only inside.
+// siteBytes draws the bytes that the live GPUs of a site send each other; those of servers
+// without a NIC send only inside.
 func siteBytes(t *rapid.T, s *Site, p *Places) []int64 {
 	channels := p.channels()
 	var server, number []int
@@ -51,8 +50,8 @@ func siteBytes(t *rapid.T, s *Site, p *Places) []int64 {
 	return bytes
 }
 
-// Whatever is dead, slower or missing, the plan has the length of the bound, which the
-// certificate proves, and every byte arrives over NICs that work.
+// With any dead, slower or missing parts, the plan has the length of the bound, which the
+// certificate proves, and every byte arrives over live NICs.
 func TestPlanSite(t *testing.T) {
 	var p Planner
 	rapid.Check(t, func(t *rapid.T) {
@@ -91,26 +90,26 @@ func TestFramesAfterFailures(t *testing.T) {
 			t.Errorf("after %v: bound %d, before %d, Eq. 26 of all %d", dead, plan.Bound, last, traffic.Bound())
 		}
 		last = plan.Bound
-		// The same plan on the site before the failure was as good, and is found now.
+		// The same plan was valid on the site before the failure, but is not any longer.
 		s.Servers[1].NICs[1].Speed = 0
 		if VerifySite(t.Context(), s, traffic.Bytes, plan) == nil {
-			t.Errorf("after %v: NIC 1 of server 1 is dead, and what it sends is not found", dead)
+			t.Errorf("after %v: transfers of the dead NIC 1 of server 1 are not detected", dead)
 		}
 		s.Servers[1].NICs[1].Speed = 1
 	}
 	s.Servers[2].NICs[2].Speed = 0
 	if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil {
-		t.Error("server 2 has no NIC, and what it sends is planned")
+		t.Error("server 2 has no NIC, but its traffic is planned")
 	}
 	s.Servers[2].NICs[2].Speed = 1
 	s.Servers[0].DeadGPUs = []int{1}
 	if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil {
-		t.Error("GPU 1 of server 0 is dead, and what it has is planned")
+		t.Error("GPU 1 of server 0 is dead, but its traffic is planned")
 	}
 }
 
 // Slower NICs are used as far as finer channels allow: one of half the speed of four others
-// carries half as much, and one NIC of five times the speed carries all of a server alone.
+// carries half as much, and one NIC of five times the speed carries a server's traffic alone.
 func TestSlowNICs(t *testing.T) {
 	s := Cluster{2, 4}.Uniform()
 	for i := range s.Servers {
@@ -134,7 +133,7 @@ func TestSlowNICs(t *testing.T) {
 	}
 }
 
-// A server whose only NIC is ever so slow takes part, and its speed is the bound.
+// A server whose only NIC is extremely slow takes part, and its speed determines the bound.
 func TestVerySlowNIC(t *testing.T) {
 	var p Planner
 	for _, percent := range []int64{12, 10, 1} {
@@ -157,14 +156,15 @@ func TestVerySlowNIC(t *testing.T) {
 				t.Errorf("%d percent, rails %v: certificate %+v, want one channel of server 1", percent, rails, plan.Certificate)
 			}
 			s.Servers[0].NICs[0].Speed = 1e12
-			if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil || !strings.Contains(err.Error(), "so slow beside the fastest") {
-				t.Errorf("%d percent beside 1e12: %v", percent, err)
+			if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil || !strings.Contains(err.Error(), "so slow that the fastest") {
+				t.Errorf("%d percent of 1, and 1e12: %v", percent, err)
 			}
 		}
 	}
 }
 
-// Channels are not finer than the rails that only two servers use need: they would be too many.
+// Channels are only as fine as the rails that two servers share require: finer ones would be
+// too many.
 func TestVerySlowRail(t *testing.T) {
 	c := Cluster{8, 4}
 	s := c.Uniform()
@@ -180,7 +180,7 @@ func TestVerySlowRail(t *testing.T) {
 	}
 }
 
-// A plan that says more than is so is found.
+// Wrong statistics and certificates of a plan are detected.
 func TestVerifySiteFinds(t *testing.T) {
 	s := Cluster{4, 2}.Uniform()
 	s.Servers[1].NICs[0].Speed = 0
@@ -211,8 +211,8 @@ func TestVerifySiteFinds(t *testing.T) {
 	}
 }
 
-// Where NICs reach those of their rail alone, plans are within a thousandth of a bound that
-// prices prove, whatever has failed.
+// If NICs reach only those of their rail, plans are within a thousandth of a bound that prices
+// prove, with any failures.
 func TestRails(t *testing.T) {
 	var p Planner
 	rapid.Check(t, func(t *rapid.T) {
@@ -237,8 +237,8 @@ func TestRails(t *testing.T) {
 	})
 }
 
-// Amounts that reals do not hold exactly are planned at their bound, and rails that no site has
-// are refused before there is memory for them.
+// Amounts beyond the precision of floating point are planned at their bound, and huge numbers
+// of rails are refused before memory is allocated for them.
 func TestRailsAtTheirLimits(t *testing.T) {
 	s := Cluster{2, 1}.Uniform()
 	s.Rails = true
@@ -261,8 +261,8 @@ func TestRailsAtTheirLimits(t *testing.T) {
 	}
 }
 
-// A rail that two servers have alone: server 2 has two NICs, and everything comes in over
-// one of them. Prices prove it, and no others are believed.
+// A rail that only two servers have: server 2 has two NICs, and receives all data over one of
+// them. Prices prove the bound, and wrong prices are rejected.
 func TestRailsNeedPrices(t *testing.T) {
 	s := Cluster{3, 2}.Uniform()
 	s.Rails = true
@@ -289,6 +289,6 @@ func TestRailsNeedPrices(t *testing.T) {
 	}
 	s.Servers[2].NICs[1].Speed = 0
 	if _, err := p.PlanSite(t.Context(), s, traffic.Bytes, Options{}); err == nil {
-		t.Error("no rail joins servers 0 and 2, and what they have is planned")
+		t.Error("no rail joins servers 0 and 2, but their traffic is planned")
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// Certificate proves that no plan has a smaller length: a server has so many bytes for
-// others, or from them, and so many channels; or prices prove it, where NICs reach those of
-// their rail alone.
+// Certificate proves that no plan has a smaller length: by the bytes that a server sends or
+// receives and its number of channels or, if NICs reach only those of their rail, by prices.
 type Certificate struct {
 	Server   int     `json:"server"`
 	Receives bool    `json:"receives"` // or sends
@@ -16,8 +15,8 @@ type Certificate struct {
 	Prices   []Price `json:"prices,omitempty"`
 }
 
-// SiteBound is the least length of a plan, ⌈Bytes/Channels⌉ of the server with the most
-// for each channel. It fails where a server has traffic and no channel.
+// SiteBound returns the least length of a plan, ⌈Bytes/Channels⌉ of the server with the most
+// bytes per channel. It fails if a server has traffic but no channel.
 func (p *Places) SiteBound(t *Traffic) (int64, Certificate, error) {
 	channels := p.channels()
 	pairs := t.Pairs()
@@ -30,7 +29,7 @@ func (p *Places) SiteBound(t *Traffic) (int64, Certificate, error) {
 		}
 		for _, x := range []Certificate{{i, false, out, channels[i], nil}, {i, true, in, channels[i], nil}} {
 			if x.Bytes > 0 && x.Channels == 0 {
-				return 0, x, fmt.Errorf("server %d has %d bytes for other servers and %d from them, and no NIC that works", i, out, in)
+				return 0, x, fmt.Errorf("server %d has %d bytes for other servers and %d from them, but no working NIC", i, out, in)
 			}
 			if x.Channels > 0 && over(x.Bytes, x.Channels) > bound {
 				bound, proof = over(x.Bytes, x.Channels), x
@@ -40,7 +39,7 @@ func (p *Places) SiteBound(t *Traffic) (int64, Certificate, error) {
 	return bound, proof, nil
 }
 
-// channels is how many channels each server has.
+// channels returns the number of channels of each server.
 func (p *Places) channels() []int64 {
 	count := make([]int64, p.Servers)
 	for _, x := range p.Place {
@@ -51,21 +50,21 @@ func (p *Places) channels() []int64 {
 	return count
 }
 
-// mostParts is how many channels PlanSite divides the fastest NIC into at most.
+// mostParts is the usual limit on the channels into which PlanSite divides the fastest NIC.
 const mostParts = 8
 
 // PlanSite plans the bytes that the GPUs of a site send each other, [source][destination], in
-// stages of channels whose lengths sum up to the bound. If NICs differ in speed, it takes the
+// stages of channels whose lengths sum to the bound. If NICs differ in speed, it chooses the
 // channels with which the plan takes the least time: finer ones use more of the speed of slower
-// NICs, and still finer ones are taken if a server has no channel otherwise. The model's B2 is
-// the speed of the fastest NIC. When ctx ends, it returns the best plan so far, if it has one,
-// with the error of ctx.
+// NICs, and even finer ones are used if a server has no channel otherwise. The model's B2 is
+// the speed of the fastest NIC. If ctx ends, it returns the best plan so far, if any, with the
+// error of ctx.
 func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Options) (*Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	if o.Mode != "" && o.Mode != Auto && o.Mode != Bytes || o.Grain > 1 || o.MaxStretch > 1 {
-		return nil, fmt.Errorf("a site whose servers are not all alike is planned in mode %s, at its bound: there is no other mode, no grain and no stretch for it", Bytes)
+		return nil, fmt.Errorf("a site whose servers are not all alike is planned in mode %s, at its bound: other modes, a grain and a stretch are not supported", Bytes)
 	}
 	var best *Plan
 	var failed error
@@ -75,12 +74,12 @@ func (p *Planner) PlanSite(ctx context.Context, s *Site, bytes []int64, o Option
 			return best, ctx.Err()
 		}
 		if err != nil {
-			failed = err // so coarse that a server has no channel, or so fine that there are too many
+			failed = err // a server has no channel, or there are too many channels
 		} else if best == nil || o.Model.Predict(plan).Total < o.Model.Predict(best).Total {
 			best = plan
 		}
 		if s.exact(max(1, s.Speed()/part)) {
-			break // finer channels use no more
+			break // finer channels would not use more of the speed
 		}
 		if part == mostParts && best == nil {
 			finest = s.finest()
@@ -160,25 +159,24 @@ func (p *Planner) planPlaces(ctx context.Context, s *Places, t *Traffic, o Optio
 	return plan, nil
 }
 
-// wires is what channels send each other.
+// wires is the traffic between channels.
 type wires struct {
 	s        *Places
 	channels []Rank    // [channel] its place
 	list     []wire    // by pair of servers
-	of       [][]int32 // [channel] its wires, by number in list
+	of       [][]int32 // [channel] its wires, as indices into list
 }
 
-// wire is what one channel sends another.
+// wire is the traffic from one channel to another.
 type wire struct {
 	from, to int32 // channels
 	bytes    int64
 	left     int64
 }
 
-// newWires spreads what servers have for each other, [rail][source][destination], over
-// their channels on each rail, each channel's share one after the other: every channel sends
-// and receives at most what the bound allows, and has few partners. Where every NIC reaches
-// every other, that is one rail.
+// newWires spreads the traffic between servers, [rail][source][destination], over their
+// channels on each rail, and fills one channel after another: every channel sends and receives
+// at most the bound, and has few partners. If every NIC reaches every other, there is one rail.
 func newWires(s *Places, shares [][]int64) *wires {
 	w := &wires{s: s}
 	on := make([][]int32, len(shares)*s.Servers) // [rail][server] channels
@@ -200,7 +198,7 @@ func newWires(s *Places, shares [][]int64) *wires {
 	return w
 }
 
-// spread spreads what servers have for each other over channels, [server].
+// spread spreads the traffic between servers over channels, [server].
 func (w *wires) spread(n int, pairs []int64, on [][]int32) {
 	sends, receives := make([]filler, n), make([]filler, n)
 	for i := range n {
@@ -229,12 +227,12 @@ func (w *wires) add(from, to int32, bytes int64) {
 	w.list = append(w.list, wire{from, to, bytes, bytes})
 }
 
-// filler fills channels one after the other, all alike.
+// filler fills channels one after another with equal shares.
 type filler struct {
 	channels []int32
 	at       int
 	total    int64
-	used     int64 // bytes of the channel at hand
+	used     int64 // bytes of the current channel
 }
 
 func (f *filler) room() int64 {
@@ -248,7 +246,7 @@ func (f *filler) fill(bytes int64) {
 	}
 }
 
-// matrix is what channels send each other, [from][to].
+// matrix returns the traffic between channels, [from][to].
 func (w *wires) matrix() []int64 {
 	x := make([]int64, len(w.channels)*len(w.channels))
 	for _, v := range w.list {
@@ -257,7 +255,7 @@ func (w *wires) matrix() []int64 {
 	return x
 }
 
-// send makes a channel send another up to so many of the bytes that are left.
+// send makes a channel send another up to so many of the remaining bytes.
 func (w *wires) send(d *draft, from, to int, most int64) {
 	sum := int64(0)
 	for _, at := range w.of[from] {
@@ -270,8 +268,8 @@ func (w *wires) send(d *draft, from, to int, most int64) {
 	d.send(w.channels[from], w.channels[to], sum)
 }
 
-// assign distributes the bytes of messages over the wires: first bytes that stay in place at
-// both ends, then bytes that stay in place at one.
+// assign distributes the bytes of messages over the wires: first those that need no move at
+// either end, then those that need none at one end, then the rest.
 func (w *wires) assign(t *Traffic, d *draft) {
 	n, m := t.Servers, t.GPUs
 	pairs := make([][]int32, n*n)
@@ -279,7 +277,7 @@ func (w *wires) assign(t *Traffic, d *draft) {
 		i, j := t.server(w.channels[v.from]), t.server(w.channels[v.to])
 		pairs[i*n+j] = append(pairs[i*n+j], int32(at))
 	}
-	done := make([]int64, m*m) // [GPU][GPU] bytes of the message on a wire already
+	done := make([]int64, m*m) // [GPU][GPU] bytes of the message already on a wire
 	room := make([]int64, len(w.list))
 	for pair, list := range pairs {
 		i, j := pair/n, pair%n

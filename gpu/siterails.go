@@ -7,7 +7,7 @@ import (
 	"math/big"
 )
 
-// Price is what a byte costs that a server's NICs on a rail send, or receive.
+// Price is the price of a byte that a server's NICs on a rail send or receive.
 type Price struct {
 	Server   int   `json:"server"`
 	Rail     int   `json:"rail"`
@@ -15,40 +15,38 @@ type Price struct {
 	Price    int64 `json:"price"`
 }
 
-// split divides what servers have for each other over rails, so that the NICs of a server
-// on a rail send and receive about as little as can be: [rail][source][destination].
+// split divides the traffic between servers over rails, [rail][source][destination], and
+// minimizes the largest load per channel.
 //
-// A length T is too short where the bytes above it, e = max(0, load − T·channels), cannot
-// be made 0. Σ e² is convex in the shares; moving bytes of a pair of servers from the rail
-// with the largest e of its two ends to that with the smallest brings it to its least. There,
-// the e are prices of the bytes, and prove a length of which Σ bytes·(least price of a rail)
-// / Σ channels·price is a bound: that is the next T.
+// A length T is too short if the excess, e = max(0, load − T·channels), cannot be made 0
+// everywhere. Σ e² is convex in the shares; moving bytes of a pair of servers from the rail
+// with the largest sum of e at both ends to the one with the smallest minimizes it. At the
+// minimum, the e are prices of the bytes and prove a lower bound on the length,
+// Σ bytes·(least price of a rail) / Σ channels·price.
 type split struct {
 	ctx      context.Context
 	n, rails int
 	pairs    []int64
 	whole    []int64   // [server][rail] channels
-	channels []float64 // the same
+	channels []float64 // the same as real numbers
 	x        []float64 // [source][destination][rail] bytes
 	out, in  []float64 // [server][rail] bytes
 	length   float64   // T
 }
 
-// Of lengths that are so close that it does not matter the longer one is taken; and how
-// often the bytes of all pairs are moved for one length, and how many lengths are tried.
 const (
-	railTolerance = 1e-4
-	railSweeps    = 400
-	railLengths   = 12
+	railTolerance = 1e-4 // relative excess that is accepted
+	railSweeps    = 400  // sweeps over all pairs for one length
+	railLengths   = 12   // lengths tried
 )
 
-// mostShares is how many shares of pairs of servers on rails there are at most: 512 MiB of them.
+// mostShares is the most shares of pairs of servers on rails: 512 MiB.
 const mostShares = 1 << 26
 
 func newSplit(ctx context.Context, s *Places, pairs []int64, length int64) (*split, error) {
 	f := &split{ctx: ctx, n: s.Servers, pairs: pairs, length: float64(length)}
 	if f.rails, f.whole = s.perRail(); f.rails > mostShares/f.n/f.n {
-		return nil, fmt.Errorf("%d rails of %d servers: want %d at most, numbered from 0", f.rails, f.n, mostShares/f.n/f.n)
+		return nil, fmt.Errorf("%d rails of %d servers: want at most %d, numbered from 0", f.rails, f.n, mostShares/f.n/f.n)
 	}
 	f.channels = make([]float64, len(f.whole))
 	for at, c := range f.whole {
@@ -63,7 +61,7 @@ func newSplit(ctx context.Context, s *Places, pairs []int64, length int64) (*spl
 			sum += min(f.channels[i*f.rails+r], f.channels[j*f.rails+r])
 		}
 		if v > 0 && sum == 0 {
-			return nil, fmt.Errorf("server %d has %d bytes for server %d, and no rail on which both have a NIC that works", i, v, j)
+			return nil, fmt.Errorf("server %d has %d bytes for server %d, but no rail on which both have a working NIC", i, v, j)
 		}
 		for r := range f.rails {
 			if v > 0 {
@@ -81,12 +79,12 @@ func (f *split) shift(pair, rail int, bytes float64) {
 	f.in[pair%f.n*f.rails+rail] += bytes
 }
 
-// over is by how much the NICs of a server on a rail have more than T allows.
+// over is the excess e of a server on a rail.
 func (f *split) over(loads []float64, at int) float64 {
 	return max(0, loads[at]-f.length*f.channels[at])
 }
 
-// fit brings Σ e² down, and returns the largest e for a channel.
+// fit reduces Σ e², and returns the largest e per channel.
 func (f *split) fit() float64 {
 	worst := math.Inf(1)
 	for range railSweeps {
@@ -108,8 +106,7 @@ func (f *split) fit() float64 {
 	return worst
 }
 
-// level moves a pair's bytes from the rail that exceeds T most to the rail that exceeds it
-// least.
+// level moves a pair's bytes from the rail with the largest excess to the one with the least.
 func (f *split) level(pair int) {
 	i, j := pair/f.n*f.rails, pair%f.n*f.rails
 	for range f.rails {
@@ -143,7 +140,7 @@ func (f *split) level(pair int) {
 	}
 }
 
-// prices are the e as whole numbers, and the length that they prove.
+// prices returns the e as integers, and the length that they prove.
 func (f *split) prices() ([]Price, int64) {
 	most := 0.0
 	for at := range f.channels {
@@ -163,8 +160,8 @@ func (f *split) prices() ([]Price, int64) {
 	return list, railBound(f.n, f.rails, f.pairs, f.whole, list)
 }
 
-// railBound is the length that prices prove: of each byte between two servers the cheapest
-// rail costs at least so much, and a length T costs no more than T for each channel.
+// railBound is the length that prices prove: each byte between two servers costs at least the
+// price of its cheapest rail, and a plan of length T pays at most T times the channels' prices.
 func railBound(n, rails int, pairs, channels []int64, list []Price) int64 {
 	out, in := make([]int64, n*rails), make([]int64, n*rails)
 	paid := new(big.Int)
@@ -197,8 +194,8 @@ func railBound(n, rails int, pairs, channels []int64, list []Price) int64 {
 	return cost.Int64()
 }
 
-// divide finds the shares, the length that is proved, and by which prices; none where the
-// length that was given is proved by itself.
+// divide returns the shares, the proven length, and the prices that prove it, or nil if that
+// is the given bound.
 func (f *split) divide(bound int64) (shares [][]int64, proved int64, proof []Price) {
 	for range railLengths {
 		if f.fit() <= f.length*railTolerance {
@@ -208,14 +205,14 @@ func (f *split) divide(bound int64) (shares [][]int64, proved int64, proof []Pri
 		if least > bound {
 			bound, proof = least, list
 		}
-		// A little more than is proved, or what is left above it would take ever longer.
+		// Exceed the bound a little: removing the last excess would take too long.
 		f.length = max(float64(bound), f.length*(1+railTolerance/4))
 	}
 	return f.round(), bound, proof
 }
 
-// round rounds the shares to whole bytes: what is cut off goes, byte by byte, where there
-// is most room.
+// round rounds the shares down to whole bytes, and gives the remainder, byte by byte, to the
+// rail with the most room.
 func (f *split) round() [][]int64 {
 	shares := make([][]int64, f.rails)
 	for r := range shares {
@@ -253,7 +250,7 @@ func (f *split) round() [][]int64 {
 	return shares
 }
 
-// perRail is how many rails there are, and how many channels each server has on each.
+// perRail returns the number of rails, and the number of channels of each server on each.
 func (p *Places) perRail() (rails int, channels []int64) {
 	for _, x := range p.Place {
 		rails = max(rails, x.Rail+1)

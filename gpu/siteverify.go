@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// VerifySite does the same as Verify for the plan of a site whose GPUs send each other so many
-// bytes, [source][destination]. It checks every place against the site, every transfer for NICs
-// that work and reach each other, and the certificate against the bytes and the length.
+// VerifySite is Verify for the plan of a site whose GPUs send each other bytes,
+// [source][destination]. It checks every place against the site, that the NICs of every transfer
+// work and reach each other, and the certificate against the bytes and the length.
 func VerifySite(ctx context.Context, s *Site, bytes []int64, p *Plan) error {
 	v := &siteVerifier{s: s, p: p.Site}
 	if v.p == nil || p.Certificate == nil {
-		return fmt.Errorf("the plan is not of a site, or has no certificate")
+		return fmt.Errorf("the plan has no site or no certificate")
 	}
 	if err := v.places(); err != nil {
 		return err
@@ -45,7 +45,7 @@ func VerifySite(ctx context.Context, s *Site, bytes []int64, p *Plan) error {
 		return err
 	}
 	if length != p.Length || !slices.Equal(busiest, p.Busiest) {
-		return fmt.Errorf("the plan says that it has length %d and moves %d, and it has %d and moves %d", p.Length, p.Busiest, length, busiest)
+		return fmt.Errorf("the plan states length %d and moves %d, but has %d and %d", p.Length, p.Busiest, length, busiest)
 	}
 	if len(p.Certificate.Prices) > 0 {
 		return v.prices(t, p)
@@ -66,8 +66,8 @@ func (v *siteVerifier) home(r Rank) Rank {
 	return r
 }
 
-// places checks the places against the site: every GPU once or more, no NIC with more channels
-// than its speed has units, none of a dead GPU.
+// places checks the places against the site: every GPU has one, no NIC has more channels than
+// its speed has units, and none is of a dead GPU.
 func (v *siteVerifier) places() error {
 	if len(v.p.Place) != v.p.Ranks() || v.p.Servers != len(v.s.Servers) || v.p.Unit < 1 {
 		return fmt.Errorf("%d places of unit %d are not %d servers with %d each", len(v.p.Place), v.p.Unit, len(v.s.Servers), v.p.GPUs)
@@ -93,7 +93,7 @@ func (v *siteVerifier) places() error {
 			nic := x.NICs[place.NIC]
 			used[[2]int{i, place.NIC}] += v.p.Unit
 			if nic.GPU != place.GPU || slices.Contains(x.DeadGPUs, place.GPU) || used[[2]int{i, place.NIC}] > nic.Speed || v.s.Rails && nic.Rail != place.Rail {
-				return fmt.Errorf("place %d of server %d, %+v, uses more than there is of NIC %d, %+v", r, i, place, place.NIC, nic)
+				return fmt.Errorf("place %d of server %d, %+v, exceeds NIC %d, %+v", r, i, place, place.NIC, nic)
 			}
 		}
 		if slices.Contains(gpus, -1) {
@@ -120,7 +120,7 @@ func (v *siteVerifier) traffic(bytes []int64) (*Traffic, error) {
 // reach checks that one place's NIC may send to another's.
 func (v *siteVerifier) reach(from, to Rank) error {
 	if from < 0 || to < 0 || int(from) >= len(v.p.Place) || int(to) >= len(v.p.Place) {
-		return fmt.Errorf("place %d sends to place %d, which is not there", from, to)
+		return fmt.Errorf("place %d sends to place %d, which does not exist", from, to)
 	}
 	x, y := v.p.Place[from], v.p.Place[to]
 	if x.NIC < 0 || y.NIC < 0 {
@@ -132,7 +132,7 @@ func (v *siteVerifier) reach(from, to Rank) error {
 	return nil
 }
 
-// certificate checks the proof that no plan can be shorter, by the bytes and channels that the
+// certificate checks the proof that no plan can be shorter by the bytes and channels that the
 // certificate names.
 func (v *siteVerifier) certificate(bytes []int64, p *Plan) error {
 	c := *p.Certificate
@@ -173,9 +173,9 @@ func (v *siteVerifier) near(p *Plan) error {
 	return nil
 }
 
-// prices checks the proof that no plan can be shorter, by the prices of the certificate: each byte
-// is sent and received on some rail, at the price of both ends there at least, and in a plan of
-// length T all NICs together earn at most T times their channels' prices.
+// prices checks the proof that no plan can be shorter by the prices of the certificate: each byte
+// pays the prices of both ends on its rail, and in a plan of length T all NICs together earn at
+// most T times their channels' prices.
 func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
 	type end struct {
 		server, rail int
@@ -218,7 +218,7 @@ func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
 		}
 		cost.Add(cost, new(big.Int).Mul(big.NewInt(bytes), big.NewInt(least)))
 	}
-	// The bound is proved where a length of one less would earn less than the cost.
+	// The bound is proven if a length of one less would earn less than the cost.
 	if new(big.Int).Mul(earned, big.NewInt(p.Bound-1)).Cmp(cost) >= 0 {
 		return fmt.Errorf("the prices of the certificate do not prove a bound of %d", p.Bound)
 	}

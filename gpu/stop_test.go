@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/testbed/asked"
 )
 
-// TestContext ends the context of plans, of stages alone and of replays at each time
-// that they ask. They ask often, fail at once, and do as well when made again.
+// TestContext ends the context of plans, of stages and of replays at each poll. They poll
+// often, fail immediately, and give the same result when run again.
 func TestContext(t *testing.T) {
 	traffic := uniform(Cluster{6, 4}, 1)
 	for at := range traffic.Bytes {
@@ -32,7 +32,7 @@ func TestContext(t *testing.T) {
 	endAll(t, "replay", 12, func(ctx context.Context) (any, error) { return nil, Verify(ctx, traffic, plan) })
 }
 
-// endAll ends a context at the 1st, 2nd, … asking, until work comes to its end.
+// endAll ends a context at the 1st, 2nd, … poll, until work completes.
 func endAll(t *testing.T, name string, fewest int, work func(context.Context) (any, error)) {
 	t.Helper()
 	want, err := work(t.Context())
@@ -51,16 +51,16 @@ func endAll(t *testing.T, name string, fewest int, work func(context.Context) (a
 			}
 			return
 		}
-		// An error on its way out may meet those who ask before they judge it.
+		// An error may be followed by a few more polls before it is returned.
 		if !errors.Is(err, asked.ErrEnough) || ctx.Asked() > most+2 {
 			t.Fatalf("%s, ended after %d, asks %d times and says %v", name, most, ctx.Asked(), err)
 		}
 	}
 }
 
-// Wherever the context of mode Auto ends once there is a plan, the best until then comes with
-// the error: it passes, and knows that something is left to be tried. At the end it takes
-// about as long as the best of all.
+// If the context of mode Auto ends after the first plan, the best plan so far comes with the
+// error: it is valid and not marked complete. The last one takes about as long as the best of
+// a complete run.
 func TestBestUntilThen(t *testing.T) {
 	traffic := uniform(Cluster{6, 4}, 1)
 	var p Planner
@@ -73,7 +73,7 @@ func TestBestUntilThen(t *testing.T) {
 		}
 		if plan == nil {
 			if cut > 0 {
-				t.Fatalf("ended after %d askings there is no plan any more", most)
+				t.Fatalf("ended after %d polls: no plan, after earlier ones", most)
 			}
 			continue
 		}
@@ -82,7 +82,7 @@ func TestBestUntilThen(t *testing.T) {
 		}
 		total := DefaultModel.Predict(plan).Total
 		if plan.Outlook == nil || plan.Outlook.Complete || total < plan.Outlook.Least {
-			t.Fatalf("ended after %d askings: %v s, the best %v s, %+v", most, total, best, plan.Outlook)
+			t.Fatalf("ended after %d polls: %v s, the best %v s, %+v", most, total, best, plan.Outlook)
 		}
 		cut, last = cut+1, total
 	}

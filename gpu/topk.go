@@ -8,15 +8,15 @@ import (
 // Once is the kind of receiver to which a token is sent at most once.
 type Once string
 
-// A token is sent to each of its experts; once to a GPU, however many of its experts are
-// there; or once to a server, whose GPU that gets it hands it on to the others itself.
+// A token is sent to each of its experts; once to each GPU with any of its experts; or once
+// to each server, where the receiving GPU forwards it to the others itself.
 const (
 	ToExpert Once = "expert"
 	ToGPU    Once = "gpu"
 	ToServer Once = "server"
 )
 
-// Placement has the GPUs of each expert, [expert]: several for a redundant expert.
+// Placement lists the GPUs of each expert, [expert]: several for a redundant expert.
 type Placement [][]Rank
 
 // Blocks places experts in blocks: with twice as many as GPUs, GPU 0 has the first two.
@@ -45,8 +45,8 @@ func (p Placement) check(c Cluster) error {
 	return nil
 }
 
-// nearest is where a token of a GPU finds an expert: on the GPU itself, in its server, or on
-// the GPUs that have it in turn.
+// nearest returns the GPU of an expert for a token of a source: the source itself, a GPU in its
+// server, or the expert's GPUs in turn.
 func (p Placement) nearest(c Cluster, expert int, source Rank, token int) Rank {
 	list := p[expert]
 	if slices.Contains(list, source) {
@@ -60,10 +60,10 @@ func (p Placement) nearest(c Cluster, expert int, source Rank, token int) Rank {
 	return list[token%len(list)]
 }
 
-// FromTopK makes traffic of the experts that routers choose for tokens, [token][choice],
-// those of GPU 0 first, as many of each GPU; −1 is none. With as many choices as experts,
-// all of them 0 or 1, it is a map instead, [token][expert], with 1 where a token goes. A
-// token has so many bytes; the traffic of the way back is the transpose.
+// FromTopK makes traffic from the experts that routers choose for tokens, [token][choice],
+// the same number of tokens for each GPU, those of GPU 0 first; −1 means no expert. If there
+// are as many choices as experts, all of them 0 or 1, it is a map instead, [token][expert].
+// tokenBytes is the size of a token. The traffic of the way back is the transpose.
 func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, tokenBytes int64) (*Traffic, error) {
 	t, err := NewTraffic(c)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Choices and counts of the same tokens give the same traffic, and a token that is sent
-// once to each GPU or server counts once there.
+// Choices and counts of the same tokens give the same traffic, and a token that is sent once
+// per GPU or server counts once there.
 func TestFromTopK(t *testing.T) {
 	c := Cluster{3, 2}
 	const experts, tokens, choices = 12, 50, 3

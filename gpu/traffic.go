@@ -15,16 +15,16 @@ type Cluster struct {
 	GPUs    int `json:"gpus_per_server"` // m
 }
 
-// MaxRanks is how many GPUs a cluster may have.
+// MaxRanks is the most GPUs of a cluster.
 const MaxRanks = 2048
 
-// maxTotal is how many bytes a traffic may have, which keeps sums within 64 bits.
+// maxTotal is the most bytes of a traffic, which keeps sums within 64 bits.
 const maxTotal = 1 << 60
 
 // Ranks is the number of GPUs.
 func (c Cluster) Ranks() int { return c.Servers * c.GPUs }
 
-// server is where a rank is.
+// server is the server of a rank.
 func (c Cluster) server(r Rank) int { return int(r) / c.GPUs }
 
 func (c Cluster) check() error {
@@ -34,7 +34,7 @@ func (c Cluster) check() error {
 	return nil
 }
 
-// Of is the hierarchy of some GPUs with so many in each server.
+// Of returns the cluster of ranks GPUs with gpusPerServer in each server.
 func Of(ranks, gpusPerServer int) (Cluster, error) {
 	switch {
 	case gpusPerServer < 1:
@@ -46,14 +46,14 @@ func Of(ranks, gpusPerServer int) (Cluster, error) {
 	return c, c.check()
 }
 
-// Traffic is what every GPU has for every other. Bytes may stand for any unit that
+// Traffic is the traffic between all pairs of GPUs. Bytes may stand for any unit that
 // is sent as a whole: bytes, tokens, packets.
 type Traffic struct {
 	Cluster
 	Bytes []int64 // [source][destination]
 }
 
-// NewTraffic is a traffic without bytes.
+// NewTraffic returns a traffic without bytes.
 func NewTraffic(c Cluster) (*Traffic, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func NewTraffic(c Cluster) (*Traffic, error) {
 	return &Traffic{c, make([]int64, c.Ranks()*c.Ranks())}, nil
 }
 
-// FromEntries makes a traffic of whole numbers, [source][destination].
+// FromEntries makes a traffic from integers, [source][destination].
 func FromEntries(c Cluster, entries []float64) (*Traffic, error) {
 	t, err := NewTraffic(c)
 	if err != nil {
@@ -80,7 +80,7 @@ func FromEntries(c Cluster, entries []float64) (*Traffic, error) {
 	return t, t.check()
 }
 
-// check returns the first fault of a traffic.
+// check returns the first error of a traffic.
 func (t *Traffic) check() error {
 	if err := t.Cluster.check(); err != nil {
 		return err
@@ -99,14 +99,13 @@ func (t *Traffic) check() error {
 	return nil
 }
 
-// row is what a rank sends to those of a server, [GPU].
+// row is the traffic from a rank to the GPUs of a server, [GPU].
 func (t *Traffic) row(source Rank, server int) []int64 {
 	first := int(source)*t.Ranks() + server*t.GPUs
 	return t.Bytes[first : first+t.GPUs]
 }
 
-// Pairs sums the traffic up by servers: [source][destination], Eq. 8, without what
-// stays inside a server.
+// Pairs sums the traffic by pairs of different servers: [source][destination], Eq. 8.
 func (t *Traffic) Pairs() []int64 {
 	n := t.Servers
 	pairs := make([]int64, n*n)
@@ -126,8 +125,8 @@ func (t *Traffic) Pairs() []int64 {
 	return pairs
 }
 
-// Bound is Eq. 26, the least length of a frame: what the busiest server sends or
-// receives, spread over its NICs, rounded up.
+// Bound is Eq. 26, the least length of a frame: the bytes that the busiest server sends or
+// receives, divided by its NICs, rounded up.
 func (t *Traffic) Bound() int64 { return over(longest(t.Servers, t.Pairs()), int64(t.GPUs)) }
 
 // longest is the largest row or column sum of a matrix of n rows.
@@ -136,7 +135,7 @@ func longest(n int, x []int64) int64 {
 	return most
 }
 
-// shares is every entry over m, rounded up.
+// shares divides every entry by m, rounded up.
 func shares(x []int64, m int64) []int64 {
 	out := make([]int64, len(x))
 	for at, v := range x {

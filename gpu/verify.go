@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Verify carries a plan's programs out and returns the first fault: a byte of the traffic that
-// does not arrive, or arrives twice, or at another place; a NIC that sends or receives more than
-// one transfer in a stage, or more than the stage's length; a byte that is sent before it has
-// come, or overwritten before it is sent on; a length, or an amount of moves, that differs from
-// the plan's. It does not depend on how plans are made. It fails soon after ctx ends, too.
+// Verify executes a plan's programs and returns the first error: a byte of the traffic that does
+// not arrive, or arrives twice or in the wrong place; a NIC that sends or receives more than one
+// transfer in a stage, or more than the stage's length; a byte that is sent before it has
+// arrived, or overwritten before it is sent on; a length or an amount of moves that differs from
+// the plan's. It does not depend on how plans are made. It also fails soon after ctx ends.
 func Verify(ctx context.Context, t *Traffic, p *Plan) error {
 	lengths := make([]int64, len(p.Stages))
 	for i := range p.Stages {
@@ -22,12 +22,12 @@ func Verify(ctx context.Context, t *Traffic, p *Plan) error {
 	}
 	busiest, err := verify(ctx, t, lengths, programs, summary{p.Length, p.Bound, p.MovesBefore, p.MovesAfter})
 	if err == nil && !slices.Equal(busiest, p.Busiest) {
-		return fmt.Errorf("the plan says that the busiest GPUs move %d bytes inside servers, step by step, and they move %d", p.Busiest, busiest)
+		return fmt.Errorf("the plan states that the busiest GPUs move %d bytes inside servers, [step], but they move %d", p.Busiest, busiest)
 	}
 	return err
 }
 
-// Verify does as the function Verify does, with an exchange in binary form.
+// Verify is the function Verify for an exchange in binary form.
 func (v *View) Verify(ctx context.Context, t *Traffic) error {
 	programs, err := v.Programs()
 	if err != nil {
@@ -37,7 +37,7 @@ func (v *View) Verify(ctx context.Context, t *Traffic) error {
 	return err
 }
 
-// summary is what plans and exchanges say of themselves.
+// summary holds the statistics that plans and exchanges state.
 type summary struct{ length, bound, before, after int64 }
 
 func verify(ctx context.Context, t *Traffic, lengths []int64, programs []Program, says summary) ([]int64, error) {
@@ -57,14 +57,14 @@ func verify(ctx context.Context, t *Traffic, lengths []int64, programs []Program
 	case says.length != is.length:
 		return nil, fmt.Errorf("the plan's length is %d, its stages' %d", says.length, is.length)
 	case says.before != is.before || says.after != is.after:
-		return nil, fmt.Errorf("the plan says that it moves %d and %d bytes inside servers, and moves %d and %d", says.before, says.after, is.before, is.after)
+		return nil, fmt.Errorf("the plan states moves of %d and %d bytes inside servers, but moves %d and %d", says.before, says.after, is.before, is.after)
 	case says.bound != is.bound:
 		return nil, fmt.Errorf("the plan's bound is %d, Eq. 26 gives %d", says.bound, is.bound)
 	}
 	return busiest, nil
 }
 
-// moved is how many bytes of the moves go to another rank.
+// moved sums the bytes of moves to other ranks.
 func moved(self Rank, list []Move) int64 {
 	sum := int64(0)
 	for _, x := range list {

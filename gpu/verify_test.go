@@ -32,7 +32,7 @@ func lengths(p *Plan) (list []int64) {
 	return list
 }
 
-// Whatever is changed in one place of the programs, the replay fails.
+// Any single change to the programs makes the replay fail.
 func TestReplayFindsChanges(t *testing.T) {
 	traffic, plan := good(t, Paper)
 	if plan.MovesBefore == 0 || plan.MovesAfter == 0 || len(plan.Local) == 0 {
@@ -77,7 +77,7 @@ func TestReplayFindsChanges(t *testing.T) {
 	}
 }
 
-// spoil changes, doubles or removes an element of a list, if there is one.
+// spoil changes, duplicates or removes an element of a list, if any.
 func spoil[T any](rng *rand.Rand, list *[]T, piece func(*T) *Piece) bool {
 	if len(*list) == 0 {
 		return false
@@ -104,7 +104,7 @@ func spoil[T any](rng *rand.Rand, list *[]T, piece func(*T) *Piece) bool {
 	return true
 }
 
-// Two messages of equal size that change places are detected by their contents; the number of
+// Two swapped messages of equal size are detected by their contents, although the number of
 // bytes that arrive is right.
 func TestReplayKnowsMessages(t *testing.T) {
 	traffic, err := NewTraffic(Cluster{2, 2})

@@ -2,8 +2,7 @@ package gpu
 
 import "context"
 
-// Programs is the plan as its ranks carry it out, [rank]. It fails soon after ctx ends
-// and never else.
+// Programs returns the programs of the ranks, [rank]. It fails only if ctx ends.
 func (p *Plan) Programs(ctx context.Context) ([]Program, error) {
 	w := newWriter(p, 0, Rank(p.Ranks()))
 	if err := w.write(ctx); err != nil {
@@ -12,14 +11,14 @@ func (p *Plan) Programs(ctx context.Context) ([]Program, error) {
 	return w.programs, nil
 }
 
-// writer writes the programs of the ranks from one up to another.
+// writer writes the programs of the ranks from first up to last.
 type writer struct {
 	p           *Plan
 	first, last Rank
 	programs    []Program
-	input       []int64    // [rank][destination] where messages begin in the inputs
-	output      []int64    // [rank][source] where messages begin in the outputs
-	send, recv  [][2]int64 // [rank] where even and odd stages begin in the NICs' buffers
+	input       []int64    // [rank][destination] offsets of messages in the inputs
+	output      []int64    // [rank][source] offsets of messages in the outputs
+	send, recv  [][2]int64 // [rank] offsets of even and odd stages in the NICs' buffers
 }
 
 func newWriter(p *Plan, first, last Rank) *writer {
@@ -38,17 +37,17 @@ func newWriter(p *Plan, first, last Rank) *writer {
 	return w
 }
 
-// emptyProgram does nothing. Its lists are empty, not nil, which JSON would show.
+// emptyProgram returns an empty program. Its lists are empty, not nil, for JSON.
 func emptyProgram(r Rank) Program {
 	moves := Moves{[]Move{}, []Move{}}
 	return Program{Rank: r, Before: moves, Send: []Turn{}, Receive: []Turn{}, After: moves, Local: moves}
 }
 
-// of is the place of a rank, and whether its program is written.
+// of returns the index of a rank, and whether its program is written.
 func (w *writer) of(r Rank) (int, bool) { return int(r - w.first), r >= w.first && r < w.last }
 
-// places computes where each message begins in the input of its source and in the output of its
-// destination, and sets these buffers' sizes.
+// places computes the offset of each message in the input of its source and in the output of
+// its destination, and sets the sizes of these buffers.
 func (w *writer) places() {
 	ranks := w.p.Ranks()
 	add := func(source, destination Rank, bytes int64) {
@@ -75,7 +74,7 @@ func (w *writer) places() {
 	}
 }
 
-// halves is how many bytes the ranks from one up to another need for even and for odd
+// halves returns how many bytes the ranks from first up to last need for even and for odd
 // stages in their NICs' buffers.
 func (p *Plan) halves(first, last Rank) (send, recv [][2]int64) {
 	send, recv = make([][2]int64, last-first), make([][2]int64, last-first)
@@ -149,7 +148,7 @@ func (w *writer) transfer(stage int, x *Transfer) {
 	}
 }
 
-// join appends a move to a list, to its last one if it goes on where that ends.
+// join appends a move to a list, or extends the last one if the move continues it.
 func join(list []Move, x Move) []Move {
 	if n := len(list); n > 0 {
 		last := &list[n-1]

@@ -1,6 +1,6 @@
-// Package carry tests a small executor in C: it carries the exchanges that package gpu
-// plans out with real bytes, over shared memory and over MPI, and checks each byte that
-// arrives. It shares nothing with the planner but the format of its plans.
+// Package carry tests a small executor in C: it executes the exchanges that package gpu
+// plans with real bytes, over shared memory and over MPI, and checks each byte that arrives.
+// It shares only the format of plans with the planner.
 package carry
 
 import (
@@ -24,8 +24,8 @@ var scratch string
 
 func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
-// Programs that carry exchanges out, built once for all tests: over shared memory under
-// the sanitizers, which must not complain about memory that is kept to the end.
+// Programs that execute exchanges, built once for all tests: over shared memory under the
+// sanitizers, which must ignore memory that is kept to the end.
 var (
 	overMemory = sync.OnceValues(func() (string, error) {
 		return build("shm", "gcc", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -85,7 +85,7 @@ func exchange(t *testing.T, p *gpu.Plan) string {
 	return write(t, "exchange.bin", data)
 }
 
-// carried carries epochs out over shared memory or MPI, and returns what the program says.
+// carried executes epochs over shared memory or MPI, and returns the program's output.
 func carried(t *testing.T, ranks int, mpi bool, args ...string) (string, error) {
 	t.Helper()
 	program := overMemory
@@ -106,7 +106,7 @@ func carried(t *testing.T, ranks int, mpi bool, args ...string) (string, error) 
 	return string(out), err
 }
 
-// must carries epochs out, and wants so many rounds to arrive.
+// must executes epochs, and expects so many rounds to arrive.
 func must(t *testing.T, traffic *gpu.Traffic, rounds int, mpi bool, args ...string) {
 	t.Helper()
 	epochs, total := 0, int64(0)
@@ -148,7 +148,7 @@ func planned(t *testing.T, traffic *gpu.Traffic, o gpu.Options) *gpu.Plan {
 	return plan
 }
 
-// without is the plan of a site with parts that fail.
+// without is the plan of a site with failed parts.
 func without(t *testing.T, c gpu.Cluster, bytes []int64, nics ...string) *gpu.Plan {
 	t.Helper()
 	site := c.Uniform()
@@ -216,7 +216,7 @@ func failure(t *testing.T, rng *rand.Rand) (traffic *gpu.Traffic, args []string)
 	}
 }
 
-// A NIC dies in the midst of an exchange: all learn it, and repeat the exchange by the plan
+// A NIC dies during an exchange: all ranks learn it, and repeat the exchange with the plan
 // without that NIC.
 func TestNICDies(t *testing.T) {
 	for draw := range draws(20, 1000) {

@@ -1,8 +1,8 @@
 // Package lanes pins the stages of an exchange between GPUs on the lanes of the fat tree
-// that joins their NICs, so that it is free of conflict in the network too: in each part of
-// a stage, a cable carries one transfer each way at most. A stage in which a leaf has more
-// to send or to receive than it has living lanes is cut into parts that leave out another
-// of its transfers each time. It knows nothing of how stages are made.
+// that joins their NICs, so that the network is free of conflicts too: in each part of a
+// stage, a cable carries at most one transfer each way. A stage in which a leaf has more
+// transfers to send or to receive than live lanes is cut into parts, each of which leaves
+// out different transfers. The package does not depend on how stages are made.
 package lanes
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// Send is what the NIC of one rank sends to that of another in a stage: bytes of the stream
-// between the two.
+// Send is the data that the NIC of one rank sends to that of another in a stage: bytes of
+// the stream between the two.
 type Send struct {
 	From   int32 `json:"from"`
 	To     int32 `json:"to"`
@@ -27,7 +27,7 @@ type Send struct {
 // Stage is a step in which a NIC sends to at most one other and receives from at most one.
 type Stage []Send
 
-// Length is the bytes of the stage's largest transfer.
+// Length is the size of the stage's largest transfer.
 func (s Stage) Length() (most int64) {
 	for i := range s {
 		most = max(most, s[i].Bytes)
@@ -37,9 +37,9 @@ func (s Stage) Length() (most int64) {
 
 // Request asks for the lanes of an exchange.
 type Request struct {
-	Hosts  []string `json:"hosts"` // [rank] name or port GUID of its NIC, "" for a rank without one
+	Hosts  []string `json:"hosts"` // [rank] name or port GUID of its NIC, or ""
 	Stages []Stage  `json:"stages"`
-	// What a part takes: the bytes of its largest transfer at so many a second, and a latency.
+	// The time of a part is that of its largest transfer at this rate, plus a latency.
 	BytesPerSecond float64 `json:"bytes_per_second"`
 	LatencySeconds float64 `json:"latency_seconds"`
 }
@@ -61,12 +61,12 @@ type Part struct {
 // Plan is an exchange on a fabric.
 type Plan struct {
 	Lanes int `json:"lanes"`
-	// Length is that of all parts, bytes a NIC. Bound is what the lanes that live allow, for
-	// these stages one after the other.
+	// Length is the sum over all parts, in bytes per NIC. Bound is the least length that the
+	// live lanes allow for these stages, one after another.
 	Length  int64    `json:"length"`
 	Bound   int64    `json:"bound"`
 	Seconds float64  `json:"predicted_seconds"` // of all parts
-	Hosts   []string `json:"hosts"`             // [rank], "" where a rank has no NIC
+	Hosts   []string `json:"hosts"`             // [rank] or "" if it has no NIC
 	Parts   []Part   `json:"parts"`
 }
 
@@ -95,10 +95,10 @@ func (q *Request) check() error {
 	return nil
 }
 
-// most bounds numbers of bytes, so that their sums are numbers too.
+// most bounds numbers of bytes, so that their sums do not overflow.
 const most = 1 << 61
 
-// find gives each rank its host, a number in tree.Hosts, −1 for none.
+// find returns the host of each rank, an index into tree.Hosts, or −1.
 func find(tree *topology.FatTree, names []string) ([]int, error) {
 	number, count := make(map[string]int, 2*len(tree.Hosts)), map[string]int{}
 	for at, h := range tree.Hosts {
@@ -125,9 +125,9 @@ func find(tree *topology.FatTree, names []string) ([]int, error) {
 	return host, nil
 }
 
-// Pin pins the stages of a request on the lanes of a tree, one that planner.Settings.Apart
-// has seen. Stages that are left when ctx ends
-// are cut into as few parts as can be, and no other ways are tried.
+// Pin pins the stages of a request on the lanes of a tree that planner.Settings.Apart has
+// processed. If ctx ends, it cuts the remaining stages into as few parts as possible, without
+// trying alternatives.
 func Pin(ctx context.Context, q *Request, tree *topology.FatTree) (*Plan, error) {
 	if err := q.check(); err != nil {
 		return nil, err
@@ -165,9 +165,9 @@ func Pin(ctx context.Context, q *Request, tree *topology.FatTree) (*Plan, error)
 	return plan, nil
 }
 
-// Verify checks a plan on a fabric's tables, and knows nothing of how it was made: its parts
-// carry what the stages do, piece by piece; and every transfer of a part, followed by its
-// LID from switch to switch, arrives, over cables that no other transfer of the part takes.
+// Verify checks a plan on a fabric's tables, independently of how it was made: its parts
+// carry the same data as the stages, and every transfer of a part, traced by its LID from
+// switch to switch, arrives over cables that no other transfer of the part takes.
 func (x *Plan) Verify(q *Request, tree *topology.FatTree, tables *lft.Tables) error {
 	if err := x.Carries(q); err != nil {
 		return err
@@ -200,10 +200,10 @@ func (x *Plan) Verify(q *Request, tree *topology.FatTree, tables *lft.Tables) er
 	return nil
 }
 
-// stretch is what of a stream is carried: from a byte up to another.
+// stretch is the part of a stream that is carried: from first up to next.
 type stretch struct{ first, next int64 }
 
-// Carries checks that the parts of a plan carry the stages of a request, one after the other
+// Carries checks that the parts of a plan carry the stages of a request, one after another,
 // and each transfer from its first byte to its last.
 func (x *Plan) Carries(q *Request) error {
 	at, length := 0, int64(0)

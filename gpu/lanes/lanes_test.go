@@ -79,9 +79,8 @@ func exchange(t *rapid.T, tree *topology.FatTree) (*gpu.Plan, []int) {
 	return plan, nics
 }
 
-// On random fabrics with dead cables, random exchanges are pinned, pass two checks that
-// share nothing with the pinning, and are as long as without the fabric where no lane is
-// dead.
+// On random fabrics with dead cables, random exchanges are pinned, pass two checks that share
+// no code with the pinning, and are no longer than without the fabric if no lane is dead.
 func TestPin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := fabgen.Spec{Spines: rapid.IntRange(1, 5).Draw(t, "spines"), Leaves: rapid.IntRange(2, 5).Draw(t, "leaves"), LMC: 3}
@@ -99,7 +98,7 @@ func TestPin(t *testing.T) {
 		}
 		x, err := Pin(t.Context(), request(plan, tree, nics), planner.Settings{}.Apart(tree))
 		if err != nil {
-			if len(dead) > 0 && strings.Contains(err.Error(), "no lane that lives") {
+			if len(dead) > 0 && strings.Contains(err.Error(), "no live lane") {
 				return
 			}
 			t.Fatal(err)
@@ -140,7 +139,7 @@ func uniform(t *testing.T, tree *topology.FatTree, servers int, bytes int64) (*g
 }
 
 // A cable dies on a leaf all of whose hosts send to other leaves: 8 lanes become 7, and the
-// stages that it is in take 8/7 of the time, no more.
+// stages of that leaf take at most 8/7 of the time.
 func TestDeadCable(t *testing.T) {
 	for _, dead := range [][][2]int{nil, {{0, 3}}, {{0, 3}, {2, 5}}} {
 		tree := fabgen.Damaged(t, fabgen.Spec{Spines: 8, Leaves: 4, LMC: 3}, dead...)
@@ -163,8 +162,8 @@ func TestDeadCable(t *testing.T) {
 	}
 }
 
-// When its context ends, Pin tries no other ways for the remaining stages, and its result is
-// valid. An exchange without bytes is valid, too.
+// If its context ends, Pin tries no alternatives for the remaining stages, and its result is
+// valid. An exchange without bytes is also valid.
 func TestPinEnds(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 8, Leaves: 4, LMC: 3}, [2]int{0, 3})
 	routed, err := planner.Route(t.Context(), tree, planner.Settings{})
@@ -197,7 +196,7 @@ func TestPinEnds(t *testing.T) {
 	}
 }
 
-// Whatever is changed in a plan is found.
+// Any change to a plan is detected.
 func TestVerifyFinds(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}, [2]int{1, 2})
 	plan, nics := uniform(t, tree, 4, 1000)
@@ -253,7 +252,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// What cannot be pinned is refused.
+// Exchanges that cannot be pinned are refused.
 func TestPinRefuses(t *testing.T) {
 	tree := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 4, LMC: 1})
 	plan, nics := uniform(t, tree, 4, 1000)
@@ -281,7 +280,7 @@ func TestPinRefuses(t *testing.T) {
 	}
 	cut := fabgen.Damaged(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, [2]int{0, 0}, [2]int{1, 1})
 	plan, nics = uniform(t, cut, 2, 1000)
-	if _, err := Pin(t.Context(), request(plan, cut, nics), cut); err == nil || !strings.Contains(err.Error(), "no lane that lives") {
+	if _, err := Pin(t.Context(), request(plan, cut, nics), cut); err == nil || !strings.Contains(err.Error(), "no live lane") {
 		t.Errorf("leaves without a common lane: %v", err)
 	}
 }

@@ -20,18 +20,19 @@ type pinner struct {
 	weigher bipartite.Weigher
 }
 
-// job is a transfer of a stage: its leaves, and the bytes that are left.
+// job is a transfer of a stage: its leaves and its remaining bytes.
 type job struct {
 	Send
 	out, in int // leaves
 	left    int64
-	lane    int // in the part at hand, −1 on a leaf, none where it waits
+	lane    int // in the current part; −1 on a leaf, none if it waits
 }
 
 const none = -2
 
 // stage pins a stage whole, or cut into parts that use all lanes of the leaf that has too
-// few, whichever takes less time. The bound is what the busiest leaf's lanes allow.
+// few, whichever takes less time. The bound is the least length that the lanes of the
+// busiest leaf allow.
 func (x *pinner) stage(ctx context.Context, number int, s Stage) (best []Part, bound int64, err error) {
 	jobs := make([]job, len(s))
 	out, in := make([]int64, len(x.living)), make([]int64, len(x.living))
@@ -77,9 +78,9 @@ func (x *pinner) stage(ctx context.Context, number int, s Stage) (best []Part, b
 	return best, bound, nil
 }
 
-// cuts are into how many parts a stage is cut: where lanes do not suffice, also into two or
-// three, where starts take long, into as many as some leaf has lanes, and into twice as many,
-// so that less is left at the end.
+// cuts returns the numbers of parts to try for a stage. If lanes do not suffice, these include
+// two and three, for long latencies, and the number of lanes of each leaf and twice that
+// number, which leave less data at the end.
 func (x *pinner) cuts(short bool) []int64 {
 	cuts := []int64{1}
 	for _, lanes := range x.living {
@@ -129,7 +130,7 @@ func (x *pinner) parts(ctx context.Context, stage int, all []job, most int64) (p
 		}
 		if len(part.Transfers) == 0 {
 			j := &jobs[0]
-			return nil, fmt.Errorf("no lane that lives joins %s and %s", x.tree.Hosts[x.host[j.From]].Name, x.tree.Hosts[x.host[j.To]].Name)
+			return nil, fmt.Errorf("no live lane joins %s and %s", x.tree.Hosts[x.host[j.From]].Name, x.tree.Hosts[x.host[j.To]].Name)
 		}
 		parts = append(parts, part)
 		jobs = slices.DeleteFunc(jobs, func(j job) bool { return j.left == 0 })
@@ -137,10 +138,10 @@ func (x *pinner) parts(ctx context.Context, stage int, all []job, most int64) (p
 	return parts, nil
 }
 
-// choose gives transfers lanes in the next part: those that can wait least, as many as the
-// leaves have lanes for.
+// choose assigns lanes in the next part to the most urgent transfers, as many as the leaves
+// have lanes for.
 func (x *pinner) choose(ctx context.Context, jobs []job, most int64) error {
-	out, in := make([]int64, len(x.living)), make([]int64, len(x.living)) // parts that are still needed, in all lanes
+	out, in := make([]int64, len(x.living)), make([]int64, len(x.living)) // parts still needed, over all lanes
 	for i := range jobs {
 		if j := &jobs[i]; j.out != j.in {
 			out[j.out] += over(j.left, most)
@@ -168,13 +169,13 @@ func (x *pinner) choose(ctx context.Context, jobs []job, most int64) error {
 	return x.colour(ctx, chosen)
 }
 
-// colour gives transfers lanes, lane by lane, those first that live at the fewest leaves:
-// each takes a matching of leaves that has all those whose transfers are as many as the
-// lanes that are left to them. Where every lane lives, all get one (König).
+// colour assigns lanes to transfers, beginning with the lanes that are live at the fewest
+// leaves: each takes a matching of leaves that covers those with as many transfers as
+// remaining lanes. If every lane is live, all transfers get one (König).
 func (x *pinner) colour(ctx context.Context, chosen []*job) error {
 	order := make([]int, x.tree.Lanes)
-	at := make([]int, x.tree.Lanes) // [lane] leaves at which it lives
-	left := slices.Clone(x.living)  // [leaf] lanes that have not had their turn
+	at := make([]int, x.tree.Lanes) // [lane] leaves at which it is live
+	left := slices.Clone(x.living)  // [leaf] lanes not used yet
 	for lane := range order {
 		order[lane] = lane
 		for leaf := range x.living {
@@ -209,7 +210,7 @@ func (x *pinner) colour(ctx context.Context, chosen []*job) error {
 	return nil
 }
 
-// match chooses the transfers of a lane among those without one, by leaves.
+// match chooses the transfers of a lane among those without one, by a matching of leaves.
 func (x *pinner) match(ctx context.Context, lane int, chosen []*job, out, in, left []int) (match []*job, err error) {
 	n := len(x.living)
 	start, edges, weight, by := make([]int32, n+1), []int32(nil), []int64(nil), []*job(nil)

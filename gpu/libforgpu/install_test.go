@@ -34,8 +34,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// The library is installed, used as a program does that knows of it from pkg-config, and
-// from Python, and goes again.
+// The library is installed, used by a program with pkg-config and from Python, and removed.
 func TestInstalled(t *testing.T) {
 	dir := t.TempDir()
 	out, root := filepath.Join(dir, "out"), filepath.Join(dir, "root")
@@ -102,7 +101,7 @@ func python(t *testing.T, prefix string) {
 		t.Errorf("forgpu.py's section is %s, want %x", got, section)
 	}
 	refused := exec.Command("python3", "../../examples/gpu_plan.py", path, "2", "9")
-	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no rank 9") {
-		t.Errorf("gpu_plan.py says of rank 9: %s", out)
+	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "rank 9: want 0 to") {
+		t.Errorf("gpu_plan.py for rank 9: %s", out)
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// anyTraffic draws what ranks have for each other: from nothing to everything, in small
-// and in large amounts.
+// anyTraffic draws the traffic between ranks: from none to dense, in small and in large amounts.
 func anyTraffic(t testing.TB, rng *rand.Rand, c gpu.Cluster) *gpu.Traffic {
 	traffic, err := gpu.NewTraffic(c)
 	if err != nil {
@@ -51,7 +50,7 @@ func anyOptions(rng *rand.Rand, bound int64) gpu.Options {
 	return o
 }
 
-// wanted is what Go has a rank do: of the binary form of the plan of all.
+// wanted is the section of a rank in the binary form of Go's plan of all ranks.
 func wanted(t testing.TB, p *gpu.Planner, traffic *gpu.Traffic, rank gpu.Rank, o gpu.Options) (lengths []int64, section []byte) {
 	t.Helper()
 	plan, err := p.Plan(t.Context(), traffic, o)
@@ -93,7 +92,7 @@ func TestSameAsGo(t *testing.T) {
 	}
 }
 
-// All ranks of large clusters, as users have them, do the same in C as in Go.
+// All ranks of large clusters get the same programs in C as in Go.
 func TestLargeSameAsGo(t *testing.T) {
 	c := start(t, quick)
 	var p gpu.Planner
@@ -112,7 +111,7 @@ func TestLargeSameAsGo(t *testing.T) {
 	}
 }
 
-// The library chooses the options that Go chooses, and foresees the same.
+// The library chooses the same options as Go, and predicts the same times.
 func TestChoosesAsGo(t *testing.T) {
 	draws := 150
 	if os.Getenv("FORS_LONG") != "" {
@@ -137,7 +136,7 @@ func TestChoosesAsGo(t *testing.T) {
 		if a.Options.gpu(o.Model) != chosen || a.Seconds != seconds || a.LeastSeconds != outlook.Least || a.Complete == 0 {
 			t.Fatalf("draw %d, %+v, %+v: C chooses %+v (%v s, at least %v), Go %+v (%v s, at least %v)", draw, cluster, o, a.Options, a.Seconds, a.LeastSeconds, chosen, seconds, outlook.Least)
 		}
-		// A budget that is used up at once leaves something untried, and gives a plan.
+		// A budget that is used up immediately leaves alternatives untried, but gives a plan.
 		q.Budget = 1
 		if a, _, _ = c.do(q, traffic.Bytes); a.Code != 0 || a.Complete != 0 && cluster.Servers > 1 && traffic.Bound() > 0 || a.Seconds < outlook.Least {
 			t.Fatalf("draw %d, %+v, a budget of 1 ns: code %d, %v s, complete %d", draw, cluster, a.Code, a.Seconds, a.Complete)
@@ -145,7 +144,7 @@ func TestChoosesAsGo(t *testing.T) {
 	}
 }
 
-// After its first call a planner asks for no memory, whatever the traffic of that size is.
+// After its first call a planner allocates no memory for any traffic of the same size.
 func TestAsksForMemoryOnce(t *testing.T) {
 	c := start(t, quick)
 	for _, cluster := range []gpu.Cluster{{Servers: 1, GPUs: 1}, {Servers: 2, GPUs: 8}, {Servers: 8, GPUs: 8}, {Servers: 32, GPUs: 8}, {Servers: 70, GPUs: 1}} {
@@ -163,7 +162,7 @@ func TestAsksForMemoryOnce(t *testing.T) {
 	}
 }
 
-// What Go refuses, the library refuses.
+// The library refuses the same arguments as Go.
 func TestRefuses(t *testing.T) {
 	c := start(t, checked)
 	whole := slices.Repeat([]int64{1}, 16)
@@ -200,7 +199,7 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s: code %d, want %d (%s)", name, a.Code, x.code, bytes.TrimRight(a.Text[:], "\x00"))
 		}
 	}
-	// What is just allowed.
+	// Arguments at the limits.
 	for _, v := range [][]int64{spoiled(2, 1<<60-15), make([]int64, 16)} {
 		if a, _, _ := c.do(request{Servers: 2, GPUs: 2, Rank: 3}, v); a.Code != 0 {
 			t.Errorf("%v: %s", v, a.Text[:])

@@ -1,4 +1,4 @@
-// Package libforgpu tests the C library with which a GPU plans for itself: its plans are
+// Package libforgpu tests the C library by which a GPU plans its own part: its plans are
 // compared with those of the Go package, byte for byte.
 package libforgpu
 
@@ -23,10 +23,10 @@ var scratch string
 
 func TestMain(m *testing.M) { programs.Scratch(m, &scratch) }
 
-// wrapped has the probe count how often memory is asked for.
+// wrapped makes the probe count memory allocations.
 const wrapped = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
 
-// checked is the probe under the sanitizers, and quick as it is for programs.
+// checked is the probe with sanitizers, and quick the probe as programs build it.
 var (
 	checked = sync.OnceValues(func() (string, error) {
 		return build("checked", "-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all")
@@ -76,7 +76,7 @@ type (
 	}
 )
 
-// optionsOf are Go's as C has them.
+// optionsOf converts Go's options to C's.
 func optionsOf(o gpu.Options) options {
 	c := options{o.Grain, o.MaxStretch, o.MaxStage, o.Model.B1, o.Model.B2, int64(o.Model.Latency), 0, 0}
 	if o.Fewest {
@@ -85,7 +85,7 @@ func optionsOf(o gpu.Options) options {
 	return c
 }
 
-// gpu is the other way.
+// gpu converts C's options to Go's.
 func (o options) gpu(model gpu.Model) gpu.Options {
 	return gpu.Options{Mode: gpu.Bytes, Grain: o.Grain, MaxStretch: o.MaxStretch, MaxStage: o.MaxStage, Fewest: o.Fewest != 0, Model: model}
 }
@@ -98,7 +98,7 @@ type probe struct {
 	err *bytes.Buffer
 }
 
-// start runs a probe. It must end well at the end of the test.
+// start runs a probe, which must exit successfully at the end of the test.
 func start(t testing.TB, program func() (string, error)) *probe {
 	t.Helper()
 	path, err := program()
@@ -144,7 +144,7 @@ func (p *probe) do(q request, traffic []int64) (a answer, lengths []int64, secti
 	read := func(x any) {
 		p.t.Helper()
 		if err := binary.Read(p.out, binary.LittleEndian, x); err != nil {
-			time.Sleep(100 * time.Millisecond) // what the sanitizers say comes on another pipe
+			time.Sleep(100 * time.Millisecond) // the sanitizers' output comes on another pipe
 			p.t.Fatalf("the probe's answer: %v\n%s", err, p.err)
 		}
 	}

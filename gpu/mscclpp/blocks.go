@@ -7,24 +7,24 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
-// What MSCCL++'s executor has room for.
+// Limits of MSCCL++'s executor.
 const (
 	mostOps      = 64  // of a thread block
 	mostRefs     = 16  // channels of a thread block, and buffers of peers, of each type
-	mostPieces   = 8   // of an operation; as many channels
-	mostWorkers  = 16  // as many semaphores has an operation
-	mostBlocks   = 128 // thread blocks wait for each other, so a GPU has to run all of them at once
+	mostPieces   = 8   // of an operation, and its channels
+	mostWorkers  = 16  // semaphores of an operation
+	mostBlocks   = 128 // a GPU must run all at once, since thread blocks wait for each other
 	leastOfBlock = 16 << 10
 )
 
-// writer writes the program of a GPU. Its thread blocks are in groups, each of which carries out
+// writer writes the program of a GPU. Its thread blocks form groups, each of which executes
 // some steps: the first block of a group, the leader, sends over the NIC and waits for the
-// other GPUs, and the others copy pieces on the leader's order.
+// other GPUs; the other blocks, the workers, copy pieces when the leader tells them to.
 //
-// In a step, a leader tells its workers to begin; tells the NIC that sends to it in this
-// stage that there is room; sends over its NIC as soon as there is room at the other end;
-// waits for incoming data, for its workers and for the other GPUs of the server. So a step
-// reads only data that was there before it, as gpu.Program requires.
+// In a step, a leader starts its workers; signals the NIC that sends to it in this stage that
+// there is room; sends over its NIC as soon as there is room at the other end; and waits for
+// incoming data, for its workers and for the other GPUs of the server. So a step reads only
+// data that was there before it, as gpu.Program requires.
 type writer struct {
 	*device
 	programs []gpu.Program
@@ -34,12 +34,12 @@ type writer struct {
 	ports    map[gpu.Rank]int // first of the two channels with a peer
 	workers  int
 	leader   *block
-	group    []*block // workers of the group at hand
-	start    []int    // semaphores: workers begin
-	done     []int    // and have ended
+	group    []*block // workers of the current group
+	start    []int    // semaphores that start workers
+	done     []int    // semaphores of workers that are done
 }
 
-// write writes what a GPU does, with as many workers as there is room for.
+// write writes the program of a GPU, with as many workers as there is room for.
 func write(programs []gpu.Program, p *gpu.Program, steps [][]put, m int, unit int64) (*device, error) {
 	for workers := mostWorkers; workers > 0; workers = workers * 3 / 4 {
 		w := newWriter(programs, p, m, unit)
@@ -48,7 +48,7 @@ func write(programs []gpu.Program, p *gpu.Program, steps [][]put, m int, unit in
 			return w.device, nil
 		}
 	}
-	return nil, fmt.Errorf("what rank %d does in %d stages does not fit into the %d thread blocks of a GPU, with %d operations each: plan with fewer stages (a larger grain)",
+	return nil, fmt.Errorf("the program of rank %d in %d stages does not fit into the %d thread blocks of a GPU with %d operations each: plan with fewer stages (a larger grain)",
 		p.Rank, len(steps)-2, mostBlocks, mostOps)
 }
 
@@ -77,7 +77,7 @@ func newWriter(programs []gpu.Program, p *gpu.Program, m int, unit int64) *write
 	return w
 }
 
-// server is the other GPUs of the server.
+// server returns the other GPUs of the server.
 func (w *writer) server() []gpu.Rank {
 	first := w.p.Rank - w.p.Rank%gpu.Rank(w.m)
 	var list []gpu.Rank
@@ -106,7 +106,7 @@ func (w *writer) channel(from, to gpu.Rank) int {
 // steps writes all steps, and reports whether there was room.
 func (w *writer) steps(steps [][]put) bool {
 	w.next()
-	w.meet() // a previous program may still use the buffers of the others
+	w.meet() // a previous program may still use the others' buffers
 	send, receive := w.p.Send, w.p.Receive
 	for i, list := range steps {
 		var out, in *gpu.Turn
@@ -131,7 +131,7 @@ func (w *writer) steps(steps [][]put) bool {
 	return len(w.Blocks) <= mostBlocks
 }
 
-// next begins a group of thread blocks, after the one at hand.
+// next begins a group of thread blocks, after the current one.
 func (w *writer) next() {
 	last := w.leader
 	w.leader = w.block()
@@ -154,7 +154,7 @@ func (w *writer) semaphore() int {
 	return len(w.Semaphores) - 1
 }
 
-// mark remembers what has been written, and returns what goes back to it.
+// mark saves the state of the writer, and returns a function that restores it.
 func (w *writer) mark() (undo func()) {
 	kept := make([]block, len(w.Blocks))
 	for i, b := range w.Blocks {
@@ -186,7 +186,7 @@ func (w *writer) fits() bool {
 	return ok
 }
 
-// step writes a step: what each worker moves, and the turns of the NIC.
+// step writes a step: the moves of each worker, and the turns of the NIC.
 func (w *writer) step(parts [][]put, out, in *gpu.Turn) {
 	for len(w.group) < len(parts) {
 		w.group, w.start, w.done = append(w.group, w.block()), append(w.start, w.semaphore()), append(w.done, w.semaphore())
@@ -221,14 +221,14 @@ func (w *writer) step(parts [][]put, out, in *gpu.Turn) {
 	w.meet()
 }
 
-// arrives is where in its receiving buffer the peer expects what is sent in a stage.
+// arrives is the offset in the peer's receiving buffer of the data sent in a turn.
 func (w *writer) arrives(x *gpu.Turn) int64 {
 	list := w.programs[x.Peer].Receive
 	i, _ := slices.BinarySearchFunc(list, x.Stage, func(y gpu.Turn, stage int) int { return y.Stage - stage })
 	return list[i].Offset
 }
 
-// meet waits until the other GPUs of the server are as far.
+// meet is a barrier of the GPUs of the server.
 func (w *writer) meet() {
 	w.leader.add(op{Name: "nop"})
 	for _, name := range []string{"signal", "wait"} {
@@ -243,7 +243,7 @@ func (w *writer) meet() {
 	w.leader.add(op{Name: "nop"})
 }
 
-// sync signals over channels of the GPU, or waits for signals, in the leader's own numbers.
+// sync returns an operation of the leader that signals over channels of the GPU, or waits.
 func (w *writer) sync(name, kind string, ids ...int) op {
 	x := op{Name: name, Type: kind}
 	for _, id := range ids {
@@ -252,7 +252,7 @@ func (w *writer) sync(name, kind string, ids ...int) op {
 	return x
 }
 
-// copy has a block move pieces: to peers several at a time, those out of one buffer.
+// copy makes a block move pieces: those from one buffer to peers, several at a time.
 func (w *writer) copy(b *block, list []put) {
 	for _, x := range list {
 		from := chunk{Type: x.from, Index: x.at, Size: x.size}
@@ -269,7 +269,7 @@ func (w *writer) copy(b *block, list []put) {
 	}
 }
 
-// remote is a stretch of a peer's buffer, as a block refers to it.
+// remote returns a stretch of a peer's buffer, as a block refers to it.
 func (w *writer) remote(b *block, kind string, peer gpu.Rank, buffer string, at, size int64) chunk {
 	id := slices.IndexFunc(w.Buffers, func(x remote) bool { return x.Rank == peer && x.Type == buffer })
 	if id < 0 {

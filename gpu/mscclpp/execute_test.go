@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// What follows executes plans as MSCCL++'s executor does, with bytes in place of the memory
-// of GPUs. It was written after that executor's sources and shares nothing with the package.
+// This file executes plans as MSCCL++'s executor does, with byte slices as the memory of GPUs.
+// It follows that executor's sources and shares no code with the package.
 
 type chunkJSON struct {
 	Type   *string `json:"type"`
@@ -79,7 +79,7 @@ type executor struct {
 	pc      [][]int             // [rank][block]
 }
 
-// load reads a plan and checks it against what the executor has room for.
+// load reads a plan and checks it against the executor's limits.
 func load(data []byte, m int, chunk int64) (*executor, error) {
 	x := &executor{servers: m, chunk: chunk}
 	if err := json.Unmarshal(data, &x.plan); err != nil {
@@ -117,7 +117,7 @@ func (x *executor) checkGPU(r int) error {
 	}
 	for _, c := range g.Channels {
 		for _, peer := range c.Peers {
-			// Channels are joined in the order of the two lists, so there have to be as many.
+			// Channels are joined in the order of the two lists, so their numbers must agree.
 			if peer == r || access(r, peer, x.servers) != c.Type || count(g, c.Type, peer) != count(&x.plan.GPUs[peer], c.Type, r) {
 				return fmt.Errorf("channels %s to %d", c.Type, peer)
 			}
@@ -145,9 +145,9 @@ func (x *executor) checkGPU(r int) error {
 	return nil
 }
 
-// unsynchronized finds an operation that some threads of a block might begin before others
-// have ended what comes before: it has to be a nop after which one begins to move bytes that
-// one thread has waited for, or tells others of bytes that all have moved.
+// unsynchronized finds an operation that some threads of a block might begin before others have
+// finished the previous ones: a nop must precede moves of bytes that one thread has waited for,
+// and signals about bytes that all threads have moved.
 func unsynchronized(ops []opJSON) int {
 	waited, moved := false, false
 	for i, o := range ops {
@@ -170,7 +170,7 @@ func unsynchronized(ops []opJSON) int {
 	return -1
 }
 
-// access is how GPUs reach each other: by memory inside a server, by NICs else.
+// access is how GPUs reach each other: by memory inside a server, otherwise by NICs.
 func access(a, b, m int) string {
 	if a/m == b/m {
 		return "memory"
@@ -189,8 +189,8 @@ func count(g *gpuJSON, kind string, peer int) (n int) {
 	return n
 }
 
-// run executes the plan: thread blocks in an order that the generator draws, some of them
-// held up for long. It fails where all wait, or where signals are left over.
+// run executes the plan: thread blocks run in random order, some with long delays. It fails
+// if all wait, or if signals are left over.
 func (x *executor) run(rng *rand.Rand) error {
 	type at struct{ rank, block int }
 	var ready []at
@@ -201,7 +201,7 @@ func (x *executor) run(rng *rand.Rand) error {
 		}
 	}
 	rng.Shuffle(len(ready), func(i, j int) { ready[i], ready[j] = ready[j], ready[i] })
-	burst := 1 + rng.IntN(20) // operations that a block executes while the others stand still
+	burst := 1 + rng.IntN(20) // operations that a block executes while the others pause
 	for len(ready) > 0 {
 		moved := false
 		var rest []at
@@ -345,7 +345,7 @@ func (x *executor) far(r, b int, kind string, id int) [2]any {
 	return [2]any{peer, fmt.Sprint(kind, " ", r, " ", nth)}
 }
 
-// channel is the peer of a channel, and the how-many-eth it is of those with that peer.
+// channel returns the peer of a channel, and its index among those with that peer.
 func (x *executor) channel(r, b int, kind string, id int) (peer, nth int) {
 	for _, refs := range x.plan.GPUs[r].Blocks[b].Channels {
 		if refs.Type == kind {

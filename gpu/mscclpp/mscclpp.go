@@ -1,6 +1,6 @@
-// Package mscclpp writes exchanges of package gpu as execution plans of MSCCL++, in its
-// JSON: what the thread blocks of every GPU copy, send, signal and wait for. Moves inside
-// servers are puts over memory channels, transfers between NICs puts over port channels.
+// Package mscclpp writes exchanges of package gpu as execution plans of MSCCL++ in JSON: the
+// copies, sends, signals and waits of the thread blocks of every GPU. Moves inside servers
+// are puts over memory channels, transfers between NICs puts over port channels.
 package mscclpp
 
 import (
@@ -30,8 +30,8 @@ type file struct {
 	Alignment  int       `json:"buffer_alignment"`
 }
 
-// device is what a GPU does. Blocks refer to its channels, which are numbered for each
-// type, to its buffers of peers and to its semaphores.
+// device is the program of a GPU. Blocks refer to its channels, which are numbered
+// separately for each type, to its buffers of peers and to its semaphores.
 type device struct {
 	ID         int         `json:"id"`
 	Input      int64       `json:"input_chunks"`
@@ -58,7 +58,7 @@ type semaphore struct {
 	Value int `json:"init_value"`
 }
 
-// block is a thread block. Its operations refer to its own lists, by their places there.
+// block is a thread block. Its operations hold indices into its own lists.
 type block struct {
 	ID       int          `json:"id"`
 	Ops      []op         `json:"ops"`
@@ -85,7 +85,7 @@ type op struct {
 	Semaphores []int   `json:"semaphore_ids,omitempty"`
 }
 
-// chunk is a stretch of a buffer: of the GPU's own by type, of a peer's by its number.
+// chunk is a stretch of a buffer: the GPU's own, by type, or a peer's, by its number.
 type chunk struct {
 	Type   string `json:"type,omitempty"`
 	Buffer *int   `json:"buffer_id,omitempty"`
@@ -99,9 +99,9 @@ const (
 	memory, port           = "memory", "port"
 )
 
-// Encode is a plan as MSCCL++ executes it, and the bytes of a chunk: the input and the
-// output of a rank are as many chunks as the file says, one at least. Pieces have to begin
-// and end at multiples of 16 bytes. It fails soon after ctx ends, too.
+// Encode returns a plan as MSCCL++ executes it, and the bytes of a chunk: the file has the
+// sizes of the input and the output of a rank in chunks, at least one. Pieces must begin and
+// end at multiples of 16 bytes. It also fails soon after ctx ends.
 func Encode(ctx context.Context, p *gpu.Plan) (data []byte, chunkBytes int64, err error) {
 	if p.Site != nil {
 		return nil, 0, errors.New("MSCCL++ has a NIC for each GPU, and this plan is for servers that are not all alike")
@@ -137,7 +137,7 @@ func Encode(ctx context.Context, p *gpu.Plan) (data []byte, chunkBytes int64, er
 	return append(data, '\n'), unit, err
 }
 
-// common is the largest number of bytes of which all offsets and sizes are multiples.
+// common is the largest number of bytes that divides all offsets and sizes.
 func common(programs []gpu.Program) int64 {
 	unit := int64(0)
 	add := func(x gpu.Piece) { unit = gcd(gcd(unit, x.Offset), x.Bytes) }

@@ -47,7 +47,7 @@ func anyPlan(t *testing.T, rng *rand.Rand, servers, gpus int) (*gpu.Traffic, *gp
 	return traffic, plan
 }
 
-// exchange fills the inputs and returns what the outputs are to be.
+// exchange fills the inputs and returns the expected outputs.
 func (x *executor) exchange(t *gpu.Traffic, salt int) [][]byte {
 	want := make([][]byte, t.Ranks())
 	for source := range t.Ranks() {
@@ -66,7 +66,7 @@ func (x *executor) exchange(t *gpu.Traffic, salt int) [][]byte {
 	return want
 }
 
-// carry executes a plan twice, as a program does that keeps it, and checks each byte.
+// carry executes a plan twice, as a program that keeps it would, and checks each byte.
 func (x *executor) carry(t *gpu.Traffic, rng *rand.Rand) error {
 	for salt := range 2 {
 		want := x.exchange(t, salt)
@@ -82,7 +82,7 @@ func (x *executor) carry(t *gpu.Traffic, rng *rand.Rand) error {
 	return nil
 }
 
-// What MSCCL++ executes carries exchanges out, however its thread blocks are held up.
+// Plans carry out exchanges, regardless of how thread blocks are delayed.
 func TestEncode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	refused := 0
@@ -109,8 +109,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// A plan that misses an operation, whichever it is, is found to be wrong by the executor of
-// the tests, and one that has another order of bytes too.
+// The tests' executor rejects a plan from which any operation is missing, and a plan with
+// another order of bytes.
 func TestExecutorFinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	c := gpu.Cluster{Servers: 3, GPUs: 2}

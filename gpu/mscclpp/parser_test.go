@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/gpu/mscclpp"
 )
 
-// MSCCL++'s own parser, built without a GPU from the sources in the directory $MSCCLPP, takes
-// plans, and reads the same operations out of them as the executor of the tests.
+// MSCCL++'s own parser, built without a GPU from the sources in the directory $MSCCLPP, accepts
+// plans and reads the same operations as the tests' executor.
 func TestOwnParser(t *testing.T) {
 	parser := buildParser(t)
 	rng := rand.New(rand.NewPCG(9, 9))

@@ -2,8 +2,8 @@ package mscclpp
 
 import "github.com/forsd/forsd/gpu"
 
-// put is a stretch of a rank's own buffer that goes to one of a peer in its server, or of
-// its own, in chunks.
+// put is a copy from a buffer of a rank to one of a peer in its server, or of its own, in
+// chunks.
 type put struct {
 	peer     gpu.Rank
 	from, to string // buffers
@@ -11,8 +11,8 @@ type put struct {
 	size     int64
 }
 
-// puts is what ranks move inside their servers, [rank][step]; step 0 is before the stages.
-// The cuts of the sender's pieces and of the receiver's are brought together.
+// puts returns the moves of ranks inside their servers, [rank][step]; step 0 is before the
+// stages. They are cut where the sender's or the receiver's pieces are.
 func puts(programs []gpu.Program, m, stages int, unit int64) [][][]put {
 	all := make([][][]put, len(programs))
 	for r := range all {
@@ -27,7 +27,7 @@ func puts(programs []gpu.Program, m, stages int, unit int64) [][][]put {
 		{input, output, func(p *gpu.Program) *gpu.Moves { return &p.Local }},
 	} {
 		for first := 0; first < len(programs); first += m {
-			come := make([][]gpu.Move, m*m) // [receiver][sender] what is still to be received
+			come := make([][]gpu.Move, m*m) // [receiver][sender] moves still to be received
 			for l := range m {
 				for _, x := range kind.list(&programs[first+l]).Receive {
 					box := &come[l*m+int(x.Peer)-first]
@@ -59,8 +59,7 @@ func puts(programs []gpu.Program, m, stages int, unit int64) [][][]put {
 	return all
 }
 
-// shares divides what is moved in a step among workers, in equal parts of a certain size at
-// least.
+// shares divides the moves of a step among workers, in equal parts of at least a given size.
 func shares(list []put, workers int, least int64) [][]put {
 	total := int64(0)
 	for _, x := range list {

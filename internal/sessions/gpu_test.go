@@ -220,10 +220,10 @@ func TestRefuses(t *testing.T) {
 	x := newSite()
 	x.ask(t, "POST /v1/gpu/sessions", `{"servers":2,"gpus_per_server":2}`, 200, nil)
 	for request, want := range map[string]string{
-		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"mode":"wild"}`:        `there is no mode \"wild\"`,
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"mode":"wild"}`:        `unknown mode \"wild\"`,
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabrik":true}`:        "unknown field",
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"fabric":true}`:        "was started without --forsd",
-		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"bad_nics":["2:0"]}`:   `is not there: servers, of which there are 2,`,
+		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,"bad_nics":["2:0"]}`:   `does not exist: the 2 servers`,
 		`POST /v1/gpu/sessions {"servers":2,"gpus_per_server":2,` + traffic + `}`:      "traffic comes with each frame",
 		`POST /v1/gpu/sessions {"servers":2000,"gpus_per_server":2}`:                   "with 1024 GPUs at most",
 		`POST /v1/gpu/sessions {"servers":4611686018427387905,"gpus_per_server":4}`:    "with 1024 GPUs at most",
@@ -232,7 +232,7 @@ func TestRefuses(t *testing.T) {
 		`POST /v1/gpu/sessions {"name":"a\nb","servers":2,"gpus_per_server":2}`:        "or control characters",
 		`POST /v1/gpu/sessions {"name":"` + strings.Repeat(" ", openingBody) + `"}`:    "longer than",
 		`POST /v1/gpu/sessions null`:                                      "want an object",
-		`POST /v1/gpu/sessions/1/failures {"bad_nics":["0:2"]}`:           `is not there: servers, of which there are 2,`,
+		`POST /v1/gpu/sessions/1/failures {"bad_nics":["0:2"]}`:           `does not exist: the 2 servers`,
 		`POST /v1/gpu/sessions/1/failures {"nics":["0:1"]}`:               "unknown field",
 		`POST /v1/gpu/sessions/7/failures {}`:                             "there is no session",
 		`POST /v1/gpu/sessions/1/frames {"mode":"bytes","traffic":[[0]]}`: "does not come with a frame",

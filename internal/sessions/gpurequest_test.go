@@ -77,7 +77,7 @@ func TestGPUSite(t *testing.T) {
 
 func TestGPUScheduleRefuses(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"bad_nics":["0:0"]}`:       "no NIC that works",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"bad_nics":["0:0"]}`:       "no working NIC",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"dead_gpus":["0"]}`:        "want SERVER:GPU",
 		`{"traffic":[[0,1],[1,0]],"site":{"servers":[]}}`:                        "a site of no servers",
 		`{"traffic":[[0,1],[1,0]],"site":{"servers":[{"gpus":2}]},"rails":true}`: "rails does not go with it",
@@ -93,7 +93,7 @@ func TestGPUScheduleRefuses(t *testing.T) {
 		`{"traffic":[[0,1],[1,0]],"routing":[[1]],"gpus_per_server":1}`:                 "both given",
 		`{"traffic":[[0,1],[1,0]],"token_bytes":1,"gpus_per_server":1}`:                 "go with routing",
 		`{"routing":[[0,1],[1,0]],"gpus_per_server":1}`:                                 "0 bytes a token",
-		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"mode":"wild"}`:                   "there is no mode",
+		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"mode":"wild"}`:                   "unknown mode",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"grain":-1}`:                      "grain -1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"max_stretch":0.1}`:               "stretch 0.1",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"latency":"soon"}`:                "want a time",

@@ -1,4 +1,4 @@
-/* Jobs, programs, and what is in the buffers. */
+/* Jobs, programs, and the contents of buffers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void read_list(struct reader *r, struct list *list, int32_t step, int32_t
 	}
 }
 
-/* Has a section read by a program: as forgpu_encode writes it. */
+/* Reads a program from a section, as forgpu_encode writes it. */
 static struct program *decode(struct reader r, int32_t stages, int32_t ranks, int32_t first)
 {
 	struct program *p = take(sizeof *p);
@@ -143,12 +143,12 @@ static struct program *decode(struct reader r, int32_t stages, int32_t ranks, in
 				if (x.offset < 0 || x.bytes < 1 || x.offset + x.bytes > p->size[buffer_of[kind][side]])
 					die("a piece of %lld bytes at %lld is not in its buffer", (long long)x.bytes, (long long)x.offset);
 				if (x.peer < 0 || x.peer >= ranks || x.step < -1 || x.step > stages)
-					die("there is no rank %d, or no step %d", x.peer, x.step);
+					die("rank %d or step %d does not exist", x.peer, x.step);
 			}
 	return p;
 }
 
-/* The rank plans for itself. */
+/* Plans for the rank with libforgpu. */
 static struct program *plan(const struct job *job, const struct epoch *e, int32_t rank)
 {
 	static forgpu_planner *planner;
@@ -190,7 +190,7 @@ void forget(struct program *p)
 	free(p);
 }
 
-/* What a list has in a step; lists are in the order of steps. */
+/* The pieces of a list in a step; lists are in the order of steps. */
 struct list of_step(const struct program *p, enum kind kind, int side, int32_t step)
 {
 	struct list list = p->list[kind][side];
@@ -202,7 +202,7 @@ struct list of_step(const struct program *p, enum kind kind, int side, int32_t s
 	return (struct list){list.at, count};
 }
 
-/* What byte of a message is, in a round: all bits depend on all of them. */
+/* A byte of a message in a round: all bits depend on all arguments. */
 static unsigned char content(int32_t source, int32_t destination, int64_t offset, int round)
 {
 	uint64_t x = ((uint64_t)source << 48 ^ (uint64_t)destination << 32 ^ (uint64_t)round << 24 ^ (uint64_t)offset) * 0x9e3779b97f4a7c15u;

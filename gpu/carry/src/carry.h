@@ -1,17 +1,17 @@
 /*
- * carry: carries exchanges of GPUs out with real bytes in place of GPUs' memory, over
- * shared memory (carry-shm) and over MPI (carry-mpi). It is an example of what a rank does
- * with its program, and a test of it.
+ * carry: executes exchanges of GPUs with buffers in host memory, over shared memory
+ * (carry-shm) and over MPI (carry-mpi). It shows how a rank executes its program, and
+ * tests it.
  *
  *	carry-shm [-d RANK:STAGE] MATRIX PLAN=ROUNDS...
  *	mpirun -n RANKS carry-mpi [-d RANK:STAGE] MATRIX PLAN=ROUNDS...
  *
- * MATRIX has the bytes that each rank has for each other, as int64. A PLAN is an epoch: an
- * exchange in binary form (docs/gpu.md), or "own:GPUS": every rank plans for itself, with
- * libforgpu, on servers of so many GPUs. It is used for so many rounds. With -d, the NIC of
- * a rank dies in a stage of the first round but one: what was to go over it is lost. At the
- * end of the round all learn that, and do the round again by the next plan. The last line
- * says how many bytes arrived, each checked.
+ * MATRIX has the number of bytes that each rank sends each other, as int64. A PLAN is an
+ * epoch: an exchange in binary form (docs/gpu.md), or "own:GPUS", with which every rank
+ * plans for itself with libforgpu, on servers of GPUS GPUs. It is used for ROUNDS rounds.
+ * With -d, the NIC of a rank dies in a stage of the second round, and its transfers are
+ * lost. At the end of the round all ranks learn that, and repeat the round with the next
+ * plan. The last line has the number of bytes that arrived, each of them checked.
  */
 #ifndef CARRY_H
 #define CARRY_H
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What moves from where to where: before the stages, in them, after them, and inside. */
+/* The kinds of transfers and their buffers: to NICs, from NICs, inside servers, and in stages. */
 enum kind { BEFORE, AFTER, LOCAL, STAGE, KINDS };
 enum buffer { INPUT, NIC_SEND, NIC_RECEIVE, OUTPUT, BUFFERS };
 enum { SEND, RECEIVE, SIDES };
@@ -41,7 +41,7 @@ struct program {
 	int32_t stages;
 };
 
-/* An epoch: a plan, and for how many rounds it is used. */
+/* An epoch: a plan and its number of rounds. */
 struct epoch {
 	const char *plan;
 	int rounds;
@@ -55,15 +55,15 @@ struct job {
 	const int64_t *bytes; /* [source][destination] */
 	struct epoch epochs[8];
 	int count;
-	int32_t dead; /* rank whose NIC dies, -1 for none */
+	int32_t dead; /* rank whose NIC dies, or -1 */
 	int32_t dies; /* in this stage */
 };
 
-/* What can be done with the ranks' buffers: an exchange, and agreeing. A transfer is lost
- * from a stage on where one of its NICs is dead. */
+/* A transport between the ranks' buffers. From the stage in which a NIC dies on, its
+ * transfers are lost. */
 struct way {
-	int64_t (*exchange)(struct way *way, int32_t dead, int32_t dies); /* bytes received, or below 0 where some were lost */
-	bool (*agree)(struct way *way, bool lost);			   /* whether it was lost anywhere */
+	int64_t (*exchange)(struct way *way, int32_t dead, int32_t dies); /* bytes received, or negative if some were lost */
+	bool (*agree)(struct way *way, bool lost);			   /* whether any rank lost some */
 };
 
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -1,5 +1,5 @@
-/* A rank of MPI for each rank. What a rank sends another in a step is one message of its
- * pieces; a dead NIC sends messages of no bytes. */
+/* One MPI rank per rank. The pieces that a rank sends another in a step are one message; a
+ * dead NIC sends empty messages. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct mpi {
 	int64_t expected;
 };
 
-/* Starts to send or to receive what a list has for a peer. */
+/* Starts to send or receive the pieces of a list for a peer. */
 static void start(struct mpi *m, enum kind kind, int side, struct list list, int32_t peer)
 {
 	int *lengths = malloc((size_t)list.count * sizeof *lengths), count = 0;
@@ -55,8 +55,8 @@ static int64_t start_step(struct mpi *m, enum kind kind, int side, int32_t step)
 	return bytes;
 }
 
-/* What goes over the NIC in a stage; a dead one sends and takes messages of no bytes, and its
- * peers find that they are short. Returns whether something was lost. */
+/* Sends and receives over the NIC in a stage; a dead one uses empty messages, and its peers
+ * notice that they are short. Returns whether bytes were lost. */
 static bool stage(struct mpi *m, int32_t step, bool dead)
 {
 	struct program *p = m->own->programs[m->own->epoch];

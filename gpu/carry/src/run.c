@@ -1,4 +1,4 @@
-/* The rounds of a rank, whatever carries the bytes. */
+/* The rounds of a rank, with any transport. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ int64_t run(const struct job *job, struct rank *r, struct way *way)
 				if (!dies || e + 1 == job->count)
 					die("round %d is lost, and there is no other plan", round);
 				died = true;
-				break; /* this round again, by the next plan */
+				break; /* repeat this round with the next plan */
 			}
 			arrived += check_output(job, r->number, round, r->buffer[OUTPUT]);
 		}

@@ -1,4 +1,4 @@
-/* A rank while it runs. */
+/* The state of a rank. */
 #ifndef RUN_H
 #define RUN_H
 
@@ -6,9 +6,9 @@
 
 struct rank {
 	int32_t number;
-	int epoch;			  /* the one in force */
+	int epoch;			  /* the current one */
 	struct program *programs[8];	  /* [epoch] */
-	unsigned char *buffer[BUFFERS];	  /* as large as the largest of the epochs' */
+	unsigned char *buffer[BUFFERS];	  /* large enough for all epochs */
 };
 
 /* Runs all rounds, and returns how many bytes arrived. */

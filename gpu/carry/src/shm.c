@@ -1,8 +1,8 @@
 /*
- * A process a rank, with the buffers of all in shared memory. A rank takes what it
- * receives out of its peers' buffers; nothing is copied on the way. It begins a step as
- * soon as its peers have ended the one before: those that it takes from, so that what it
- * takes is there, and those that took from it, so that it may write over that.
+ * One process per rank, with all buffers in shared memory. A rank copies the data that it
+ * receives directly from its peers' buffers. It begins a step as soon as its peers have
+ * ended the previous one: those that it reads from, so that the data is there, and those
+ * that read from it, so that it may overwrite the data.
  */
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,10 +16,10 @@
 
 #include "run.h"
 
-/* What all ranks see. */
+/* State shared by all ranks. */
 struct shared {
-	atomic_llong ended[2048]; /* [rank] steps that it has ended, of all exchanges, and times that its input was there */
-	atomic_llong met, lost;	  /* ranks that came to an end, and of these with losses, of all exchanges */
+	atomic_llong ended[2048]; /* [rank] steps ended, plus inputs filled, over all exchanges */
+	atomic_llong met, lost;	  /* arrivals at the barrier, and losses reported, over all exchanges */
 };
 
 struct shm {
@@ -27,8 +27,8 @@ struct shm {
 	const struct job *job;
 	struct rank *ranks, *own;
 	struct shared *shared;
-	long long base;	    /* steps of the exchanges before */
-	long long met, lost; /* as it was before this exchange */
+	long long base;	    /* steps of previous exchanges */
+	long long met, lost; /* their values before this exchange */
 };
 
 static void *share(size_t size)
@@ -46,8 +46,7 @@ static void wait_for(atomic_llong *counter, long long value)
 			nanosleep(&(struct timespec){0, 50000}, NULL);
 }
 
-/* Copies a piece that comes from a peer, of whose stream some has been taken, out of the
- * peer's buffer. */
+/* Copies a piece from a peer's buffer; taken bytes of its stream have been copied already. */
 static void pull(struct shm *s, enum kind kind, struct piece x, int64_t taken)
 {
 	struct rank *peer = &s->ranks[x.peer], *own = s->own;
@@ -117,7 +116,7 @@ static bool agree(struct way *way, bool lost)
 	long long all = atomic_load(&s->shared->lost);
 	bool some = all > s->lost;
 	s->lost = all;
-	/* Nobody loses more before all have seen this. */
+	/* No rank reports the next loss before all have read this. */
 	atomic_fetch_add(&s->shared->met, 1);
 	s->met += s->job->ranks;
 	wait_for(&s->shared->met, s->met);

@@ -1,20 +1,20 @@
-/* The options with which an exchange takes the least time: auto.go in C. */
+/* Chooses the options with which an exchange takes the least time: auto.go in C. */
 #include <float.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* The stretches that are tried. */
+/* The stretches to try. */
 static const double stretches[] = {1, 1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2};
 enum { STRETCHES = sizeof stretches / sizeof *stretches, CUTS = 6 };
 
-/* Tried first where time is short. */
+/* Tried first if time is short. */
 static const double likely = 1.02;
 
 static double distance(double stretch) { return stretch < likely ? likely - stretch : stretch - likely; }
 
-/* The stretches that the options leave to choose from, the quickest to plan first, or with
- * a budget those that are most often the best. */
+/* Lists the stretches that the options allow, the fastest to plan first or, with a budget,
+ * those that are most often the best. */
 static int candidates(const struct forgpu_options *o, bool budget, double *list)
 {
 	int count = 0;
@@ -35,7 +35,7 @@ static int candidates(const struct forgpu_options *o, bool budget, double *list)
 	return count;
 }
 
-/* How many other servers one sends to or receives from, at most. Uses left. */
+/* The largest number of servers that a server sends to or receives from. Uses left. */
 static int64_t partners(struct forgpu_planner *p)
 {
 	for (size_t at = 0; at < (size_t)p->n * (size_t)p->n; at++)
@@ -48,7 +48,7 @@ static double lasts(const struct forgpu_planner *p, int64_t length, int64_t stag
 	return (double)length / p->o.b2 + (double)stages * p->latency;
 }
 
-/* How many stages of some length in all take no more than a time, at most 2^32 - 1. */
+/* The most stages of some total length that fit in a time, at most 2^32 - 1. */
 static int64_t most_stages(const struct forgpu_planner *p, int64_t length, double seconds)
 {
 	int64_t low = 0, high = (int64_t)1 << 32;
@@ -62,7 +62,7 @@ static int64_t most_stages(const struct forgpu_planner *p, int64_t length, doubl
 	return low - 1;
 }
 
-/* Chooses the longest stage with which those at hand are estimated to take the least time. */
+/* Chooses the longest stage with which the stages are estimated to take the least time. */
 static int cut_stages(struct forgpu_planner *p, int64_t top, int64_t *chosen, double *seconds)
 {
 	int64_t limit = 0;
@@ -76,7 +76,7 @@ static int cut_stages(struct forgpu_planner *p, int64_t top, int64_t *chosen, do
 		if (top > 0 && limit >= top)
 			continue;
 		if ((code = arrange(p, limit, &time)) == FORGPU_ELARGE)
-			return FORGPU_OK; /* shorter ones are more */
+			return FORGPU_OK; /* shorter stages are even more */
 		if (code == FORGPU_OK && time < *seconds) {
 			*chosen = limit;
 			*seconds = time;
@@ -89,7 +89,7 @@ static int cut_stages(struct forgpu_planner *p, int64_t top, int64_t *chosen, do
 struct quest {
 	struct forgpu_options best;
 	double seconds;
-	int64_t end; /* of the budget, 0 for none */
+	int64_t end; /* of the budget, or 0 */
 	bool ended, found;
 };
 

@@ -213,7 +213,7 @@ static void seat(struct decomposer *d, int32_t row, bool longest)
 	}
 }
 
-/* Appends the stage of the matching at hand, and releases the rows whose pairs have become
+/* Appends the stage of the current matching, and releases the rows whose pairs have become
  * too small. Returns its weight. */
 static int64_t cut(struct decomposer *d)
 {
@@ -240,7 +240,7 @@ static int64_t cut(struct decomposer *d)
 	return weight;
 }
 
-/* FORGPU_EINVAL where a row or column exceeds 2^61; ESTAGES, EDEADLINE. */
+/* Returns FORGPU_EINVAL if a row or column exceeds 2^61, or ESTAGES or EDEADLINE. */
 int decompose(struct decomposer *d, int32_t n, const int64_t *x, struct limits limits)
 {
 	int64_t length;

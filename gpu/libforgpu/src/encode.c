@@ -17,10 +17,10 @@ static void put(struct writer *w, uint64_t v)
 	} while (v);
 }
 
-/* What lies below zero is odd. */
+/* Negative numbers are encoded as odd ones. */
 static void put_signed(struct writer *w, int64_t v) { put(w, (uint64_t)v << 1 ^ (v < 0 ? ~(uint64_t)0 : 0)); }
 
-/* Stages are counted from one number, or from that after the last piece's. */
+/* Stages are relative to a first number or, for turns, to the stage after the last one. */
 static void put_list(struct writer *w, struct forgpu_list list, int32_t stage, int32_t after, int32_t first_peer)
 {
 	int64_t end = 0;

@@ -1,5 +1,5 @@
-/* What the files of the library share. Comments on methods are in the Go packages
- * bipartite and gpu, whose decisions these are, one by one. */
+/* Declarations shared by the files of the library. The algorithms are explained in the Go
+ * packages bipartite and gpu, whose results the library reproduces exactly. */
 #ifndef FORGPU_INTERNAL_H
 #define FORGPU_INTERNAL_H
 
@@ -15,7 +15,8 @@ struct memory {
 	size_t size;
 };
 
-/* Has room for so many elements in m, what was there lost, or kept. NULL: no memory. */
+/* Make room for count elements in m: room discards the contents, more keeps them. They
+ * return NULL if out of memory. */
 void *room(struct memory *m, size_t count, size_t size);
 void *more(struct memory *m, size_t count, size_t size);
 
@@ -25,7 +26,7 @@ static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 /* v/m rounded up. */
 static inline int64_t over(int64_t v, int64_t m) { return (v + m - 1) / m; }
 
-/* The part of v of some number when v is divided into parts as equal as can be. */
+/* A part, by its index, of v divided into parts as equal as possible. */
 static inline int64_t evenly(int64_t v, int64_t parts, int64_t part) { return (v + parts - 1 - part) / parts; }
 
 /* A matrix as matchings with weights: see bipartite.Decomposer. */
@@ -43,23 +44,23 @@ struct decomposer {
 	struct memory square, lines, bits, partners, weight_memory, match_memory;
 };
 
-enum { ESTAGES = 1, EDEADLINE = 2 }; /* of decompose, besides what callers see */
+enum { ESTAGES = 1, EDEADLINE = 2 }; /* internal results of decompose */
 
-/* How far decompose goes. */
+/* Limits of decompose. */
 struct limits {
-	bool longest;	  /* each stage the longest that can be had */
-	int64_t stages;	  /* at most, 0 or less for any number */
-	int64_t deadline; /* nanoseconds of the monotonic clock, 0 for none */
+	bool longest;	  /* make each stage as long as possible */
+	int64_t stages;	  /* at most, or any number if 0 or less */
+	int64_t deadline; /* nanoseconds of the monotonic clock, or 0 */
 };
 
 int decompose(struct decomposer *d, int32_t n, const int64_t *x, struct limits limits);
 int reserve_stages(struct decomposer *d, int32_t n, size_t stages);
 int64_t now(void);
 
-/* Maximal row or column sum of n rows. columns are n elements of scratch. */
+/* Largest row or column sum of n rows. columns are n elements of scratch. */
 int64_t longest(int32_t n, const int64_t *x, int64_t *columns);
 
-/* A stage of servers: a matching, and for how many bytes it lasts. */
+/* A stage of servers: a matching and its length in bytes. */
 struct stint {
 	int32_t turn;
 	int64_t length;
@@ -67,7 +68,7 @@ struct stint {
 
 /* Part of a message that travels over one NIC of each side. */
 struct segment {
-	int32_t source, destination; /* GPUs, numbers in their servers */
+	int32_t source, destination; /* GPUs, numbered in their servers */
 	int32_t nic;
 	int64_t offset, bytes;
 };
@@ -81,7 +82,7 @@ struct list {
 struct forgpu_planner {
 	struct decomposer decomposer;
 
-	/* What is planned. */
+	/* The request. */
 	int32_t n, m, ranks, rank, own;
 	const int64_t *bytes;
 	struct forgpu_options o;
@@ -89,7 +90,7 @@ struct forgpu_planner {
 
 	/* Servers. */
 	int64_t *pairs, *share, *rounded, *left; /* [source][destination] */
-	const int64_t *ask;			  /* what is decomposed: share or rounded */
+	const int64_t *ask;			  /* the matrix to decompose: share or rounded */
 	int64_t *out, *in;			  /* [rank] */
 	int64_t *columns;			  /* [server] scratch */
 	int64_t grain;
@@ -98,34 +99,34 @@ struct forgpu_planner {
 	struct stint *falling, *rising, *hill, *scratch, *order;
 	size_t stints;
 
-	/* Who carries what: [stream], which is a pair of servers and a NIC; pair j is from the
-	 * own server to j, pair n + i from i to it. */
+	/* The assignment of bytes to streams. A stream is a pair of servers and a NIC; pair j is
+	 * from the own server to j, pair n + i from i to it. */
 	int32_t *by_out, *by_in;		      /* [rank] GPUs of each server, the busiest first */
 	int64_t *unassigned, *capacity, *stream_left; /* [GPU][GPU], [NIC], [stream] */
 	struct segment *segments, *unsorted;
 	size_t segment_count;
-	struct stream { size_t segment; int64_t done; } *streams; /* the segment at hand */
+	struct stream { size_t segment; int64_t done; } *streams; /* the current segment */
 
-	/* Stages of the own server: -1 and 0 where it does not send. */
+	/* Stages of the own server: -1 and 0 if it does not send. */
 	int64_t *lengths;	       /* [stage] */
 	int32_t *to, *from;	       /* [stage] servers */
 	int64_t *out_bytes, *in_bytes; /* [stage][NIC] */
 	size_t stages;
 
-	/* What the GPUs of the own server move, and what waits. */
+	/* The moves of the own server's GPUs, and the bytes that wait. */
 	int64_t *loads[3]; /* [GPU] sent, then received */
 	struct local { int32_t source, destination; int64_t offset, bytes; } *waiting;
 	size_t waits;
 
 	/* The program. */
-	int64_t *input, *output; /* [rank] where messages begin */
+	int64_t *input, *output; /* [rank] offsets of messages */
 	struct list before_send, before_receive, after_send, after_receive, local_send, local_receive, send, receive;
 
 	struct memory servers_memory, stints_memory, ride_memory, segments_memory, stage_memory, turns_memory, loads_memory,
 		places_memory, lists_memory;
 };
 
-/* Room for so many stages, or for as many as there hardly ever are. */
+/* Room for so many stages, or for a number that plans rarely exceed. */
 static inline size_t ample(const struct forgpu_planner *p, size_t stages)
 {
 	size_t usual = 16 * (size_t)p->n + 64;

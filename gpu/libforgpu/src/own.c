@@ -18,7 +18,7 @@ static int lay_out_turns(struct forgpu_planner *p, size_t stages)
 	return FORGPU_OK;
 }
 
-/* Takes what the NICs of a pair send in a stage off what is left of it. */
+/* Subtracts the bytes that the NICs of a pair send in a stage from those left. */
 static void take(struct forgpu_planner *p, size_t pair, int64_t bytes, int64_t *turns)
 {
 	int64_t *left = p->stream_left + pair * (size_t)p->m;
@@ -28,7 +28,7 @@ static void take(struct forgpu_planner *p, size_t pair, int64_t bytes, int64_t *
 	}
 }
 
-/* Has the NICs carry out the stages of servers, in their order. */
+/* Assigns the stages of servers to the NICs, in their order. */
 int follow(struct forgpu_planner *p, struct forgpu_error *err)
 {
 	size_t n = (size_t)p->n, m = (size_t)p->m, own = (size_t)p->own;
@@ -69,7 +69,7 @@ static int lay_out_program(struct forgpu_planner *p)
 	size_t m = (size_t)p->m, ranks = (size_t)p->ranks, stages = ample(p, p->stages);
 	int64_t *loads = room(&p->loads_memory, 6 * m, sizeof *loads);
 	p->waiting = room(&p->places_memory, 1, m * m * sizeof *p->waiting + 2 * ranks * sizeof *p->input);
-	/* Every piece ends with a segment or with a turn; what stays in the server is cut once a step. */
+	/* Every piece ends with a segment or a turn; messages inside the server are cut once per step. */
 	size_t moves = most_segments(p) + stages * m, local = m * (stages + 2);
 	struct forgpu_piece *at = room(&p->lists_memory, 4 * moves + 2 * local + 2 * stages, sizeof *at);
 	if (!loads || !p->waiting || !at)
@@ -88,7 +88,7 @@ static int lay_out_program(struct forgpu_planner *p)
 	return FORGPU_OK;
 }
 
-/* Where the rank's messages begin in its input and its output. */
+/* Computes the offsets of the rank's messages in its input and its output. */
 static void find_places(struct forgpu_planner *p, struct forgpu_program *program)
 {
 	size_t ranks = (size_t)p->ranks;
@@ -107,7 +107,7 @@ static void append(struct list *list, int32_t stage, int32_t peer, int64_t offse
 	list->at[list->count++] = (struct forgpu_piece){stage, peer, offset, bytes};
 }
 
-/* Appends a piece, to the last one if it goes on where that ends. */
+/* Appends a piece, or extends the last one if the piece continues it. */
 static void join(struct list *list, int32_t stage, int32_t peer, int64_t offset, int64_t bytes)
 {
 	struct forgpu_piece *last = list->at + list->count - 1;
@@ -117,7 +117,7 @@ static void join(struct list *list, int32_t stage, int32_t peer, int64_t offset,
 		append(list, stage, peer, offset, bytes);
 }
 
-/* Where even and odd stages begin in the NIC's buffers. */
+/* Offsets of even and odd stages in the NIC's buffers. */
 struct halves { int64_t send[2], receive[2]; };
 
 static struct halves halve(const struct forgpu_planner *p, struct forgpu_program *program)
@@ -141,7 +141,7 @@ static void move(int64_t *loads, int32_t from, int32_t to, int64_t bytes)
 	}
 }
 
-/* Writes the moves of what a NIC sends in a stage, at a place of the rank's buffer if it is its own. */
+/* Writes the moves for the bytes that a NIC sends in a stage; at is their offset in the rank's own buffer. */
 static void write_out(struct forgpu_planner *p, int32_t stage, int32_t nic, int64_t at)
 {
 	int32_t m = p->m, me = p->rank % m, home = p->own * m, to = p->to[stage];
@@ -190,7 +190,7 @@ static void write_in(struct forgpu_planner *p, int32_t stage, int32_t nic, int64
 	}
 }
 
-/* Lists what stays in the server. */
+/* Lists the messages that stay in the server. */
 static void wait_inside(struct forgpu_planner *p)
 {
 	p->waits = 0;
@@ -205,7 +205,7 @@ static void wait_inside(struct forgpu_planner *p)
 	}
 }
 
-/* Lays what stays in the server into a step in which each GPU has so much room. */
+/* Puts bytes that stay in the server into a step in which each GPU has so much room. */
 static void fill(struct forgpu_planner *p, int32_t step, int64_t space)
 {
 	int32_t me = p->rank % p->m, home = p->own * p->m;
@@ -234,7 +234,7 @@ static void fill(struct forgpu_planner *p, int32_t step, int64_t space)
 	memset(loads, 0, 2 * (size_t)p->m * sizeof *loads);
 }
 
-/* How many bytes a GPU moves inside its server while a stage lasts. */
+/* How many bytes a GPU can move inside its server during a stage. */
 static int64_t beside(const struct forgpu_planner *p, int64_t length)
 {
 	double bytes = (double)length * p->o.b1 / p->o.b2;

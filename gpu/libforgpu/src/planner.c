@@ -1,4 +1,4 @@
-/* What programs call, and memory. */
+/* The public functions, and memory. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ void forgpu_close(forgpu_planner *p)
 	free(p);
 }
 
-/* What is wrong with the options, if anything. */
+/* Checks the options. */
 static int check_options(const struct forgpu_options *o, struct forgpu_error *err)
 {
 	if (o->grain < 0 || o->grain > FORGPU_MAX_BYTES)
@@ -92,7 +92,7 @@ static int lay_out(struct forgpu_planner *p)
 	return FORGPU_OK;
 }
 
-/* Takes what is to be planned, and sums it up by servers. */
+/* Stores the request, and sums its traffic by servers. */
 static int begin_plan(struct forgpu_planner *p, int32_t servers, int32_t gpus, const int64_t *bytes, int32_t rank,
 		      const struct forgpu_options *options, struct forgpu_error *err)
 {
@@ -101,7 +101,7 @@ static int begin_plan(struct forgpu_planner *p, int32_t servers, int32_t gpus, c
 	if (servers < 1 || gpus < 1 || servers > FORGPU_MAX_RANKS || gpus > FORGPU_MAX_RANKS / servers)
 		return fail(err, FORGPU_EINVAL, "a cluster of %d servers with %d GPUs each: want at least one of each and at most %d GPUs in all", servers, gpus, FORGPU_MAX_RANKS);
 	if (rank < 0 || rank >= servers * gpus)
-		return fail(err, FORGPU_EINVAL, "there is no rank %d: want 0 to %d", rank, servers * gpus - 1);
+		return fail(err, FORGPU_EINVAL, "rank %d: want 0 to %d", rank, servers * gpus - 1);
 	p->o = options ? *options : (struct forgpu_options){0};
 	if (p->o.b1 == 0 && p->o.b2 == 0 && p->o.latency == 0) {
 		p->o.b1 = 450e9;

@@ -1,9 +1,9 @@
-/* Which NICs carry what the own server sends and receives: ride.go in C. */
+/* Assigns the bytes that the own server sends and receives to NICs: ride.go in C. */
 #include <string.h>
 
 #include "internal.h"
 
-/* Orders the GPUs of each server by their loads, the busiest first. */
+/* Sorts the GPUs of each server by load, the busiest first. */
 static void busiest(const struct forgpu_planner *p, const int64_t *loads, int32_t *order)
 {
 	for (int32_t i = 0; i < p->n; i++, loads += p->m, order += p->m) {
@@ -16,13 +16,13 @@ static void busiest(const struct forgpu_planner *p, const int64_t *loads, int32_
 	}
 }
 
-/* Where the messages of GPU (i,l) for server j begin in the matrix. */
+/* The messages of GPU (i,l) for server j in the matrix. */
 static const int64_t *row(const struct forgpu_planner *p, int32_t i, int32_t l, int32_t j)
 {
 	return p->bytes + (size_t)(i * p->m + l) * (size_t)p->ranks + (size_t)j * (size_t)p->m;
 }
 
-/* Assigns to a NIC what it has room for of GPU (i,l)'s bytes for (j,k). */
+/* Assigns as many of GPU (i,l)'s bytes for (j,k) to a NIC as it has room for. */
 static inline void assign(struct forgpu_planner *p, int32_t i, int32_t j, int32_t l, int32_t k, int32_t nic)
 {
 	int64_t *left = &p->unassigned[l * p->m + k];
@@ -34,7 +34,7 @@ static inline void assign(struct forgpu_planner *p, int32_t i, int32_t j, int32_
 	p->capacity[nic] -= bytes;
 }
 
-/* Assigns what server i has for server j to NICs with so much room each as capacity says. */
+/* Assigns the bytes of server i for server j to NICs with the room in capacity. */
 static void ride_pair(struct forgpu_planner *p, int32_t i, int32_t j, bool stay)
 {
 	int32_t m = p->m;
@@ -97,7 +97,7 @@ static int lay_out_ride(struct forgpu_planner *p)
 	return FORGPU_OK;
 }
 
-/* Assigns what the own server sends and receives to NICs in equal shares. */
+/* Assigns the bytes that the own server sends and receives to NICs in equal shares. */
 int ride(struct forgpu_planner *p, bool stay)
 {
 	if (lay_out_ride(p) < 0)

@@ -1,5 +1,5 @@
-/* What servers have for each other, and the order of their stages: bytes.go and
- * arrange.go in C. */
+/* The traffic between servers, and the order of their stages: bytes.go and arrange.go
+ * in C. */
 #include <string.h>
 
 #include "internal.h"
@@ -36,8 +36,8 @@ static int bad_traffic(const struct forgpu_planner *p, struct forgpu_error *err)
 	return FORGPU_OK;
 }
 
-/* Sums what one rank has for the servers but its own up into sums, and into in. Returns
- * the sum of its whole row; *high is that of the upper halves of its entries. */
+/* Adds the bytes of one rank for other servers to sums and in. Returns the sum of its whole
+ * row; *high is the sum of the upper halves of its entries. */
 static uint64_t survey_row(const struct forgpu_planner *p, size_t source, uint64_t *restrict sums, uint64_t *restrict in, uint64_t *high)
 {
 	size_t n = (size_t)p->n, m = (size_t)p->m, own = source / m;
@@ -67,7 +67,7 @@ int survey(struct forgpu_planner *p, struct forgpu_error *err)
 	memset(p->pairs, 0, n * n * sizeof *p->pairs);
 	memset(p->out, 0, ranks * sizeof *p->out);
 	memset(p->in, 0, ranks * sizeof *p->in);
-	/* Sums may wrap around where the traffic is too large; the upper halves tell. */
+	/* Sums wrap around if the traffic is too large; the upper halves reveal it. */
 	uint64_t total = 0, high = 0;
 	for (size_t source = 0; source < ranks; source++)
 		total += survey_row(p, source, (uint64_t *)p->pairs + source / (size_t)p->m * n, (uint64_t *)p->in, &high);
@@ -78,7 +78,7 @@ int survey(struct forgpu_planner *p, struct forgpu_error *err)
 	return FORGPU_OK;
 }
 
-/* Tells whether no row or column sum exceeds a limit when entries are rounded up. */
+/* Returns whether no row or column sum exceeds a limit if entries are rounded up. */
 static bool fits(struct forgpu_planner *p, int64_t grain, double limit)
 {
 	size_t n = (size_t)p->n;
@@ -134,7 +134,7 @@ int server_stages(struct forgpu_planner *p, struct limits limits, struct forgpu_
 	return code == FORGPU_ENOMEM ? fail(err, code, "no memory") : code;
 }
 
-/* By how much the busiest GPU exceeds an equal share of what its server has. */
+/* The largest excess of a GPU over an equal share of its server's bytes. */
 static int64_t excess(const struct forgpu_planner *p, const int64_t *loads)
 {
 	int64_t top = 0;
@@ -160,10 +160,10 @@ static struct pull pull(struct forgpu_planner *p)
 	return (struct pull){before > .5 ? before : .5, after > .5 ? after : .5};
 }
 
-/* About what stages take with the moves beside them. */
+/* Estimates the time of stages together with the moves during them. */
 static double estimate(const struct forgpu_planner *p, const struct stint *order, struct pull by)
 {
-	double sum = 0, before = 0, at = 0; /* lengths of the stage before and of this one */
+	double sum = 0, before = 0, at = 0; /* lengths of the previous and of this stage */
 	for (size_t i = 0; i <= p->stints + 1; i++) {
 		double after = i < p->stints ? (double)order[i].length : 0;
 		double moved = by.before * after + by.after * before;
@@ -175,7 +175,7 @@ static double estimate(const struct forgpu_planner *p, const struct stint *order
 	return sum;
 }
 
-/* Sorts by falling length, and leaves equal ones in their order. */
+/* Sorts stably by falling length. */
 static void sort_falling(struct stint *list, struct stint *scratch, size_t count)
 {
 	for (size_t width = 1; width < count; width *= 2) {
