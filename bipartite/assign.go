@@ -13,17 +13,17 @@ type Assigner struct {
 	ofRow, ofColumn []int32 // partners; columns have one more, for the root
 	price           []int64 // [column] potential
 	distance        []int64 // [column] from the root, reduced costs
-	from            []int32 // [column] the one before it on its shortest path
+	from            []int32 // [column] its predecessor on the shortest path
 	done            []bool  // [column] its distance is final
 }
 
 // maxCost keeps sums of costs and potentials within 64 bits.
 const maxCost = math.MaxInt64 >> 22
 
-// Assign gives each of n rows a column of its own so that the sum of cost,
-// [row][column], is least. It returns the column of each row, in memory that the
-// next call writes over, and the sum. It fails where a cost exceeds 2^41 either
-// way or n exceeds 2^20.
+// Assign assigns each of n rows a different column such that the sum of cost,
+// [row][column], is least. It returns the column of each row, which the next call
+// overwrites, and the sum. It fails if the absolute value of a cost exceeds 2^41 or n
+// exceeds 2^20.
 func (a *Assigner) Assign(n int, cost []int64) (columns []int32, sum int64, err error) {
 	if len(cost) != n*n || n > 1<<20 {
 		return nil, 0, fmt.Errorf("assign %d rows: %d costs are given, want %d, for 1048576 rows at most", n, len(cost), n*n)
@@ -59,7 +59,7 @@ func (a *Assigner) Assign(n int, cost []int64) (columns []int32, sum int64, err 
 	return a.ofRow, sum, nil
 }
 
-// insert assigns one row more, along a shortest path from it to a free column.
+// insert assigns one more row, along a shortest path from it to a free column.
 // Column n stands for the root.
 func (a *Assigner) insert(n int, cost []int64, row int32) {
 	for j := range n {

@@ -27,7 +27,7 @@ func leastSum(n int, cost []int64, row int, taken []bool) int64 {
 	return least
 }
 
-// TestAssign compares assignments with all there are.
+// TestAssign compares with all assignments.
 func TestAssign(t *testing.T) {
 	var a Assigner
 	rapid.Check(t, func(t *rapid.T) {

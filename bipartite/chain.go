@@ -2,17 +2,17 @@ package bipartite
 
 import "math/bits"
 
-// chain is a path from a right vertex on, its edges a and b in turn. It ends at
-// the first right vertex that a is free at; a left vertex with an edge of
-// colour a has one of colour b too, for its row is complete.
+// chain is a path from a right vertex on whose edges alternate between colours a and
+// b. It ends at the first right vertex at which a is free; a left vertex with an edge
+// of colour a also has one of colour b, since its row is complete.
 type chain struct{ v, a, b uint32 }
 
 // force colours an edge of u, given as a word of table.right, to which no colour
 // is free at both ends. With a free at u and b free at v, either the chain from v
 // swaps its colours, which makes a free at v, or the one from u with b, which
 // makes b free at u (König 1916): the two do not meet. Of up to four such chains,
-// for two colours b or else for two colours a, it takes the shortest, going along
-// all of them in step. It returns false if it runs out of steps.
+// for two colours b or else for two colours a, it takes the shortest, following all
+// of them in lockstep. It returns false if it runs out of steps.
 //
 // It leaves the colours free at u and those free at the right vertices of the
 // other late edges without one in common: b, which becomes free at the end of the
@@ -47,8 +47,8 @@ func (t *table[V]) force(u, word uint32) bool {
 	return true
 }
 
-// shortest returns which of the chains ends first, or −1 when out of steps. It
-// moves them on.
+// shortest follows the chains and returns the one that ends first, or −1 if out of
+// steps.
 func (t *table[V]) shortest(chains []chain) int {
 	k, free, left, right := t.k&7, t.free, t.left, t.right
 	for t.steps >= 0 {
@@ -65,8 +65,8 @@ func (t *table[V]) shortest(chains []chain) int {
 	return -1
 }
 
-// swap gives an edge of u the colour a. The edge of colour a at its right vertex
-// turns b, the next one a, and so on to the end of the chain.
+// swap gives an edge of u the colour a. The edge of colour a at its right vertex gets
+// colour b, the next one a, and so on to the end of the chain.
 func (t *table[V]) swap(u, word, a, b uint32) {
 	k := t.k & 7
 	for {

@@ -15,7 +15,7 @@ func checkRoom(n, degree, edges, room int) error {
 func (w *worker) checkArcs(n, degree int, arcs []Arc) error {
 	in := grow(&w.lastRight, n)
 	clear(in)
-	at, out := int32(0), degree // the left vertex at hand and its edges to come
+	at, out := int32(0), degree // the current left vertex and its remaining edges
 	for i, arc := range arcs {
 		for arc.Left > at && out == 0 {
 			at, out = at+1, degree

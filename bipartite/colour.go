@@ -18,7 +18,7 @@ type Colourer struct {
 	// than two means the caller's own. The result does not depend on it.
 	Workers int
 	scratch []*worker
-	parts   [2 << forkDepth][]Arc // what the workers share out, as a binary heap
+	parts   [2 << forkDepth][]Arc // the work of all workers, as a binary heap
 }
 
 // forkDepth is how many times a graph is halved into parts for several workers:
@@ -36,8 +36,8 @@ const (
 	chainSteps = 8
 )
 
-// task is a regular part of a graph, what is left of it after some halvings, as
-// arcs ordered by left vertex. Its colours are first, first+1, ….
+// task is a regular part of a graph after some halvings, as arcs sorted by left
+// vertex. Its colours are first, first+1, ….
 type task struct {
 	arcs          []Arc
 	degree, first int
@@ -46,9 +46,9 @@ type task struct {
 // Arcs colours a degree-regular multigraph of n left and n right vertices given
 // as arcs ordered by Left. It fills match, [colour][left], with right vertices:
 // row c, for colours 0 to degree−1, is a perfect matching, and every edge is in
-// exactly one row. It returns an error where the arcs are out of order or range
-// or the graph is not regular, and ctx.Err() soon after ctx ends; workers ask ctx at
-// the same time.
+// exactly one row. It returns an error if the arcs are out of order or range or the
+// graph is not regular, and ctx.Err() soon after ctx ends; workers poll ctx
+// concurrently.
 func (c *Colourer) Arcs(ctx context.Context, n, degree int, arcs []Arc, match []int32) error {
 	if err := checkRoom(n, degree, n*degree, len(match)); err != nil {
 		return err
@@ -89,9 +89,9 @@ func (c *Colourer) fork(ctx context.Context, n, i int, t task, idle chan *worker
 
 // Colours colours a degree-regular multigraph given as rows, [left][degree], of
 // right vertices. It fills colour, which is like rows, with the colour of each
-// edge, 0 to degree−1: no two edges of a vertex have the same. It returns an
-// error where the graph is not regular. Only graphs that are coloured by halves ask
-// ctx; others take less than a millisecond.
+// edge, 0 to degree−1: no two edges of a vertex have the same. It returns an error if
+// the graph is not regular. Only graphs that are coloured by halves poll ctx; others
+// take less than a millisecond.
 func (c *Colourer) Colours(ctx context.Context, n, degree int, rows []int32, colour []uint16) error {
 	if err := checkRoom(n, degree, len(rows), len(colour)); err != nil || n == 0 || degree == 0 {
 		return err
@@ -218,7 +218,7 @@ func (w *worker) halve(n int, t task, memory [2][]Arc) (a, b task) {
 	return task{toA, half, t.first}, task{toB, half, t.first + half}
 }
 
-// coloursByArcs does as Colours, by halves.
+// coloursByArcs is Colours by halves.
 func (w *worker) coloursByArcs(ctx context.Context, n, degree int, rows []int32, colour []uint16) error {
 	arcs := grow(&w.arcs, len(rows))
 	for i, v := range rows {

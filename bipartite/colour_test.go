@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkColours tells why match is not a partition of a graph's edges, given as
-// [left·n+right] counts, into perfect matchings.
+// checkColours returns an error if match is not a partition of a graph's edges, given
+// as [left·n+right] counts, into perfect matchings.
 func checkColours(n, degree int, edges, match []int32) error {
 	left := slices.Clone(edges)
 	for c := range degree {
@@ -38,7 +38,7 @@ func byColour(n, degree int, rows []int32, colour []uint16) []int32 {
 	return match
 }
 
-// graph is a regular multigraph in every form that the kernel takes.
+// graph is a regular multigraph in every form that the kernel accepts.
 type graph struct {
 	n, degree int
 	arcs      []Arc
@@ -121,7 +121,7 @@ func TestColours(t *testing.T) {
 }
 
 // TestChainsBounded colours graphs whose chains may take no steps, or a few, so
-// that they are halved wherever one is needed.
+// that they are halved if a chain is needed.
 func TestChainsBounded(t *testing.T) {
 	halved := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -152,7 +152,7 @@ func TestChainsBounded(t *testing.T) {
 	}
 }
 
-// TestWide holds that wide tables colour as narrow ones do.
+// TestWide checks that wide tables give the same colours as narrow ones.
 func TestWide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
@@ -177,8 +177,8 @@ func TestWide(t *testing.T) {
 	})
 }
 
-// TestChainsShort holds that random graphs of any degree keep far from the limit
-// of steps along chains, and that a graph too large for a narrow table works.
+// TestChainsShort checks that random graphs of any degree stay far below the limit of
+// steps along chains, and that a graph too large for a narrow table works.
 func TestChainsShort(t *testing.T) {
 	for _, size := range [][2]int{{359, 20}, {378, 44}, {500, 64}, {5000, 4}, {20000, 3}, {70000, 2}} {
 		n, degree := size[0], size[1]
@@ -222,7 +222,7 @@ func TestChainsShort(t *testing.T) {
 	}
 }
 
-// TestSearch finds perfect matchings without walks, by search alone.
+// TestSearch finds perfect matchings only by search, without walks.
 func TestSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)

@@ -8,31 +8,29 @@ import (
 	"math/bits"
 )
 
-// Decomposer writes a nonnegative integer matrix as stages, each a perfect matching with a
-// weight, whose weights sum to the largest row or column sum (Birkhoff 1946). A stage
-// serves each of its pairs with its weight or with the rest of the entry, whichever is
-// less.
+// Decomposer decomposes a nonnegative integer matrix into stages, each a perfect matching
+// with a weight, whose weights sum to the largest row or column sum (Birkhoff 1946). A stage
+// serves each of its pairs with its weight or with the rest of the entry, whichever is less.
 //
 // The key of a pair is the rest of its entry plus the idle time that both its ends can
 // spend. Keys only fall. The pairs of a matching have keys of at least a threshold, and a
-// stage is as long as the least of them; so long stages come first, and there are few. From
-// stage to stage the matching is kept, except for pairs whose keys are below the threshold:
-// only their rows search for partners. If a row finds none, the threshold falls.
+// stage is as long as the least of them, so long stages come first, and there are few. The
+// next stage keeps the matching, except for pairs whose keys are below the threshold: only
+// their rows search for partners. If a row finds none, the threshold falls.
 //
 // It keeps its scratch memory from call to call. The zero value is ready for use; a
 // Decomposer must not be used by two goroutines at once.
 type Decomposer struct {
-	// Longest lets the threshold fall no further than it must: each stage is the
-	// longest that can be had in its turn. That takes half as long again and makes
-	// a tenth to a fifth fewer stages.
+	// Longest lowers the threshold no further than necessary: each stage is as long as
+	// possible. That takes half as long again and makes a tenth to a fifth fewer stages.
 	Longest bool
-	// MaxStages is how many stages a decomposition may have, 0 for any number: one
-	// that would have more ends with ErrStages.
+	// MaxStages is the most stages of a decomposition, which fails with ErrStages beyond
+	// it. 0 means any number.
 	MaxStages int
 
 	n, words     int
-	x            []int64  // [row][column] what is left
-	idleR, idleC []int64  // [row], [column] what is left of the length beyond what is left of x
+	x            []int64  // [row][column] the rest of the matrix
+	idleR, idleC []int64  // [row], [column] the remaining length minus the rest of x
 	near         []uint64 // [row][word] bits of the columns with keys of low or more, and of some whose keys have fallen since
 	ofRow, ofCol []int32  // partners, −1 if none
 	free         []uint64 // [word] columns without partner
@@ -46,17 +44,17 @@ type Decomposer struct {
 	match        []int32
 }
 
-// ErrStages is the error of Decompose where Decomposer.MaxStages do not suffice.
+// ErrStages is the error of Decompose if Decomposer.MaxStages do not suffice.
 var ErrStages = errors.New("the decomposition has more stages than are wanted")
 
 // maxLength bounds row and column sums, so that no sum of two overflows.
 const maxLength = math.MaxInt64 >> 2
 
 // Decompose decomposes x, [row][column] of n rows and columns. Stage s has weight
-// weights[s] and matches row i with column match[s*n+i]; where the entry has
-// nothing left, the pair idles. Both are in memory that the next call writes
-// over; x stays as it is. It fails where an entry is negative or a row or column
-// exceeds 2^61, with ErrStages, and soon after ctx ends with ctx.Err().
+// weights[s] and matches row i with column match[s*n+i]; if the entry has no rest, the
+// pair idles. The next call overwrites both; x is not modified. Decompose fails if an
+// entry is negative or a row or column exceeds 2^61, with ErrStages, and soon after
+// ctx ends with ctx.Err().
 func (d *Decomposer) Decompose(ctx context.Context, n int, x []int64) (weights []int64, match []int32, err error) {
 	length, err := d.begin(n, x)
 	if err != nil {
@@ -122,7 +120,7 @@ func (d *Decomposer) begin(n int, x []int64) (length int64, err error) {
 	return length, nil
 }
 
-// key returns what a pair is worth.
+// key returns the key of a pair.
 func (d *Decomposer) key(i, j int) int64 { return d.x[i*d.n+j] + min(d.idleR[i], d.idleC[j]) }
 
 // ceiling returns the least of all rows' largest keys: the threshold of the first stage is
@@ -149,7 +147,7 @@ func (d *Decomposer) refresh() {
 			word, first, end := uint64(0), k<<6, min(k<<6+64, n)
 			columns := columns[first:end]
 			for j, x := range row[first:end] {
-				short := x + min(idle, columns[j]) - threshold // negative where the key is too small
+				short := x + min(idle, columns[j]) - threshold // negative if the key is too small
 				word = word>>1 | uint64(^short)&(1<<63)
 			}
 			words[k] = word >> (64 - uint(end-first))
@@ -157,7 +155,7 @@ func (d *Decomposer) refresh() {
 	}
 }
 
-// seat matches a row, along an augmenting path if need be, the threshold falling
+// seat matches a row, along an augmenting path if necessary; it lowers the threshold
 // until there is one.
 func (d *Decomposer) seat(row int32) {
 	column := d.exit(row)
@@ -264,8 +262,8 @@ func (d *Decomposer) fall() {
 // less returns a positive number less some per cent of it, at least 1.
 func less(v, percent int64) int64 { return v - v/100*percent - v%100*percent/100 }
 
-// cut appends the stage of the matching at hand with the weight that it can have,
-// and releases the rows whose pairs have become too small.
+// cut appends the stage of the current matching with its largest weight, and releases
+// the rows whose pairs have become too small.
 func (d *Decomposer) cut() int64 {
 	n := d.n
 	weight := int64(math.MaxInt64)

@@ -1,5 +1,5 @@
 // Package bipartite is a kernel of algorithms on bipartite multigraphs: edge colouring of
-// regular graphs, matchings of most edges and of largest weight, linear assignment, and the
+// regular graphs, matchings of maximum size and weight, linear assignment, and the
 // decomposition of matrices into weighted matchings. Graphs are flat slices of int32,
 // scratch memory is reused from call to call, and equal input gives equal output with any
 // number of workers.

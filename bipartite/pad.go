@@ -16,11 +16,10 @@ func Sums(n int, x []int64) (rows, columns []int64, most int64) {
 	return rows, columns, most
 }
 
-// Pad adds to a matrix of n rows and columns, [row][column], what its rows and
-// columns lack to the largest of their sums, or to the least sum given if that is larger,
-// from the first row and column with room on. It returns the new matrix, in which every
-// row and column has that sum, and the sum. No entry may be negative, and no sum exceed
-// 2^62.
+// Pad raises entries of a matrix of n rows and columns, [row][column], until every row and
+// column has the largest of their sums, or the least sum given if that is larger. It starts
+// with the first row and column with room, and returns the new matrix and the sum. No entry
+// may be negative, and no sum may exceed 2^62.
 func Pad(n int, x []int64, least int64) (padded []int64, sum int64) {
 	padded = append(make([]int64, 0, n*n), x...)
 	rows, columns, sum := Sums(n, x)
@@ -39,8 +38,8 @@ func Pad(n int, x []int64, least int64) (padded []int64, sum int64) {
 	return padded, sum
 }
 
-// ArcsOf appends the entries of a matrix of n rows that are not 0 to arcs, in the
-// order that Colourer wants. None may exceed 2^31−1.
+// ArcsOf appends the nonzero entries of a matrix of n rows to arcs, in the order that
+// Colourer requires. None may exceed 2^31−1.
 func ArcsOf(n int, x []int64, arcs []Arc) []Arc {
 	for at, v := range x {
 		if v > 0 {
@@ -50,8 +49,7 @@ func ArcsOf(n int, x []int64, arcs []Arc) []Arc {
 	return arcs
 }
 
-// ByLeft orders arcs by their left vertex, of which there are n, and keeps the order of
-// those that share one.
+// ByLeft sorts arcs stably by their left vertex, of which there are n.
 func ByLeft(n int, arcs []Arc) []Arc {
 	at := make([]int32, n+1)
 	for _, a := range arcs {

@@ -10,8 +10,8 @@ import (
 	"github.com/forsd/forsd/testbed/asked"
 )
 
-// TestStop ends both kinds of work at each time that they ask, and then lets them
-// go on: the memory that was left is as good as fresh.
+// TestStop ends both kinds of work at each poll of the context, and then runs them
+// again: the scratch memory left is as good as fresh.
 func TestStop(t *testing.T) {
 	const n = 9
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -37,7 +37,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// stopped stops work at its 1st, 2nd, … asking.
+// stopped stops work at its 1st, 2nd, … poll.
 func stopped(t *testing.T, name string, work func(context.Context) ([]int32, error)) {
 	t.Helper()
 	fresh, err := work(t.Context())

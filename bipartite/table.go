@@ -6,8 +6,8 @@ const (
 	// tableDegree is the highest degree of a table: a vertex's colours are the
 	// bits of a word.
 	tableDegree = 64
-	// vertexBits is how many bits of a word tell the right vertex; those above
-	// tell the place of the edge in its row.
+	// vertexBits is the number of bits of a word for the right vertex; those above are
+	// the place of the edge in its row.
 	vertexBits = 26
 	vertexMask = 1<<vertexBits - 1
 	// narrowVertices is how many left vertices a narrow table may have.
@@ -19,14 +19,14 @@ const (
 type table[V uint16 | uint32] struct {
 	n, degree int
 	k         uint     // a vertex has room for 1<<k colours, at least its degree
-	steps     int      // that chains may still take
+	steps     int      // left for chains
 	free      []uint64 // [right] colours not used yet, as bits
 	right     []uint32 // [left<<k + colour] right vertex, and the edge's place in its row
 	left      []V      // [right<<k + colour] left vertex
 	row       row
 }
 
-// row is the row at hand.
+// row is the current row.
 type row struct {
 	free   uint64                 // colours not used yet, as bits
 	masks  [tableDegree]uint64    // [place] colours free at its right vertex, as bits
@@ -34,7 +34,7 @@ type row struct {
 	late   [tableDegree]uint8     // places without a colour
 }
 
-// outcome is how colouring a table has ended.
+// outcome is the result of colouring a table.
 type outcome int
 
 const (
@@ -45,7 +45,7 @@ const (
 
 // colour colours a graph of n left and n right vertices given as rows, [left]
 // [degree] of right vertices, with chains of at most the given number of steps
-// in all. Where the graph is irregular, it returns an edge that shows it.
+// in all. If the graph is irregular, it returns an edge that proves it.
 func (t *table[V]) colour(n, degree int, rows []int32, steps int) (end outcome, edge int) {
 	t.n, t.degree, t.k, t.steps = n, degree, uint(bits.Len(uint(degree-1)))&7, steps
 	all := ^uint64(0) >> (tableDegree - uint(degree))
@@ -78,9 +78,9 @@ func (t *table[V]) colour(n, degree int, rows []int32, steps int) (end outcome, 
 	return coloured, 0
 }
 
-// fit gives each edge of a row the first colour that is free at both its ends, if
-// there is one, and returns how many are late. It returns the place of an edge
-// that leads to no vertex, or −1.
+// fit gives each edge of a row the first colour that is free at both its ends, if any,
+// and returns how many are late. It returns the place of an edge that leads to no
+// vertex, or −1.
 func (t *table[V]) fit(row []int32, all uint64) (late, bad int) {
 	r, right, free := &t.row, t.free, all
 	for j, v := range row {

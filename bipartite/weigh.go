@@ -25,7 +25,7 @@ type Weigher struct {
 	start, edges, origin []int32 // the graph of Cover, and the caller's places of its edges
 
 	round    int32
-	seen     []int32 // [right] the round that reached it last
+	seen     []int32 // [right] the last round that reached it
 	distance []int64 // [right] from the root, in reduced weight
 	from     []int32 // [right] the edge that it was reached by
 	by       []int32 // [right] the left vertex of that edge
@@ -39,8 +39,8 @@ type reached struct {
 	right    int32
 }
 
-// Coverage is what a matching must cover: each of these vertices by one of the
-// edges marked for its side.
+// Coverage lists the vertices that a matching must cover, each by one of the edges
+// marked for its side.
 type Coverage struct {
 	Left, Right       []bool // [vertex]
 	ForLeft, ForRight []bool // [edge]
@@ -48,10 +48,10 @@ type Coverage struct {
 
 // Match finds a matching of largest weight of a bipartite graph with some right vertices;
 // the neighbours of left vertex u are edges[start[u]:start[u+1]], and weight goes with
-// edges. It returns the place in edges of the edge of each left vertex, −1 if none, in
-// memory that the next call writes over. No weight may be negative, nor exceed 2^60 by the
-// number of left vertices. Edges and starts out of range make it panic. Soon after ctx ends
-// it fails with ctx.Err().
+// edges. It returns the index in edges of the edge of each left vertex, −1 if none; the next
+// call overwrites the result. No weight may be negative or exceed 2^60 divided by the number
+// of left vertices. Edges and starts out of range make it panic. It fails with ctx.Err() soon
+// after ctx ends.
 func (w *Weigher) Match(ctx context.Context, right int, start, edges []int32, weight []int64) (pick []int32, err error) {
 	if _, err := heaviest(start, weight, 1); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (w *Weigher) Cover(ctx context.Context, right int, start, edges []int32, we
 	if err != nil {
 		return nil, err
 	}
-	// A vertex covered outweighs all else.
+	// Covering a vertex outweighs all weights.
 	w.restrict(start, edges, weight, most*int64(len(start))+1, c)
 	fresh := len(w.price) != right
 	for v := range grow(&w.price, right) {
@@ -134,8 +134,7 @@ func (w *Weigher) restrict(start, edges []int32, weight []int64, bonus int64, c 
 	}
 }
 
-// heaviest returns the largest weight, if sums over a path of so many times it
-// stay within 64 bits.
+// heaviest returns the largest weight, if that many times it stays within 64 bits.
 func heaviest(start []int32, weight []int64, times int64) (int64, error) {
 	limit := int64(math.MaxInt64>>3) / (times * int64(len(start)+1))
 	most := int64(0)
@@ -178,9 +177,9 @@ func (w *Weigher) match(ctx context.Context, right int, start, edges []int32) ([
 // maxBids ends a price war.
 const maxBids = 8
 
-// bid matches most left vertices as in an auction: each takes the right vertex
-// that gains it most, and raises its price until another would do as well. Whose
-// vertex was taken bids again at once, up to maxBids in a row: without a limit too
+// bid matches most left vertices as in an auction: each takes the right vertex with the
+// largest gain, and raises its price until another one gains as much. A left vertex that
+// loses its partner bids again immediately, up to maxBids in a row: without a limit, too
 // many bidders for too few vertices would raise prices bit by bit.
 func (w *Weigher) bid(n int, start, edges []int32) {
 	free := w.free[:0]
@@ -197,7 +196,7 @@ func (w *Weigher) bid(n int, start, edges []int32) {
 			}
 			w.value[at] = first
 			if e < 0 {
-				break // Nothing is worth its price: it stays unmatched.
+				break // No vertex is worth its price: it stays unmatched.
 			}
 			v := edges[e]
 			last := w.ofRight[v]
@@ -219,8 +218,8 @@ func (w *Weigher) bid(n int, start, edges []int32) {
 	w.free = free
 }
 
-// augment matches one left vertex more, or shows that it or another had better
-// stay unmatched, along a shortest path (Dijkstra).
+// augment matches one more left vertex along a shortest path (Dijkstra), or leaves it or
+// another one unmatched if that is better.
 func (w *Weigher) augment(start, edges []int32, root int32) {
 	w.round++
 	w.heap, w.scanned = w.heap[:0], w.scanned[:0]
@@ -294,7 +293,7 @@ func (w *Weigher) push(r reached) {
 }
 
 // pop takes the nearest right vertex off the heap, if it is nearer than a limit.
-// Entries that a shorter way has overtaken are passed over.
+// It skips entries for which a shorter path was found.
 func (w *Weigher) pop(limit int64) (reached, bool) {
 	h := w.heap
 	for len(h) > 0 && h[0].distance < limit {

@@ -51,7 +51,7 @@ func (g *sparse) sum(t interface{ Fatalf(string, ...any) }, pick []int32) (sum i
 	return sum
 }
 
-// matchings calls f for each of the matchings there are.
+// matchings calls f for every matching.
 func (g *sparse) matchings(pick []int32, taken []bool, f func(pick []int32)) {
 	u := len(pick)
 	if u == g.left {
@@ -68,7 +68,7 @@ func (g *sparse) matchings(pick []int32, taken []bool, f func(pick []int32)) {
 	}
 }
 
-// covers tells whether a matching covers what it must.
+// covers reports whether a matching satisfies a coverage.
 func (g *sparse) covers(pick []int32, c Coverage) bool {
 	right := make([]bool, g.right)
 	for u, e := range pick {
@@ -87,7 +87,7 @@ func (g *sparse) covers(pick []int32, c Coverage) bool {
 	return true
 }
 
-// TestWeigherMatch compares matchings with all there are.
+// TestWeigherMatch compares with all matchings.
 func TestWeigherMatch(t *testing.T) {
 	var w Weigher
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,8 +104,8 @@ func TestWeigherMatch(t *testing.T) {
 	})
 }
 
-// TestWeigherCover compares matchings under coverage with all there are, and
-// expects an error where none covers what it must.
+// TestWeigherCover compares with all matchings that satisfy a coverage, and expects
+// an error if there are none.
 func TestWeigherCover(t *testing.T) {
 	var w Weigher
 	rapid.Check(t, func(t *rapid.T) {
@@ -134,8 +134,8 @@ func TestWeigherCover(t *testing.T) {
 	})
 }
 
-// TestWeigherAgainstAssigner compares with the dense assignment, where zeros fill
-// what is no edge.
+// TestWeigherAgainstAssigner compares with the dense assignment, with zeros for
+// missing edges.
 func TestWeigherAgainstAssigner(t *testing.T) {
 	var w Weigher
 	var a Assigner
@@ -192,7 +192,7 @@ func randomSparse(rng *rand.Rand, n, degree int) *sparse {
 	return g
 }
 
-// BenchmarkWeigher matches random graphs of 16 edges a vertex, and full ones.
+// BenchmarkWeigher matches random graphs of 16 edges per vertex, and complete ones.
 func BenchmarkWeigher(b *testing.B) {
 	for _, size := range [][2]int{{100, 16}, {512, 16}, {64, 64}, {512, 512}} {
 		g := randomSparse(rand.New(rand.NewPCG(7, 8)), size[0], size[1])

@@ -13,7 +13,7 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// withHelper builds the helper as make build does, and has the package use it.
+// withHelper builds the helper as make build does, and makes the package use it.
 func withHelper(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/usr/include/lpsolve/lp_lib.h"); err != nil {
@@ -34,7 +34,7 @@ func use(t *testing.T, path string) {
 	t.Cleanup(func() { find = before })
 }
 
-// TestHelper has a process of its own solve, which gives what lp_solve gives in this
+// TestHelper solves in a separate process, with the same results as lp_solve in this
 // one: a fabric with three dead cables of a leaf has its plan and its bound.
 func TestHelper(t *testing.T) {
 	withHelper(t)
@@ -55,7 +55,7 @@ func TestHelper(t *testing.T) {
 	}
 }
 
-// TestHelperEnds: the helper ends with the context, and where nobody waits for it.
+// TestHelperEnds: the helper ends with the context, and if its caller is gone.
 func TestHelperEnds(t *testing.T) {
 	withHelper(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -85,7 +85,7 @@ func TestHelperEnds(t *testing.T) {
 	}
 }
 
-// TestNoHelper: a helper whose library is missing, as the dynamic linker says, is none.
+// TestNoHelper: a helper whose library the dynamic linker does not find is ignored.
 func TestNoHelper(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, helper), []byte("#!/bin/sh\necho 'error while loading shared libraries: liblpsolve55.so' >&2\nexit 127\n"), 0o755); err != nil {

@@ -15,11 +15,11 @@ import (
 // programme over all leaves, rounded up. For leaves A and B with n_A and n_B
 // servers it seeks the least Φ with y[A][B][k] ≥ 0, Σ_k y[A][B][k] = n_A·n_B,
 // Σ_B y[A][B][k] ≤ Φ and Σ_A y[A][B][k] ≤ Φ, where y is 0 for lanes that are not
-// up at both. A plan needs as many phases, and P−1. Pairs without a lane are left
-// out. Leaves with the same lanes and as many servers have equal solutions, and so
-// do lanes with the same leaves, so one of each stands for all.
+// up at both. A plan needs at least as many phases, and at least P−1. Pairs without a
+// lane are ignored. Leaves with the same lanes and as many servers have equal
+// solutions, and so do lanes with the same leaves, so one of each stands for all.
 //
-// The number returned does not rest on lp_solve's word: it is computed from the
+// The result does not depend on the correctness of lp_solve: it is computed from the
 // dual values in integers, and any dual values give a valid bound. Bound fails
 // with ErrTimeLimit after PhaseLimit, with the context's error, or with
 // ErrNotBuiltIn.
@@ -40,11 +40,11 @@ func Bound(ctx context.Context, t *fors.Tree) (phases int, err error) {
 		return 0, fmt.Errorf("bound the phases of %d leaf classes and %d lane classes: %w", len(q.kinds), len(q.lanes), err)
 	}
 	if s.outcome != solved {
-		return 0, errors.New("bound the phases: lp_solve finds no solution where there is always one")
+		return 0, errors.New("bound the phases: lp_solve finds no solution, although one always exists")
 	}
 	bound := q.certify(s.duals[:len(q.kinds)*len(q.lanes)*q.sides])
 	if Φ := s.values[0]; float64(bound) < Φ*(1-2*slack) {
-		return 0, fmt.Errorf("bound the phases: lp_solve's dual values prove %d phases where its optimum is %g", bound, Φ)
+		return 0, fmt.Errorf("bound the phases: lp_solve's dual values prove %d phases, but its optimum is %g", bound, Φ)
 	}
 	return bound, nil
 }
@@ -54,12 +54,12 @@ type quotient struct {
 	kinds []leafClass
 	lanes [][]fors.Lane // [class]
 	flows []flow
-	// sides is 1 where transfers to a leaf mirror those from it, so that capacity
-	// out of the leaves is all there is, and 2 where closed lanes make them differ.
+	// sides is 1 if transfers to a leaf mirror those from it, so that only the capacity
+	// out of the leaves counts, and 2 if closed lanes make them differ.
 	sides int
 }
 
-// leafClass is leaves with the same lanes and as many servers of each kind.
+// leafClass is a set of leaves with the same lanes and as many servers of each kind.
 type leafClass struct {
 	leaf    int   // one of them
 	leaves  int   // their number
@@ -105,7 +105,7 @@ func newQuotient(w *network) *quotient {
 	return q
 }
 
-// leafClasses sorts the leaves with servers into classes, by their first leaves.
+// leafClasses groups the leaves with servers into classes, ordered by their first leaves.
 func (w *network) leafClasses() []leafClass {
 	servers := make([][]int, len(w.up)) // [leaf][kind]
 	for leaf := range servers {
@@ -144,7 +144,7 @@ func (q *quotient) program() *program {
 	size := len(q.kinds) * len(q.lanes)
 	p.rows = make([]row, q.sides*size)
 	for i := range p.rows {
-		// What one leaf of the class sends (or receives) on the class's lanes ≤ Φ·lanes.
+		// One leaf of the class sends (or receives) at most Φ·lanes on the class's lanes.
 		p.rows[i] = row{cols: []int{0}, coef: []float64{-float64(len(q.lanes[i%len(q.lanes)]))}, sense: atMost}
 	}
 	for _, f := range q.flows {
@@ -168,10 +168,10 @@ func (q *quotient) program() *program {
 	return p
 }
 
-// slack is the most by which the demands that lp_solve sees are off. As they are,
-// the programme is so degenerate that lp_solve stalls: on FT(2;20,18) with 40 dead
-// links it does not finish in 30 s, and with the slack in 0.06 s. What is proved
-// in the end is proved for the exact numbers.
+// slack is the largest perturbation of the demands for lp_solve. Without it, the
+// programme is so degenerate that lp_solve stalls: on FT(2;20,18) with 40 dead links
+// it does not finish in 30 s, and with the slack it takes 0.06 s. The final proof
+// uses the exact numbers.
 const slack = 1.0 / (1 << 20)
 
 func (r *row) add(col, coef int) {
@@ -179,14 +179,13 @@ func (r *row) add(col, coef int) {
 }
 
 // certify computes the bound that dual values of the capacity rows prove. With
-// prices u and v on every lane out of and into every leaf, a transfer pays no
-// less than the cheapest of its lanes, and a link earns no more than its price in
-// each phase; so the phases are at least
+// prices u and v on every lane out of and into every leaf, a transfer pays at least
+// the price of its cheapest lane, and a link earns at most its price in each phase;
+// so the phases are at least
 //
 //	Σ_{A≠B} n_A·n_B·min_k (u[A][k] + v[B][k]) / Σ_{A,k} (u[A][k] + v[A][k]),
 //
-// for whatever prices. They are taken as integers, so nothing is lost but what
-// rounding the prices costs.
+// for any prices. They are rounded to integers, so rounding them is the only loss.
 func (q *quotient) certify(duals []float64) int {
 	size := len(q.kinds) * len(q.lanes)
 	price := q.prices(duals)

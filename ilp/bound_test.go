@@ -22,7 +22,7 @@ func mustBound(t testing.TB, tree *fors.Tree) int {
 	return bound
 }
 
-// The joint programme exceeds what any leaf for itself needs.
+// The joint programme exceeds the need of each leaf alone.
 func TestBoundAboveLeafBound(t *testing.T) {
 	tree := masks(3, 5, 28, 26, 19, 7)
 	leaf := fors.ComputeBounds(tree)
@@ -54,8 +54,8 @@ func TestBoundOfScenarios(t *testing.T) {
 	}
 }
 
-// The exact planner proves the optimum of the programme without lp_solve, where it
-// is above what any leaf for itself needs: few lanes at each of many leaves.
+// The exact planner proves the optimum of the programme without lp_solve if it exceeds
+// the need of each leaf alone: few lanes at each of many leaves.
 func TestPricesProveOptimum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 16))
 	above := 0
@@ -111,7 +111,7 @@ func drawTree(t *rapid.T) *fors.Tree {
 }
 
 // The bound is the optimum of the programme with a column for every leaf, server
-// and lane, without classes, mirror images or nudges, rounded up.
+// and lane, without classes, mirror images or perturbations, rounded up.
 func TestBoundIsOptimumOfWholeProgramme(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t)

@@ -2,15 +2,15 @@ package ilp
 
 import "github.com/forsd/forsd/fors"
 
-// colouring gives the edges of a bipartite multigraph of source and destination
-// leaves lanes as colours, such that no two edges of a leaf share one. By König's
-// theorem as many lanes suffice as a leaf has edges at most.
+// colouring assigns lanes as colours to the edges of a bipartite multigraph of source
+// and destination leaves, such that no two edges of a leaf share one. By König's
+// theorem as many lanes suffice as the largest degree of a leaf.
 type colouring struct {
 	leaves int
 	lanes  []fors.Lane
 	from   []int // [edge]
 	to     []int // [edge]
-	at     []int // [end·len(lanes)+colour] edge, −1 for none; sources first, then destinations
+	at     []int // [end·len(lanes)+colour] edge or −1; sources first, then destinations
 	colour []int // [edge] index into lanes
 }
 
@@ -22,8 +22,8 @@ func newColouring(leaves int, lanes []fors.Lane) *colouring {
 	return c
 }
 
-// add colours one more edge and recolours others where it must; it reports
-// false, and changes nothing, where an end has an edge of every colour already.
+// add colours one more edge and recolours others if necessary; it reports false, and
+// changes nothing, if an end already has an edge of every colour.
 func (c *colouring) add(from, to int) bool {
 	a, b := from, c.leaves+to
 	x, y := c.free(a), c.free(b)
@@ -39,7 +39,7 @@ func (c *colouring) add(from, to int) bool {
 	return true
 }
 
-// free is the lowest colour that no edge at the end has, or −1.
+// free returns the lowest colour that no edge at the end has, or −1.
 func (c *colouring) free(end int) int {
 	for x, edge := range c.at[end*len(c.lanes) : (end+1)*len(c.lanes)] {
 		if edge < 0 {
@@ -70,5 +70,5 @@ func (c *colouring) flip(end, x, y int) {
 	}
 }
 
-// lane is the lane of an edge, edges counted in the order they were added.
+// lane returns the lane of an edge; edges are numbered in the order of add.
 func (c *colouring) lane(edge int) fors.Lane { return c.lanes[c.colour[edge]] }

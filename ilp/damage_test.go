@@ -9,12 +9,11 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// The paper (section 5.2) takes a path between every two leaves to suffice for a
-// routing of every phase. On FT(2;20,18) it does not: there are fabrics in which
-// every two leaves share a lane and a leaf has more transfers in a phase than
-// lanes for them. Of larger samples they were 13 in 1200 with 120 of the 360 links
-// dead, and 143 in 211 with 180. The exact planner plans the same fabrics, in as
-// few phases as their bound.
+// The paper (section 5.2) assumes that a path between every two leaves suffices for a
+// routing of every phase. On FT(2;20,18) it does not: in some fabrics every two leaves
+// share a lane, but a leaf has more transfers in a phase than lanes for them. In larger
+// samples these were 13 of 1200 with 120 of the 360 links dead, and 143 of 211 with
+// 180. The exact planner plans the same fabrics, in as few phases as their bound.
 func TestConnectedFabricsWithoutRouting(t *testing.T) {
 	samples := []damaged{
 		{dead: 120, draws: 60, connected: 60, blocked: 1},
@@ -70,8 +69,8 @@ func TestConnectedFabricsWithoutRouting(t *testing.T) {
 // connected and how many of these have a phase without a routing.
 type damaged struct{ dead, draws, connected, blocked int }
 
-// mustBlock checks by exhaustive search that what the named leaf sends or
-// receives has no routing even without everybody else.
+// mustBlock checks by exhaustive search that the transfers that the named leaf sends or
+// receives have no routing even without all others.
 func mustBlock(t *testing.T, tree *fors.Tree, pairs []fors.Pair, b Blocked) {
 	t.Helper()
 	leaf := leafOf(tree)

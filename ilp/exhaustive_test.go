@@ -7,8 +7,8 @@ import (
 )
 
 // exhaustive decides whether a phase has a routing by trying every lane of every
-// transfer, those with the fewest lanes first. It is the tests' own, for up to 64
-// lanes, and shares nothing with the package.
+// transfer, those with the fewest lanes first. It supports up to 64 lanes, and shares no
+// code with the package.
 type exhaustive struct {
 	leaf   []int
 	pairs  []fors.Pair

@@ -25,8 +25,8 @@ func ft(M0, M1, K int) *fors.Tree {
 	return t
 }
 
-// cut takes the next n lanes down at each of the leaves, a different n at each,
-// as in the paper's scenarios.
+// cut takes down the next n lanes at each of the leaves, different ones at each, as in
+// the paper's scenarios.
 func cut(t *fors.Tree, n int, leaves ...int) *fors.Tree {
 	for i, leaf := range leaves {
 		for k := range n {
@@ -36,7 +36,7 @@ func cut(t *fors.Tree, n int, leaves ...int) *fors.Tree {
 	return t
 }
 
-// cutRandom takes n links down, drawn evenly.
+// cutRandom takes down n random links.
 func cutRandom(t *fors.Tree, n int, rng *rand.Rand) *fors.Tree {
 	for _, link := range rng.Perm(len(t.Up) * t.Lanes)[:n] {
 		t.Up[link/t.Lanes][link%t.Lanes] = false
@@ -55,7 +55,7 @@ func masks(n, lanes int, up ...int) *fors.Tree {
 	return t
 }
 
-// connected tells whether every two leaves share a lane.
+// connected reports whether every two leaves share a lane.
 func connected(t *fors.Tree) bool {
 	for A := range t.Up {
 		for B := range A {
@@ -86,7 +86,7 @@ func leafOf(t *fors.Tree) []int {
 	return leaf
 }
 
-// checkRoute is the tests' own reading of what lanes of a phase must be.
+// checkRoute checks the lanes of a phase independently of the package.
 func checkRoute(t *fors.Tree, pairs []fors.Pair, lanes []fors.Lane) error {
 	if len(lanes) != len(pairs) {
 		return fmt.Errorf("%d lanes for %d transfers", len(lanes), len(pairs))

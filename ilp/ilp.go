@@ -1,22 +1,22 @@
 // Package ilp routes the phases of a fors schedule by the integer programme of
-// the FORS paper's section 5.2, one model a phase, on lp_solve.
+// the FORS paper's section 5.2, one model per phase, with lp_solve.
 //
 // The paper's model has a binary variable for every transfer and every lane, and
 // lp_solve does not finish on it (306 transfers × 20 lanes for one phase of
-// FT(2;20,18)). The same model is solved here in counts: transfers of one pair
-// of leaves are interchangeable, so are lanes with the same dead leaves, and
-// phases in which every leaf sends as many transfers to every other are one
-// problem. What a sequence of matchings settles never reaches lp_solve, and a leaf whose
-// transfers have no system of distinct living lanes is found before it is asked.
+// FT(2;20,18)). This package solves the same model in counts: transfers of one pair
+// of leaves are interchangeable, so are lanes with the same dead leaves, and phases
+// in which every leaf sends as many transfers to every other are one problem. Phases
+// that a sequence of matchings routes never reach lp_solve, and a leaf whose transfers
+// have no system of distinct live lanes is found before it is called.
 //
-// The paper says that a path between every two leaves suffices for a routing. It
-// does not: see the test of damaged fabrics. The phases are fixed before the
-// lanes here, so a phase may admit no routing at all; Route names it.
+// According to the paper, a path between every two leaves suffices for a routing. It
+// does not: see the test of damaged fabrics. The phases are fixed before the lanes
+// here, so a phase may have no routing at all; Route names it.
 //
-// lp_solve is asked through cgo in programs with the build tag lpsolve. Others run the
-// program forsd-lpsolve, which is one of those, in a process of its own: they start
-// where lp_solve's library is not, and without the program Available is false, and every
-// call returns ErrNotBuiltIn.
+// Programs with the build tag lpsolve call lp_solve through cgo. Others run such a
+// program, forsd-lpsolve, in a separate process, so that they start without
+// lp_solve's library. Without the program Available is false, and every call returns
+// ErrNotBuiltIn.
 package ilp
 
 import (
@@ -39,22 +39,22 @@ const PhaseLimit = 30 * time.Second
 // coreLimit is the time that lp_solve may take for a part of a phase.
 const coreLimit = 2 * time.Second
 
-// tries is how many sequences of matchings with weights drawn at random, with a
-// fixed seed, are tried before lp_solve: some 0.1 s without success for a phase of
+// tries is the number of sequences of matchings with random weights, of a fixed seed,
+// that are tried before lp_solve: some 0.1 s without success for a phase of
 // FT(2;20,18). Of 300 such fabrics with 100 to 180 dead links, one has a phase that
-// they settle and for which lp_solve needs longer than PhaseLimit.
+// they route and for which lp_solve needs longer than PhaseLimit.
 const tries = 128
 
-// ErrNotBuiltIn is returned by every call where lp_solve cannot be asked.
+// ErrNotBuiltIn is returned by every call if lp_solve is not available.
 var ErrNotBuiltIn = errors.New("the engine ilp is not there: install the package forsd-lpsolve with Debian's lp-solve, or build with liblpsolve55-dev")
 
-// ErrTimeLimit says that lp_solve did not finish within PhaseLimit.
+// ErrTimeLimit is returned if lp_solve does not finish within PhaseLimit.
 var ErrTimeLimit = errors.New("time limit")
 
-// Blocked says why a phase has no routing: among the transfers that a leaf sends,
-// or receives, in the phase, there are Transfers that may use none but Lanes
-// lanes, and these are fewer. Leaf is −1, and the counts are 0, where every leaf
-// for itself has lanes enough and the leaves together have not.
+// Blocked explains why a phase has no routing: Transfers of the transfers that a leaf
+// sends, or receives, in the phase can use only Lanes lanes, which are fewer. Leaf is
+// −1, and the counts are 0, if each leaf separately has enough lanes but all leaves
+// together do not.
 type Blocked struct {
 	Phase            fors.Phase
 	Leaf             int
@@ -73,12 +73,12 @@ func (b Blocked) String() string {
 	return fmt.Sprintf("phase %d has no routing: leaf %d %s %d transfers and has lanes for %d of them", b.Phase, b.Leaf, verb, b.Transfers, b.Lanes)
 }
 
-// InfeasibleError names phases that have no routing, ascending: all those that a
-// single leaf blocks or, where no leaf does, the first that lp_solve proves to
-// be without one and those with the same demand.
+// InfeasibleError names phases that have no routing, ascending: all phases that a
+// single leaf blocks or, if there are none, the first that lp_solve proves to have no
+// routing and those with the same demand.
 type InfeasibleError struct{ Phases []Blocked }
 
-// named is how many phases beyond the first the text of an InfeasibleError names.
+// named is the number of phases beyond the first that an InfeasibleError names.
 const named = 8
 
 func (e *InfeasibleError) Error() string {
@@ -106,19 +106,19 @@ func (e *InfeasibleError) Error() string {
 // Route returns the lane of every transfer, [phase][transfer], for phases of
 // inter-leaf transfers: a lane that is up at both leaves and open to the
 // destination, and that no other transfer of the phase takes out of the same
-// leaf or into the same leaf. It fails with an *InfeasibleError where a phase has
-// no routing, with ErrTimeLimit, with the context's error, or with ErrNotBuiltIn.
+// leaf or into the same leaf. It fails with an *InfeasibleError if a phase has no
+// routing, with ErrTimeLimit, with the context's error, or with ErrNotBuiltIn.
 func Route(ctx context.Context, t *fors.Tree, phases [][]fors.Pair) ([][]fors.Lane, error) {
 	r := router{limit: PhaseLimit, tries: tries}
 	return r.route(ctx, t, phases)
 }
 
-// router holds what tests vary, and counts.
+// router holds parameters that tests vary, and a counter.
 type router struct {
 	limit  time.Duration
 	tries  int
-	direct bool // leave nothing to matchings
-	solved int  // demands that lp_solve was asked for
+	direct bool // skip the matchings
+	solved int  // demands passed to lp_solve
 }
 
 func (r *router) route(ctx context.Context, t *fors.Tree, phases [][]fors.Pair) ([][]fors.Lane, error) {
@@ -149,7 +149,7 @@ func (r *router) route(ctx context.Context, t *fors.Tree, phases [][]fors.Pair) 
 	return lanes, nil
 }
 
-// numbered is a phase and its place in the schedule.
+// numbered is a phase and its index in the schedule.
 type numbered struct {
 	*phase
 	number int
@@ -157,7 +157,7 @@ type numbered struct {
 
 // problems prepares the phases and puts those with the same demand together, in
 // the order of the first of each: section 4's 361 phases of FT(2;20,18) for f = 1
-// are 19 problems. It fails where a leaf blocks a phase.
+// are 19 problems. It fails if a leaf blocks a phase.
 func (w *network) problems(ctx context.Context, phases [][]fors.Pair) ([][]numbered, error) {
 	var problems [][]numbered
 	var blocked []Blocked
@@ -197,7 +197,7 @@ func (w *network) problems(ctx context.Context, phases [][]fors.Pair) ([][]numbe
 	return problems, nil
 }
 
-// without names phases that have no routing, though no leaf blocks them.
+// without names phases that have no routing, although no leaf blocks them.
 func without(same []numbered) []Blocked {
 	var blocked []Blocked
 	for _, q := range same {
@@ -206,11 +206,10 @@ func without(same []numbered) []Blocked {
 	return blocked
 }
 
-// phase returns the lanes of each group, nil where there is no routing. What
-// sequences of matchings leave undone, lp_solve is given in growing cores: the
-// last lanes before the matching that failed and those to come, twice as many at
-// a time, and in the end the whole phase, which alone proves that there is no
-// routing.
+// phase returns the lanes of each group, or nil if no routing exists. If sequences of
+// matchings fail, it passes growing cores to lp_solve: the remaining lanes and the last
+// ones before the failed matching, each time twice as many of these, and at the end
+// the whole phase, which alone can prove that no routing exists.
 func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -248,7 +247,7 @@ func (r *router) phase(ctx context.Context, ph *phase) ([][]fors.Lane, error) {
 	return ph.solve(ctx, r.limit)
 }
 
-// check tells what is wrong with the dimensions of a tree.
+// check returns an error if the dimensions of a tree are inconsistent.
 func check(t *fors.Tree) error {
 	if len(t.Up) != len(t.Slots) {
 		return fmt.Errorf("route a tree of %d leaves: lane states are given for %d leaves", len(t.Slots), len(t.Up))

@@ -6,8 +6,8 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// network is a tree as the models see it: the leaf of every server, the lanes of
-// every leaf, and the servers sorted by the lanes that are closed to them.
+// network is a tree in the form that the models use: the leaf of every server, the lanes
+// of every leaf, and the servers grouped by the lanes that are closed to them.
 type network struct {
 	t    *fors.Tree
 	leaf []int          // [server]
@@ -50,7 +50,7 @@ func newNetwork(t *fors.Tree) *network {
 	return w
 }
 
-// lanes is the set of lanes from leaf A to servers of a kind at leaf B.
+// lanes returns the set of lanes from leaf A to servers of a kind at leaf B.
 func (w *network) lanes(A, B, kind int) fors.LaneSet {
 	set := make(fors.LaneSet, len(w.up[A]))
 	for i := range set {
@@ -59,15 +59,14 @@ func (w *network) lanes(A, B, kind int) fors.LaneSet {
 	return set
 }
 
-// refine sorts the lanes 0…K−1 into classes of lanes that lie in the same ones
-// of the sets, in the order of their first lanes. Lanes that lie in none are
-// left out.
+// refine groups the lanes 0…K−1 into classes of lanes that are in the same sets, in
+// the order of their first lanes. It omits lanes that are in none.
 func refine(lanes int, sets []fors.LaneSet) [][]fors.Lane {
 	class := make([]int, lanes) // [lane]
 	used := fors.NewLaneSet(lanes)
 	classes := 1
 	for _, set := range sets {
-		split := make([]int, classes) // [class] its part inside the set, 0 for none yet
+		split := make([]int, classes) // [class] its part inside the set, or 0
 		outside := make([]bool, classes)
 		for k, c := range class {
 			outside[c] = outside[c] || !set.Has(k)
@@ -88,7 +87,7 @@ func refine(lanes int, sets []fors.LaneSet) [][]fors.Lane {
 		}
 	}
 	var out [][]fors.Lane
-	index := make([]int, classes) // [class] 1 + index in out, 0 for none yet
+	index := make([]int, classes) // [class] 1 + index in out, or 0
 	for k, c := range class {
 		if !used.Has(k) {
 			continue

@@ -10,30 +10,28 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// laneMatcher routes a phase lane by lane, each by a matching of sending with
-// receiving leaves, and the lanes that are open to every group all at once. The
-// lanes that are open to the fewest groups come first; a matching prefers the
-// ends and the groups that have the fewest lanes to spare. It routes most
-// phases and proves nothing where it fails.
+// laneMatcher routes a phase lane by lane, each by a matching of sending and receiving
+// leaves, and the lanes that are open to every group together. The lanes that are open
+// to the fewest groups come first; a matching prefers the ends and the groups with the
+// fewest spare lanes. It routes most phases, and proves nothing if it fails.
 type laneMatcher struct {
 	ph      *phase
-	rng     *rand.Rand    // nil for plain weights
-	byGroup [][]fors.Lane // [group] lanes given
-	used    fors.LaneSet  // lanes whose turn has been
+	rng     *rand.Rand    // perturbs the weights, unless nil
+	byGroup [][]fors.Lane // [group] assigned lanes
+	used    fors.LaneSet  // lanes that have been matched
 
 	left []int // [group] transfers without a lane
 	todo []int // [end] transfers without a lane
-	room []int // [end] lanes to come that are open to one of its groups
-	ways []int // [group] lanes to come that are open to it
+	room []int // [end] remaining lanes that are open to one of its groups
+	ways []int // [group] remaining lanes that are open to it
 
-	pick   []int       // [from·leaves+to] the group to take, −1 for none
+	pick   []int       // [from·leaves+to] the group to take, or −1
 	weight [][]float64 // [from][to]
 }
 
-// matchLanes matches the given number of lanes, or all of them, and tells whether no
-// matching left an end with more transfers than lanes; done is the number of
-// matchings before one that did. With rng the weights vary. Once ctx has ended there are
-// no more matchings.
+// matchLanes matches the given number of lanes, or all of them. It stops with ok false
+// if a matching leaves an end with more transfers than lanes, or if ctx ends; done is
+// the number of matchings before that. With rng the weights vary.
 func (ph *phase) matchLanes(ctx context.Context, most int, rng *rand.Rand) (s *laneMatcher, done int, ok bool) {
 	s = newLaneMatcher(ph)
 	s.rng = rng
@@ -54,8 +52,8 @@ func (ph *phase) matchLanes(ctx context.Context, most int, rng *rand.Rand) (s *l
 	return s, done, true
 }
 
-// core is the phase that is left: the transfers without a lane and the lanes to
-// come.
+// core returns the remaining phase: the transfers without a lane and the remaining
+// lanes.
 func (s *laneMatcher) core() *phase {
 	core := &phase{leaves: s.ph.leaves, lanes: s.ph.lanes, ends: s.ph.ends, groups: slices.Clone(s.ph.groups)}
 	for g := range core.groups {
@@ -91,7 +89,7 @@ func newLaneMatcher(ph *phase) *laneMatcher {
 	return s
 }
 
-// serves tells whether a class is open to a group at an end.
+// serves reports whether a class is open to a group at an end.
 func (ph *phase) serves(c class, end int) bool {
 	return slices.ContainsFunc(ph.ends[end], func(g int) bool { return c.open[g] })
 }
@@ -112,8 +110,8 @@ func (s *laneMatcher) order() []class {
 	return order
 }
 
-// match gives a lane to a matching of the transfers that are left. It reports
-// false where an end then has more transfers than lanes to come.
+// match gives a lane to a matching of the remaining transfers. It reports false if an
+// end or a group then has more transfers than remaining lanes.
 func (s *laneMatcher) match(c class, k fors.Lane) bool {
 	s.used.Add(int(k))
 	s.weigh(c)
@@ -167,15 +165,15 @@ func (s *laneMatcher) weigh(c class) {
 	}
 }
 
-// urgent is the weight of an end or a group that has lanes to spare: with none
-// it outweighs a matching of all ends that have some.
+// urgent is the weight of an end or a group with a number of spare lanes: one without
+// spare lanes outweighs a matching of all ends that have some.
 func urgent(spare int) float64 { return math.Ldexp(1, 24-6*min(spare, 4)) }
 
 // assign returns the column of each row in an assignment of largest weight of a
 // square matrix, by the Hungarian method.
 func assign(weight [][]float64) []int {
 	n := len(weight)
-	row := make([]int, n+1) // [column] its row, from 1; column 0 is the row at hand
+	row := make([]int, n+1) // [column] its row, from 1; column 0 has the current row
 	u, v := make([]float64, n+1), make([]float64, n+1)
 	least, from, seen := make([]float64, n+1), make([]int, n+1), make([]bool, n+1)
 	for i := 1; i <= n; i++ {

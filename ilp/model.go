@@ -9,20 +9,20 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// model is the paper's model of a phase in groups and classes: column (g, c)
-// counts the transfers of group g on lanes of class c. The paper's v(s, d, sp)
-// are named from it afterwards, by an edge colouring of each class.
+// model is the paper's model of a phase in groups and classes: column (g, c) counts
+// the transfers of group g on lanes of class c. An edge colouring of each class then
+// gives the paper's v(s, d, sp).
 //
-// The class that is open to every group, where there is one, has no columns.
-// Whatever the other classes leave fits on it if and only if no end keeps more
-// transfers than it has lanes (König), so an end with an excess of transfers
-// over those lanes must put that many elsewhere. A group of which neither end
-// has an excess stays on that class. Leaves with the same dead lanes are not put
-// together here, as they are in Bound: what they send in one phase differs.
+// The class that is open to every group, if any, has no columns. The transfers that
+// the other classes leave fit on it if and only if no end keeps more of them than it
+// has lanes (König), so an end must put its excess of transfers over those lanes
+// elsewhere. A group without an excess at either end stays on that class. Unlike Bound,
+// the model does not merge leaves with the same dead lanes: their transfers in one
+// phase differ.
 type model struct {
 	program
 	group, class []int // [column]
-	rest         int   // index of the class without columns, −1 for none
+	rest         int   // index of the class without columns, or −1
 }
 
 func (ph *phase) model() *model {
@@ -61,7 +61,7 @@ func (ph *phase) model() *model {
 	return m
 }
 
-// excess is, per end, the number of transfers over the lanes of the class
+// excess returns, for each end, its transfers in excess of the lanes of the class
 // without columns.
 func (m *model) excess(ph *phase) []int {
 	lanes := 0
@@ -84,7 +84,7 @@ func (m *model) most(cols []int) int {
 	return n
 }
 
-// demand adds the rows that put every transfer somewhere.
+// demand adds the rows that route every transfer.
 func (m *model) demand(ph *phase, excess []int, byGroup, byEnd [][]int) {
 	for g, cols := range byGroup {
 		n := len(ph.groups[g].transfers)
@@ -104,8 +104,8 @@ func (m *model) demand(ph *phase, excess []int, byGroup, byEnd [][]int) {
 	}
 }
 
-// solve routes the phase by lp_solve. It returns no lanes and no error where the
-// model has no solution.
+// solve routes the phase by lp_solve. It returns no lanes and no error if the model has
+// no solution.
 func (ph *phase) solve(ctx context.Context, limit time.Duration) ([][]fors.Lane, error) {
 	m := ph.model()
 	if m.empty {

@@ -12,11 +12,11 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// TestNaiveModel gives lp_solve the paper's programme (section 5.2) as it stands,
+// TestNaiveModel runs lp_solve on the paper's programme (section 5.2) as published, with
 // a binary variable for each transfer and lane, for one phase of 3F SW0,5,11 on
-// FT(2;20,18): 306 transfers, 6120 variables. On a 2-core virtual machine lp_solve
-// does not finish it within the minute that it gets in the long version; where it
-// does, what it finds must be a routing.
+// FT(2;20,18): 306 transfers, 6120 variables. On a 2-core virtual machine lp_solve does
+// not finish within the minute of the long version; if it does, its result must be a
+// routing.
 func TestNaiveModel(t *testing.T) {
 	tree := cut(ft(20, 18, 20), 3, 0, 5, 11)
 	pairs := remote(t, tree)[100]
@@ -51,8 +51,8 @@ func TestNaiveModel(t *testing.T) {
 	}
 }
 
-// naive states section 5.2 for a phase: v(s, d, sp) at transfer·lanes + lane, 0
-// where the lane is down at either end.
+// naive is section 5.2's programme for a phase: v(s, d, sp) at transfer·lanes + lane, 0
+// if the lane is down at either end.
 func naive(t *fors.Tree, pairs []fors.Pair) *program {
 	leaf := leafOf(t)
 	p := &program{integer: true}

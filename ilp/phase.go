@@ -19,7 +19,7 @@ type group struct {
 }
 
 // class is a set of lanes that are open to the same groups of a phase. They are
-// interchangeable: the model has a capacity in place of them.
+// interchangeable: the model only has their number as a capacity.
 type class struct {
 	lanes []fors.Lane
 	open  []bool // [group]
@@ -32,14 +32,14 @@ type phase struct {
 	lanes     int
 	transfers int
 	groups    []group // by from, to and kind
-	classes   []class // those open to every group last, there is one at most
+	classes   []class // the one open to every group, if any, is last
 	// ends lists the groups of a leaf's transfers: [leaf] those that it sends,
 	// [leaves+leaf] those that it receives.
 	ends [][]int
 }
 
-// newPhase groups the transfers of a phase, and leaves the lanes to classify. It
-// fails for pairs that are no inter-leaf transfers of the tree.
+// newPhase groups the transfers of a phase, and leaves the lanes to classify. It fails
+// for pairs that are not inter-leaf transfers of the tree.
 func (w *network) newPhase(pairs []fors.Pair) (*phase, error) {
 	type key struct{ from, to, kind, transfer int }
 	keys := make([]key, len(pairs))
@@ -69,8 +69,8 @@ func (w *network) newPhase(pairs []fors.Pair) (*phase, error) {
 	return ph, nil
 }
 
-// classify sorts the lanes into classes. Groups of which no transfer is left do
-// not count.
+// classify groups the lanes into classes. Groups without remaining transfers do not
+// count.
 func (ph *phase) classify() {
 	var live []int
 	var sets []fors.LaneSet
@@ -95,7 +95,7 @@ func (ph *phase) classify() {
 	ph.classes = append(ph.classes, universal...)
 }
 
-// demand is what the phase asks for, as a map key: phases with the same demand
+// demand returns the demand of the phase as a map key: phases with the same demand
 // have the same groups and are the same problem.
 func (ph *phase) demand() string {
 	var key []byte
@@ -116,7 +116,7 @@ func (ph *phase) degree(end int) int {
 	return n
 }
 
-// name turns lanes per group, [group][…] in any order, into lanes per transfer.
+// name converts lanes per group, [group][…] in any order, to lanes per transfer.
 func (ph *phase) name(byGroup [][]fors.Lane) []fors.Lane {
 	lanes := make([]fors.Lane, ph.transfers)
 	for g := range ph.groups {
@@ -128,8 +128,8 @@ func (ph *phase) name(byGroup [][]fors.Lane) []fors.Lane {
 }
 
 // expand names the lanes of a class for the given number of transfers per group,
-// and appends them to byGroup. It reports false where a leaf has more transfers
-// than the class has lanes.
+// and appends them to byGroup. It reports false if a leaf has more transfers than the
+// class has lanes.
 func (ph *phase) expand(c class, count func(g int) int, byGroup [][]fors.Lane) bool {
 	colours := newColouring(ph.leaves, c.lanes)
 	for g := range ph.groups {

@@ -127,8 +127,8 @@ func TestRefine(t *testing.T) {
 	})
 }
 
-// With three dead links at three leaves, 20 lanes are 4 classes, and the model
-// has an eighth of the paper's 6120 variables a phase.
+// With three dead links at three leaves, 20 lanes form 4 classes, and the model has an
+// eighth of the paper's 6120 variables per phase.
 func TestModelIsSmall(t *testing.T) {
 	tree := cut(ft(20, 18, 20), 3, 0, 5, 11)
 	sc, err := newSchedule(context.Background(), tree, fors.ComputeBounds(tree).Reduction)
@@ -148,8 +148,8 @@ func TestModelIsSmall(t *testing.T) {
 	}
 }
 
-// Lanes that matchings settle are a routing, whatever the weights, and with up to
-// 40 dead links they settle the whole schedule.
+// Matchings with any weights give valid routings, and with up to 40 dead links they
+// route the whole schedule.
 func TestSettle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for _, dead := range []int{0, 1, 9, 40, 120} {

@@ -8,10 +8,10 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// Plan returns section 4's schedule for the tree's bandwidth reduction f, with
-// the same-leaf transfers that fors.PlanAlgorithm gives it and with lanes by
-// Route. Pairs whose leaves share no usable lane are left out and listed. It
-// fails where Route does, and for f = M0, for which there is no such schedule.
+// Plan returns section 4's schedule for the tree's bandwidth reduction f, with the
+// same-leaf transfers of fors.PlanAlgorithm and lanes by Route. Pairs whose leaves
+// share no usable lane are omitted and listed. It fails if Route does, and for f = M0,
+// for which no such schedule exists.
 func Plan(ctx context.Context, t *fors.Tree) (*fors.Plan, error) {
 	if !Available() {
 		return nil, ErrNotBuiltIn
@@ -38,15 +38,15 @@ func Plan(ctx context.Context, t *fors.Tree) (*fors.Plan, error) {
 	return sc.plan, nil
 }
 
-// schedule is a plan of which the inter-leaf transfers have no lanes yet.
+// schedule is a plan whose inter-leaf transfers have no lanes yet.
 type schedule struct {
 	plan   *fors.Plan
 	remote [][]fors.Pair // [phase] its inter-leaf transfers, by source
 }
 
-// newSchedule takes the rows of section 4's schedule for f from the plan of a
-// whole tree of the same size with M0−f lanes, and strikes from them the places
-// that are empty, the pairs without a lane and the phases that become idle.
+// newSchedule takes the rows of section 4's schedule for f from the plan of an
+// undamaged tree of the same size with M0−f lanes, and removes the empty places, the
+// pairs without a lane and the phases that become idle.
 func newSchedule(ctx context.Context, t *fors.Tree, f int) (*schedule, error) {
 	w := newNetwork(t)
 	at, M0 := places(t)
@@ -73,7 +73,7 @@ func newSchedule(ctx context.Context, t *fors.Tree, f int) (*schedule, error) {
 }
 
 // places lists the server at each place, γ·M0+α for slot α of the γ-th leaf with
-// servers, fors.Idle where the place is empty.
+// servers, or fors.Idle.
 func places(t *fors.Tree) (at []fors.Server, M0 int) {
 	for _, slots := range t.Slots {
 		if n := len(slots); n > 0 {
@@ -97,7 +97,7 @@ func places(t *fors.Tree) (at []fors.Server, M0 int) {
 	return at, M0
 }
 
-// wholeTree is an undamaged tree of M1 leaves with M0 servers each.
+// wholeTree returns an undamaged tree of M1 leaves with M0 servers each.
 func wholeTree(M0, M1, lanes int) *fors.Tree {
 	slots, up := make([]int, M0), make([]bool, lanes)
 	for α := range slots {
@@ -145,7 +145,7 @@ func (sc *schedule) add(w *network, to []fors.Server, at []fors.Server) {
 	}
 }
 
-// joined tells whether a lane leads from one server to the other.
+// joined reports whether a lane leads from one server to the other.
 func (w *network) joined(pair fors.Pair) bool {
 	A, B, open := w.up[w.leaf[pair.Src]], w.up[w.leaf[pair.Dst]], w.open[w.kind[pair.Dst]]
 	for i := range A {

@@ -12,10 +12,11 @@ import (
 
 // PodBound is Bound for a fat tree of three levels: the least number of phases in which
 // the transfers of the complete exchange can pass all cables if they may be split. For
-// cells of like leaves a, b it seeks the least Φ with y[a][b][j] ≥ 0 on the planes that
-// join them, Σ_j y the transfers from a to b, and z[p][q][k] ≥ 0 for pods p ≠ q on lanes
-// that live at both, Σ_k z over the lanes of a plane no less than Σ y, such that no cable
-// carries more than Φ. Like that of Bound, the number does not rest on lp_solve's word.
+// cells of identical leaves a, b it seeks the least Φ with y[a][b][j] ≥ 0 on the planes
+// that join them, Σ_j y the transfers from a to b, and z[p][q][k] ≥ 0 for pods p ≠ q on
+// lanes that are live at both, Σ_k z over the lanes of a plane at least Σ y, such that no
+// cable carries more than Φ. As for Bound, the result does not depend on the correctness
+// of lp_solve.
 func PodBound(ctx context.Context, t *pods.Tree) (phases int, err error) {
 	if !Available() {
 		return 0, ErrNotBuiltIn
@@ -27,7 +28,7 @@ func PodBound(ctx context.Context, t *pods.Tree) (phases int, err error) {
 		return 0, fmt.Errorf("bound the phases of %d cells of leaves: %w", len(q.cells), err)
 	}
 	if s.outcome != solved {
-		return 0, errors.New("bound the phases of three levels: lp_solve finds no solution where there is always one")
+		return 0, errors.New("bound the phases of three levels: lp_solve finds no solution, although one always exists")
 	}
 	return q.certify(s.duals), nil
 }
@@ -40,7 +41,7 @@ type podNet struct {
 	cols  int
 }
 
-// podCell is leaves of a pod with the same planes and as many servers.
+// podCell is a set of leaves of a pod with the same planes and as many servers.
 type podCell struct {
 	pod, leaves, servers int
 	up                   []bool
@@ -90,7 +91,7 @@ func newPodNet(t *pods.Tree) *podNet {
 	return q
 }
 
-// lanes lists the lanes of a plane that live at two pods.
+// lanes lists the lanes of a plane that are live at two pods.
 func (q *podNet) lanes(a, b, plane int) (out []int) {
 	for k := q.First[plane]; k < q.First[plane+1]; k++ {
 		if q.Up[a*q.Lanes()+k] && q.Up[b*q.Lanes()+k] {
@@ -159,8 +160,8 @@ func (q *podNet) program() *program {
 }
 
 // certify computes the bound that dual values of the capacity rows prove: prices on all
-// directed cables, of which every transfer pays those of its cheapest way, and a cable
-// earns its price once a phase.
+// directed cables. Every transfer pays at least the prices of its cheapest path, and a
+// cable earns its price once per phase.
 func (q *podNet) certify(duals []float64) int {
 	price := make([]int, q.capacities())
 	most := 0.0

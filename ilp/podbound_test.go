@@ -36,9 +36,9 @@ func slicesOf(n int) []bool {
 	return out
 }
 
-// TestPodBound holds the joint programme against the bounds of leaves and pods, which it
-// has in it, and against plans, which it never exceeds. In some trees with failures of both
-// kinds it is above the former.
+// TestPodBound compares the joint programme with the bounds of leaves and pods, which it
+// includes, and with plans, which it never exceeds. In some trees with failures of both
+// kinds it exceeds the former.
 func TestPodBound(t *testing.T) {
 	draws, above := 15, 0
 	if os.Getenv("FORS_LONG") != "" {
@@ -77,9 +77,9 @@ func TestPodBound(t *testing.T) {
 	}
 }
 
-// TestPodSpreads holds that the stated bound of small trees is that of the definition: the
-// least Φ for which there is a spread of integers, or N−1, for patterns of up to three dead
-// cables, with FORS_LONG=1 all.
+// TestPodSpreads checks the bound of small trees against its definition: the least Φ for
+// which a spread of integers exists, or N−1, for patterns of up to three dead cables, all
+// of them with FORS_LONG=1.
 func TestPodSpreads(t *testing.T) {
 	step := 61
 	if os.Getenv("FORS_LONG") != "" {

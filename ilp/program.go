@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sense is how a row of a program relates to its right-hand side.
+// sense is the relation of a row of a program to its right-hand side.
 type sense int
 
 const (
@@ -19,7 +19,7 @@ const (
 // row is a constraint on a sum of columns.
 type row struct {
 	cols []int
-	coef []float64 // one a column; nil where all are 1
+	coef []float64 // one per column; nil if all are 1
 	sense
 	rhs float64
 }
@@ -28,16 +28,16 @@ type row struct {
 // bounds. Without an objective any feasible point is a solution.
 type program struct {
 	upper    []float64 // [column]
-	minimise []float64 // [column], nil for none
+	minimise []float64 // [column] or nil
 	integer  bool
 	rows     []row
 	empty    bool // a row without columns cannot hold
 }
 
-// sum adds a row with coefficients 1 to an integer programme; no row asks for less
-// than nothing. The right-hand side is relaxed by less than 1, which changes no
-// integer solution, and by a different amount for every row: the programme is
-// degenerate otherwise, and lp_solve stalls.
+// sum adds a row with coefficients 1 to an integer programme; no right-hand side is
+// negative. It is relaxed by less than 1, which changes no integer solution, and by a
+// different amount for every row: otherwise the programme is degenerate, and lp_solve
+// stalls.
 func (p *program) sum(cols []int, s sense, rhs int) {
 	if len(cols) == 0 {
 		p.empty = p.empty || s != atMost && rhs > 0
@@ -51,13 +51,13 @@ func (p *program) sum(cols []int, s sense, rhs int) {
 	}
 }
 
-// share is a number in [0, 1), a different one for every row.
+// share returns a number in [0, 1), a different one for every row.
 func share(row int) float64 {
 	_, share := math.Modf(float64(row) * (math.Sqrt(5) - 1) / 2)
 	return share
 }
 
-// outcome is what a solver says of a program.
+// outcome is the result of a solver.
 type outcome int
 
 const (
@@ -67,16 +67,16 @@ const (
 	failed
 )
 
-// solution is a point, with the dual values of the rows where the program is linear.
+// solution is a point, with the dual values of the rows if the program is linear.
 type solution struct {
 	outcome
 	values []float64 // [column]
 	duals  []float64 // [row]
-	detail string    // the solver's word for a failure
+	detail string    // the solver's name of a failure
 }
 
-// run solves a program within a limit. It fails with ErrTimeLimit where that does not
-// suffice, and with ctx.Err() where ctx ends.
+// run solves a program within a limit. It fails with ErrTimeLimit if that does not
+// suffice, and with ctx.Err() if ctx ends.
 func run(ctx context.Context, p *program, limit time.Duration) (solution, error) {
 	if err := ctx.Err(); err != nil {
 		return solution{}, err

@@ -61,7 +61,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// BenchmarkSolver routes all phases by lp_solve with nothing settled before.
+// BenchmarkSolver routes all phases by lp_solve without matchings.
 func BenchmarkSolver(b *testing.B) {
 	for n := 1; n <= 3; n += 2 {
 		tree := cut(ft(20, 18, 20), n, 0, 5, 11)
@@ -86,8 +86,8 @@ func remote(t testing.TB, tree *fors.Tree) [][]fors.Pair {
 	return sc.remote
 }
 
-// The model alone routes every phase of the paper's scenarios, those that
-// matchings settle otherwise.
+// The model alone routes every phase of the paper's scenarios, including those that
+// matchings would route.
 func TestSolverAlone(t *testing.T) {
 	for n := 1; n <= 3; n += 2 {
 		tree := cut(ft(20, 18, 20), n, 0, 5, 11)
@@ -107,8 +107,8 @@ func TestSolverAlone(t *testing.T) {
 	}
 }
 
-// Where damage is heavy and matchings get stuck, lp_solve routes the cores; more
-// matchings do it too.
+// If damage is heavy and matchings get stuck, lp_solve routes the cores; more matchings
+// do so too.
 func TestCores(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 1))
 	tree := cutRandom(ft(20, 18, 20), 120, rng)
@@ -190,8 +190,8 @@ func smallTree(rng *rand.Rand) *fors.Tree {
 	}
 }
 
-// anyPhase draws a phase in which a server sends and receives once at most, with
-// any leaf as its destination.
+// anyPhase draws a phase in which each server sends and receives at most once, to any
+// leaf.
 func anyPhase(t *fors.Tree, rng *rand.Rand) []fors.Pair {
 	leaf := leafOf(t)
 	var pairs []fors.Pair
@@ -203,9 +203,8 @@ func anyPhase(t *fors.Tree, rng *rand.Rand) []fors.Pair {
 	return pairs
 }
 
-// TestLimits asks for what lp_solve does not do at once: a whole phase of
-// FT(2;20,18) with 120 dead links, which takes it longer than 10 s. It
-// is told to stop, at any moment, and does so at once.
+// TestLimits stops lp_solve at various times on a whole phase of FT(2;20,18) with 120
+// dead links, which takes longer than 10 s: it stops immediately.
 func TestLimits(t *testing.T) {
 	tree := cutRandom(ft(20, 18, 20), 120, rand.New(rand.NewPCG(4, 1)))
 	hard := remote(t, tree)[12:13]
@@ -242,7 +241,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// A plan of any small tree serves every pair that has a lane, or says why not.
+// A plan of any small tree serves every pair that has a lane, or fails with a reason.
 func TestPlansOfAnyTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t)
@@ -281,7 +280,7 @@ func placesPerLeaf(tree *fors.Tree) int {
 }
 
 func TestRouteSaysWhatAndWhere(t *testing.T) {
-	// Leaves 0 and 1 share lane 0 alone.
+	// Leaves 0 and 1 share only lane 0.
 	tree := masks(2, 3, 3, 5, 3)
 	fine := []fors.Pair{{Src: 0, Dst: 2}, {Src: 1, Dst: 4}}
 	bad := []fors.Pair{{Src: 0, Dst: 2}, {Src: 1, Dst: 3}}

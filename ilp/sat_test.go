@@ -12,14 +12,14 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// long tells whether the tests shall try all fabrics that the engines are held
-// to, some minutes' worth, and not a share of them: FORS_LONG=1 go test. It is no
-// variable, because the test cache does not see what is read before a test runs.
+// long reports whether the tests try all fabrics, which takes some minutes, and not only a
+// share of them: FORS_LONG=1 go test. It is not a variable, because the test cache ignores
+// what is read before a test runs.
 func long() bool { return os.Getenv("FORS_LONG") != "" }
 
 // satisfiable decides whether a phase has a routing by a SAT solver, with a
 // variable for every transfer and every lane that it may take: a transfer has one
-// of its lanes, and no two that leave a leaf, or that enter one, have the same.
+// of its lanes, and no two that leave or enter the same leaf have the same lane.
 func satisfiable(t *fors.Tree, pairs []fors.Pair) bool {
 	type link struct{ end, leaf, lane int }
 	leaf := leafOf(t)
@@ -51,9 +51,9 @@ func satisfiable(t *fors.Tree, pairs []fors.Pair) bool {
 
 // On fabrics of up to 6 leaves, 6 lanes and 6 servers a leaf, with any failures
 // and populations, a SAT solver and the engine agree on every phase of section
-// 4's schedule: what leaves block and, with lp_solve, all else. The exact planner
-// reaches its bound on all of them, and needs no more phases than the schedule
-// where that has a routing.
+// 4's schedule: those that leaves block and, with lp_solve, all others. The exact
+// planner reaches its bound on all of them, and needs no more phases than the schedule
+// if that has a routing.
 func TestAgreesWithSAT(t *testing.T) {
 	fabrics := 300
 	if long() {
@@ -111,8 +111,8 @@ func TestAgreesWithSAT(t *testing.T) {
 	}
 }
 
-// agree checks that the engine, if it is built in, routes the phase if and only
-// if it can be.
+// agree checks that the engine, if it is built in, routes the phase if and only if that
+// is possible.
 func agree(t *testing.T, tree *fors.Tree, pairs []fors.Pair, want bool) {
 	t.Helper()
 	if !Available() {

@@ -18,8 +18,8 @@ import (
 // helper is the program that has lp_solve.
 const helper = "forsd-lpsolve"
 
-// find returns the path of the helper, "" where it is not installed or does not start,
-// as it does not without lp_solve's library. Both are looked up once.
+// find returns the path of the helper, or "" if it is not installed or does not start,
+// for example without lp_solve's library. It looks only once.
 var find = sync.OnceValue(func() string {
 	self, err := os.Executable()
 	if err != nil {
@@ -28,8 +28,7 @@ var find = sync.OnceValue(func() string {
 	return findBeside(self)
 })
 
-// findBeside looks for the helper of a program: in the same directory, or in libexec
-// beside bin.
+// findBeside looks for the helper of a program: in the same directory, or in ../libexec.
 func findBeside(program string) string {
 	dir := filepath.Dir(program)
 	for _, path := range []string{filepath.Join(dir, helper), filepath.Join(dir, "..", "libexec", "forsd", helper)} {
@@ -40,10 +39,10 @@ func findBeside(program string) string {
 	return ""
 }
 
-// Available tells whether lp_solve can be asked.
+// Available reports whether lp_solve is available.
 func Available() bool { return find() != "" }
 
-// solve has a process of its own give the program to lp_solve.
+// solve runs lp_solve on the program in a separate process.
 func solve(ctx context.Context, p *program) solution {
 	s, err := ask(ctx, find(), p)
 	switch {
@@ -55,8 +54,8 @@ func solve(ctx context.Context, p *program) solution {
 	return s
 }
 
-// ask runs the helper. Its standard input stays open until it has answered: it ends when
-// that is closed, which the kernel does where this process ends.
+// ask runs the helper. Its standard input stays open until it has answered: it exits when
+// that is closed, which the kernel does if this process ends.
 func ask(ctx context.Context, path string, p *program) (solution, error) {
 	cmd := exec.CommandContext(ctx, path)
 	var out, said bytes.Buffer

@@ -6,7 +6,7 @@ package ilp
 #cgo LDFLAGS: -llpsolve55
 #include "lp_lib.h"
 
-// ended is what lp_solve asks between its steps: is it to stop?
+// ended tells lp_solve between its steps to stop if the context has ended.
 static int __WINAPI ended(lprec *lp, void *flag) {
 	return __atomic_load_n((int *)flag, __ATOMIC_RELAXED);
 }
@@ -26,11 +26,11 @@ import (
 	"github.com/draffensperger/golp"
 )
 
-// Available tells whether lp_solve can be asked.
+// Available reports whether lp_solve is available.
 func Available() bool { return true }
 
-// Serve reads a program, gives it to lp_solve, and writes the solution. The process ends
-// when its input does: nobody waits for the answer then.
+// Serve reads a program, runs lp_solve on it, and writes the solution. The process exits at
+// the end of its input, since its caller is then gone.
 func Serve(in io.Reader, out io.Writer) error {
 	p, err := readProgram(in)
 	if err != nil {
@@ -43,8 +43,8 @@ func Serve(in io.Reader, out io.Writer) error {
 	return writeSolution(out, solve(context.Background(), p))
 }
 
-// solve gives a program to lp_solve, which asks between its steps whether ctx has
-// ended. golp has no call for that, so the problem's C structure is taken out of it.
+// solve runs lp_solve on a program; between its steps lp_solve asks whether ctx has ended.
+// golp has no call for that, so solve extracts the problem's C structure.
 func solve(ctx context.Context, p *program) solution {
 	lp := golp.NewLP(0, len(p.upper))
 	lp.SetVerboseLevel(golp.CRITICAL)

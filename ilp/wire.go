@@ -1,7 +1,6 @@
 package ilp
 
-// wireProgram and wireSolution are what goes to the program that has lp_solve, and what
-// comes back.
+// wireProgram and wireSolution are the request to the helper and its response.
 type wireProgram struct {
 	Upper, Minimise []float64
 	Integer         bool
