@@ -47,8 +47,7 @@ func (t *table[V]) force(u, word uint32) bool {
 	return true
 }
 
-// shortest follows the chains and returns the one that ends first, or −1 if out of
-// steps.
+// shortest follows the chains and returns the first to end, or −1 if out of steps.
 func (t *table[V]) shortest(chains []chain) int {
 	k, free, left, right := t.k&7, t.free, t.left, t.right
 	for t.steps >= 0 {

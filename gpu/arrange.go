@@ -53,7 +53,7 @@ func (m Model) arrange(lengths []int64, most int64, by pull) ([]stint, float64, 
 			parts = over(v, most)
 		}
 		if most > 0 && parts > mostStints-int64(len(falling)) {
-			return nil, 0, fmt.Errorf("stages of at most %d bytes are too many: want %d at most", most, mostStints)
+			return nil, 0, fmt.Errorf("stages of at most %d bytes are too many: want at most %d", most, mostStints)
 		}
 		for part := range parts {
 			falling = append(falling, stint{int32(turn), evenly(v, parts, part)})

@@ -54,13 +54,13 @@ func Decode(data []byte) (*View, error) {
 	for i := range stages {
 		length := le.Uint64(data[headerSize+8*i:])
 		if length == 0 || length > maxTotal-total {
-			return nil, fmt.Errorf("stage %d has length %d: want at least 1, and %d in all at most", i, length, int64(maxTotal))
+			return nil, fmt.Errorf("stage %d has length %d: want at least 1, and at most %d in all", i, length, int64(maxTotal))
 		}
 		total += length
 		v.Lengths = append(v.Lengths, int64(length))
 	}
 	if int64(total) != v.Length {
-		return nil, fmt.Errorf("the stages have a length of %d, and the header says %d", total, v.Length)
+		return nil, fmt.Errorf("the stages have a length of %d, but the header states %d", total, v.Length)
 	}
 	end := uint64(body)
 	for r := range v.Ranks() + 1 {
@@ -128,7 +128,7 @@ func (s *section) fail(err error) {
 	}
 }
 
-// number reads a nonnegative number.
+// number reads a number that is not negative.
 func (s *section) number() int64 {
 	value, n := binary.Uvarint(s.data)
 	if n <= 0 || value > maxTotal {

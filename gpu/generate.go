@@ -45,7 +45,7 @@ func Generate(c Cluster, pattern Pattern, mean int64, skew float64, seed uint64)
 		return nil, fmt.Errorf("generate messages of %d bytes: want 0 to %d for %d GPUs", mean, maxTotal/4/ranks/ranks, ranks)
 	}
 	if !(skew >= 0 && skew <= 4) || pattern == Hotspot && skew > 1 {
-		return nil, fmt.Errorf("generate %s traffic with a skew of %v: want 0 to 4, and 1 at most for %s", pattern, skew, Hotspot)
+		return nil, fmt.Errorf("generate %s traffic with a skew of %v: want 0 to 4, and at most 1 for %s", pattern, skew, Hotspot)
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x67707573))
 	switch pattern {

@@ -256,8 +256,7 @@ func (s *Site) Places(parts int64) (*Places, error) {
 	return p, nil
 }
 
-// places returns the places of a server in the order of its GPUs, with homes relative to its
-// first place.
+// places returns the places of a server by GPU, with homes relative to its first place.
 func (x *Server) places(server int, unit int64) []Place {
 	var list []Place
 	for g := range x.GPUs {

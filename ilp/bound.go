@@ -19,7 +19,7 @@ import (
 // lane are ignored. Leaves with the same lanes and as many servers have equal
 // solutions, and so do lanes with the same leaves, so one of each stands for all.
 //
-// The result does not depend on the correctness of lp_solve: it is computed from the
+// The result does not rely on lp_solve being correct: it is computed from the
 // dual values in integers, and any dual values give a valid bound. Bound fails
 // with ErrTimeLimit after PhaseLimit, with the context's error, or with
 // ErrNotBuiltIn.

@@ -15,8 +15,7 @@ import (
 // cells of identical leaves a, b it seeks the least Φ with y[a][b][j] ≥ 0 on the planes
 // that join them, Σ_j y the transfers from a to b, and z[p][q][k] ≥ 0 for pods p ≠ q on
 // lanes that are live at both, Σ_k z over the lanes of a plane at least Σ y, such that no
-// cable carries more than Φ. As for Bound, the result does not depend on the correctness
-// of lp_solve.
+// cable carries more than Φ. As in Bound, the result does not rely on lp_solve.
 func PodBound(ctx context.Context, t *pods.Tree) (phases int, err error) {
 	if !Available() {
 		return 0, ErrNotBuiltIn

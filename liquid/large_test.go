@@ -38,9 +38,8 @@ func tree(t testing.TB, lost int) *liquid.Routes {
 	return routes
 }
 
-// Test360Hosts schedules 129,240 transfers, with and without dead cables. The budget is
-// in moves, so that the result does not depend on time; FORS_LONG=1 and TestOtherShapes
-// have more.
+// Test360Hosts schedules 129,240 transfers, with and without dead cables. The budget is in
+// moves, not time, for a stable result; FORS_LONG=1 and TestOtherShapes have more.
 func Test360Hosts(t *testing.T) {
 	for _, c := range []struct{ lost, within int }{{0, 0}, {1, 8}, {3, 0}} {
 		routes := tree(t, c.lost)

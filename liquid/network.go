@@ -112,7 +112,7 @@ func (n *Network) setRoutes(f *networkFile) error {
 		}
 		at := &n.routes[r.Src*nodes+r.Dst]
 		if *at != nil {
-			return fmt.Errorf("routes: route %d leads from node %d to node %d, as one before it does: routes are static, so one is enough", i, r.Src, r.Dst)
+			return fmt.Errorf("routes: route %d leads from node %d to node %d, as an earlier one does: routes are static, so one suffices", i, r.Src, r.Dst)
 		}
 		if len(r.Links) == 0 {
 			return fmt.Errorf("routes: route %d, from node %d to node %d, has no links", i, r.Src, r.Dst)

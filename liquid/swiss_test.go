@@ -57,7 +57,7 @@ func TestNetworkRefuses(t *testing.T) {
 		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[]}]}`, "has no links"},
 		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[1]}]}`, "uses link 1"},
 		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[0,0]}]}`, "uses link 0 twice"},
-		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[0]},{"src":0,"dst":0,"links":[0]}]}`, "as one before it does"},
+		{`{"node_switch":[0],"links":[{"id":0}],"routes":[{"src":0,"dst":0,"links":[0]},{"src":0,"dst":0,"links":[0]}]}`, "as an earlier one does"},
 	} {
 		if _, err := ParseNetwork([]byte(c.text), "n.json"); err == nil || !containsAll(err.Error(), "n.json", c.want) {
 			t.Errorf("%s: error %v, want %q", c.text, err, c.want)

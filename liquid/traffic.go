@@ -111,7 +111,7 @@ func (t *Traffic) SetRates(rate []float64) error {
 	slices.Sort(rates)
 	rates = slices.Compact(rates)
 	if len(rates) > maxClasses {
-		return fmt.Errorf("set the speeds of links: transfers have %d different ones, and %d are possible", len(rates), maxClasses)
+		return fmt.Errorf("set the speeds of links: transfers have %d different ones, want at most %d", len(rates), maxClasses)
 	}
 	if n := len(rates); n > 0 && !(rates[n-1] <= maxRatio*rates[0]) {
 		return fmt.Errorf("set the speeds of links: transfers have speeds from %g to %g: at most a factor of %g lies between", rates[0], rates[n-1], maxRatio)

@@ -31,8 +31,7 @@ type job struct {
 const none = -2
 
 // stage pins a stage whole, or cut into parts that use all lanes of the leaf that has too
-// few, whichever takes less time. The bound is the least length that the lanes of the
-// busiest leaf allow.
+// few, whichever takes less time. The bound is that of the busiest leaf's lanes.
 func (x *pinner) stage(ctx context.Context, number int, s Stage) (best []Part, bound int64, err error) {
 	jobs := make([]job, len(s))
 	out, in := make([]int64, len(x.living)), make([]int64, len(x.living))

@@ -65,9 +65,8 @@ func (g *Damage) alive(s int) (list []int) {
 	return list
 }
 
-// Bound bounds the makespan on s switches with this damage: the bounds for the live
-// switches, and theorem 1 for each row, column and entry with the number of switches
-// that can carry it.
+// Bound bounds the makespan on s damaged switches: the bounds for the live ones, and theorem
+// 1 for each row, column and entry with the number of switches that can carry it.
 func (g *Damage) Bound(d *Demand, s int, δ float64) Bounds {
 	alive := g.alive(s)
 	b := Bound(d, len(alive), δ)
@@ -108,7 +107,7 @@ func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) 
 		return nil, err
 	}
 	if o.From != nil {
-		return nil, errors.New("a schedule to begin with is for switches that are all in order")
+		return nil, errors.New("a schedule to begin with requires that no switch or port is dead")
 	}
 	alive := o.alive(o.Switches)
 	if len(alive) == 0 {
@@ -116,7 +115,7 @@ func (o Options) makeDamaged(ctx context.Context, d *Demand) (*Schedule, error) 
 	}
 	for e, j := range d.to {
 		if !slices.ContainsFunc(alive, func(h int) bool { return o.Joins(h, int(d.from[e]), int(j)) }) {
-			return nil, fmt.Errorf("no switch can carry what rack %d has for rack %d: on each a port of them is dead", d.from[e], j)
+			return nil, fmt.Errorf("no switch can carry the demand from rack %d to rack %d: a port of them is dead on each", d.from[e], j)
 		}
 	}
 	whole := slices.DeleteFunc(slices.Clone(alive), func(h int) bool {

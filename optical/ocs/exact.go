@@ -73,8 +73,7 @@ func exactly(ctx context.Context, d *Demand, o Options, known, bound float64) (c
 	return c, p, x.work > 0 && ctx.Err() == nil
 }
 
-// hopeless reports whether no schedule with so many configurations of a total weight is
-// shorter than known.
+// hopeless reports whether configurations of a total weight cannot beat the known makespan.
 func (x *exact) hopeless(weight float64, configurations int) bool {
 	return max(x.bound, (weight+float64(configurations)*x.δ)/float64(x.s)) >= x.known*(1-tolerance)
 }

@@ -34,8 +34,7 @@ func (b *candidates) from(ctx context.Context, d *Demand, s *Schedule) error {
 	return nil
 }
 
-// parts returns the permutations of the switches' configurations, and the plan of the
-// first of these switches.
+// parts returns the permutations of some switches, and the plan of the first of these.
 func parts(d *Demand, did []Switch, switches int, δ float64) (*cover, *plan) {
 	c, p := newCover(d, 0), newPlan(switches, δ)
 	number := map[string]int{}

@@ -318,7 +318,7 @@ func TestReplayRefuses(t *testing.T) {
 		{"changing takes", func(s *Schedule) { s.Switches[0].Configs[1].Start = math.NaN() }},
 		{"stands for 0", func(s *Schedule) { s.Switches[0].Configs[0].Weight = 0 }},
 		{"stands for NaN", func(s *Schedule) { s.Switches[0].Configs[0].Weight = math.NaN() }},
-		{"load is said to be", func(s *Schedule) { s.Switches[0].Load *= 1.001 }},
+		{"load is stated as", func(s *Schedule) { s.Switches[0].Load *= 1.001 }},
 		{"is carried", func(s *Schedule) { // however long it takes
 			s.Switches = []Switch{{Configs: []Config{{Permutation: []int32{0, 1, 2, 3, 4, 5, 6, 7}, Start: s.Delta, Weight: 1e12}}, Load: s.Delta + 1e12}}
 		}},

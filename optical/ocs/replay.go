@@ -29,7 +29,7 @@ func Replay(d *Demand, s *Schedule) error {
 			standing = s.Standing[h]
 		}
 		if slices.Contains(s.DeadSwitches, h) && len(s.Switches[h].Configs) > 0 {
-			return fmt.Errorf("switch %d is dead, and has configurations", h)
+			return fmt.Errorf("switch %d is dead, but has configurations", h)
 		}
 		if err := replaySwitch(s, h, standing, carried); err != nil {
 			return fmt.Errorf("switch %d: %w", h, err)
@@ -85,7 +85,7 @@ func replaySwitch(s *Schedule, h int, standing []int32, carried []float64) error
 		now, standing = x.Start+x.Weight, x.Permutation
 	}
 	if !(math.Abs(sw.Load-now) <= rounding*now) {
-		return fmt.Errorf("its load is said to be %v and ends at %v", sw.Load, now)
+		return fmt.Errorf("its load is stated as %v, but it ends at %v", sw.Load, now)
 	}
 	return nil
 }

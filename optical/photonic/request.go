@@ -57,7 +57,7 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 		Message: bytesOf(r.MessageMB, DefaultMessage)}
 	if entries != nil {
 		if r.Sizes != "" || r.MessageMB != 0 {
-			return nil, o, fmt.Errorf("a matrix is given, and sizes or a message as well: the matrix has them all")
+			return nil, o, fmt.Errorf("sizes or message_mb is given in addition to a matrix, which has all sizes")
 		}
 		if err := in.setSizes(side, entries); err != nil {
 			return nil, o, err
@@ -79,7 +79,7 @@ func bytesOf(mb float64, by int64) int64 {
 // setSizes sets sizes from a matrix.
 func (in *Instance) setSizes(side int, entries []float64) error {
 	if in.GPUs != side {
-		return fmt.Errorf("the matrix is for %d GPUs, and %d are asked for", side, in.GPUs)
+		return fmt.Errorf("the matrix is for %d GPUs, but gpus is %d", side, in.GPUs)
 	}
 	in.Sizes = make([]int64, len(entries))
 	for i, v := range entries {

@@ -75,7 +75,7 @@ func (in *Instance) Draw(name string, factor float64, seed uint64) error {
 		}
 		in.Sizes = zipfSizes(in.GPUs, in.Message, factor, seed)
 	default:
-		return fmt.Errorf("there are no %q sizes: want uniform, random or zipf", name)
+		return fmt.Errorf("unknown sizes %q: want uniform, random or zipf", name)
 	}
 	return nil
 }

@@ -15,8 +15,7 @@ struct memory {
 	size_t size;
 };
 
-/* Make room for count elements in m: room discards the contents, more keeps them. They
- * return NULL if out of memory. */
+/* Make room for elements; room discards those in m, more keeps them. NULL: no memory. */
 void *room(struct memory *m, size_t count, size_t size);
 void *more(struct memory *m, size_t count, size_t size);
 
