@@ -125,8 +125,8 @@ func TestDecomposeRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkDecompose decomposes what servers of 8 GPUs send a NIC when every pair
-// of GPUs has up to 1 MiB to exchange.
+// BenchmarkDecompose decomposes the traffic per NIC of servers of 8 GPUs if every pair
+// of GPUs exchanges up to 1 MiB.
 func BenchmarkDecompose(b *testing.B) {
 	for _, longest := range []bool{false, true} {
 		for _, n := range []int{8, 32, 40, 128} {

@@ -128,7 +128,7 @@ func start(t testing.TB, program func() (string, error)) *probe {
 	return p
 }
 
-// do asks for a plan, and returns it as in the binary form: the lengths of the stages and
+// do requests a plan, and returns it as in the binary form: the lengths of the stages and
 // the rank's section.
 func (p *probe) do(q request, traffic []int64) (a answer, lengths []int64, section []byte) {
 	p.t.Helper()
@@ -155,7 +155,7 @@ func (p *probe) do(q request, traffic []int64) (a answer, lengths []int64, secti
 	return a, lengths, section
 }
 
-// plan asks for a plan that is expected to succeed.
+// plan requests a plan and expects success.
 func (p *probe) plan(t *gpu.Traffic, rank gpu.Rank, o gpu.Options, again int) (a answer, lengths []int64, section []byte) {
 	p.t.Helper()
 	q := request{Servers: int32(t.Servers), GPUs: int32(t.GPUs), Rank: int32(rank), Again: int32(again), Options: optionsOf(o)}

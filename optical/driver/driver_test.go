@@ -25,7 +25,7 @@ type fake struct {
 	lies  bool
 	calls int
 
-	answers time.Duration // how long it takes to tell what is connected
+	answers time.Duration // delay of Connected
 	ends    time.Duration // after which a session ends; 0 for never
 	asked   time.Time
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestContext ends the context of every method early, late and in between: each fails
-// soon and with the context's error, and makes the same schedule when asked again.
+// soon with the context's error, and makes the same schedule if run again.
 func TestContext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	const n = 12

@@ -10,8 +10,8 @@ import (
 
 var bg = context.Background()
 
-// TestExchange holds the exchanger, pair by pair: rows and columns agree, what is
-// said to be carried is, every demand is, and the weights never sum to more.
+// TestExchange checks the exchanger after each pair: rows and columns agree, carried is
+// correct, all demand is carried, and the sum of the weights never rises.
 func TestExchange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDemand(t)

@@ -9,12 +9,12 @@ import (
 )
 
 // eclipse covers a demand as Eclipse does (Bojja Venkatakrishnan, Alizadeh and
-// Viswanath, Queueing Systems 88, 2018), until nothing is left: each permutation,
-// with its weight α, carries the most per unit of α + δ. Weights are tried at so
-// many levels of the remaining demand: 1/levels of its entries are at most as
-// large as the first, and so on. With levels 0 a search by halves over the entries
-// stands for all of them, as in the paper's Algorithm 2. It gives up, without a cover,
-// once no plan of it on s switches can take less than known.
+// Viswanath, Queueing Systems 88, 2018), until none remains: each permutation, with
+// its weight α, carries the most per unit of α + δ. The weights tried are quantiles of
+// the remaining entries: 1/levels of the entries are at most as large as the first,
+// and so on. If levels is 0, a bisection over the entries replaces them, as in the
+// paper's Algorithm 2. eclipse returns no cover if no plan of one on s switches can
+// take less than known.
 func eclipse(ctx context.Context, d *Demand, δ float64, levels, s int, known float64) (*cover, error) {
 	c := newCover(d, d.Degree())
 	g := &greedy{d: d, δ: δ, rest: slices.Clone(d.amount), weight: make([]int64, len(d.to)), scale: scale(d)}
@@ -36,7 +36,7 @@ func eclipse(ctx context.Context, d *Demand, δ float64, levels, s int, known fl
 		} else if err := g.halve(ctx); err != nil {
 			return nil, err
 		}
-		// Where all pairs are busy for longer than α, more of it carries as much a time.
+		// If all pairs are busy for longer than α, a larger α carries as much per unit of time.
 		most := math.Inf(1)
 		for _, e := range g.pick {
 			if e >= 0 {
@@ -55,7 +55,7 @@ func eclipse(ctx context.Context, d *Demand, δ float64, levels, s int, known fl
 	return c, nil
 }
 
-// left is what the rest takes at least, all switches together.
+// left is a lower bound on the total time of the rest over all switches.
 func (g *greedy) left() float64 {
 	row, col := make([]float64, g.d.n), make([]float64, g.d.n) // sums, with δ an entry
 	for e, x := range g.rest {
@@ -67,12 +67,12 @@ func (g *greedy) left() float64 {
 	return max(slices.Max(row), slices.Max(col))
 }
 
-// greedy is what eclipse has left to do and the best permutation found next.
+// greedy is the state of eclipse and the best next permutation found.
 type greedy struct {
 	d       *Demand
 	δ       float64
 	rest    []float64 // [entry]
-	values  []float64 // what is left of entries, rising
+	values  []float64 // remaining entries, ascending
 	weight  []int64   // [entry] for the kernel
 	scale   float64
 	weigher bipartite.Weigher
@@ -81,7 +81,7 @@ type greedy struct {
 	pick    []int32
 }
 
-// sort lists what is left, without the dust of rounding.
+// sort lists the remaining entries without rounding errors.
 func (g *greedy) sort() {
 	g.values = g.values[:0]
 	for e, x := range g.rest {
@@ -94,8 +94,8 @@ func (g *greedy) sort() {
 	slices.Sort(g.values)
 }
 
-// try finds the permutation that carries most within α, and returns how much it is
-// per unit of time.
+// try finds the permutation that carries most within α, and returns that amount per
+// unit of time.
 func (g *greedy) try(ctx context.Context, α float64) (float64, error) {
 	for e, x := range g.rest {
 		g.weight[e] = int64(min(x, α) * g.scale)

@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// What is small enough for the search of all schedules: so many maximal matchings of
-// the demand, a linear programme for so many steps of Best, and for each step so many
-// sets of matchings, complete or not.
+// Limits of the exhaustive search: maximal matchings of the demand, steps of Best per
+// linear programme, and sets of matchings, complete or not, per step.
 const (
 	exactMatchings = 128
 	exactSteps     = 16
@@ -23,9 +22,9 @@ const (
 //
 //	min T with Σ_{p,h: e in p} w[p][h] ≥ D_e and Σ_p (δ + w[p][h]) ≤ T.
 //
-// Sets of matchings come by size. Where W is the least sum of weights with which k
-// matchings cover D, no schedule that has just these takes less than (W + kδ)/s, and
-// each that splits one over switches takes δ/s more.
+// Sets of matchings are tried by size. If W is the least sum of weights with which k
+// matchings cover D, every schedule of exactly these takes at least (W + kδ)/s, and δ/s
+// more for each matching that it splits over switches.
 type exact struct {
 	d      *Demand
 	s      int
@@ -35,20 +34,20 @@ type exact struct {
 	lines  []uint64  // [row, then column] its entries
 	known  float64   // the makespan to beat
 	bound  float64   // of all makespans
-	forced []float64 // [matching] of the set at hand: its entries that no other has, at most
-	set    []int     // matchings of the set at hand
-	on     []uint64  // [place in set] the switches that it is on
-	load   []float64 // [switch] at least
-	least  float64   // W of the set at hand
+	forced []float64 // [matching] of the current set: its largest entry that no other has
+	set    []int     // matchings of the current set
+	on     []uint64  // [index in set] the switches that it is on
+	load   []float64 // [switch] lower bound
+	least  float64   // W of the current set
 	lp     tableau
-	work   int     // programmes left, 0 where the search was given up
+	work   int     // programmes left, 0 after giving up
 	open   int     // sets left
-	best   []piece // of the best plan, with part = place·MaxSwitches + switch
+	best   []piece // of the best plan, with part = index·MaxSwitches + switch
 	of     []int   // its set
 }
 
 // exactly returns the shortest cover and plan of a demand if it takes less than known,
-// and whether the search went through all schedules. Large demands it leaves alone.
+// and whether the search was exhaustive. It does nothing for large demands.
 func exactly(ctx context.Context, d *Demand, o Options, known, bound float64) (c *cover, p *plan, all bool) {
 	if len(d.to) > 63 || o.Switches > 8 {
 		return nil, nil, false
@@ -126,7 +125,7 @@ func (x *exact) sets(ctx context.Context, from, k int, left uint64) {
 	}
 }
 
-// trySet finds the best schedule of the set at hand.
+// trySet finds the best schedule of the current set.
 func (x *exact) trySet(ctx context.Context) {
 	x.forced = x.forced[:0]
 	sum := 0.0
@@ -173,7 +172,7 @@ func (x *exact) assign(ctx context.Context, place, used, split int) {
 		}
 		return
 	}
-	// Switches are alike: those not in use yet come in order.
+	// Switches are identical: use new ones in order.
 	for on := uint64(1); on < 1<<x.s; on++ {
 		fresh := on >> used
 		if fresh&(fresh+1) != 0 {
@@ -201,8 +200,8 @@ func (x *exact) assign(ctx context.Context, place, used, split int) {
 	}
 }
 
-// solve is the least T of the set and its switches, each configuration taking δ more
-// than its weight. With δ = 0 and all on one switch it is the least sum of weights.
+// solve returns the least T of the set and its switches, where each configuration takes δ
+// plus its weight. With δ = 0 and all on one switch it is the least sum of weights.
 //
 // It solves the dual: max Σ D_e·y_e + δ Σ_h c_h·u_h, with Σ_h u_h ≤ 1 and, for each
 // configuration of matching p on switch h, Σ_{e in p} y_e ≤ u_h.
@@ -274,7 +273,7 @@ func (x *exact) schedule() (*cover, *plan) {
 		}
 	}
 	for i, y := range x.best {
-		for left := x.parts[x.of[y.part/MaxSwitches]]; left != 0; left &= left - 1 { // what rounding left out
+		for left := x.parts[x.of[y.part/MaxSwitches]]; left != 0; left &= left - 1 { // missing by rounding
 			e := bits.TrailingZeros64(left)
 			if short := d.amount[e] - carried[e]; short > 0 {
 				x.best[i].weight += short

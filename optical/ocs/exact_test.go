@@ -10,9 +10,9 @@ import (
 )
 
 // shortest is the least makespan of all schedules of a small demand: for every set of
-// permutations that each switch may use, a linear programme. It shares nothing with
-// exact: permutations are all that there are, sets are taken switch by switch, and the
-// programme is solved in its primal form.
+// permutations that each switch may use, a linear programme. It shares no code with
+// exact: it uses all permutations and a set for each switch, and solves the programme in
+// its primal form.
 func shortest(d *Demand, s int, δ float64) float64 {
 	n := d.Racks()
 	var perms [][]int
@@ -50,7 +50,7 @@ func shortest(d *Demand, s int, δ float64) float64 {
 	return best
 }
 
-// weigh is the least makespan where each switch uses a set of permutations.
+// weigh is the least makespan if each switch uses a set of permutations.
 func weigh(d *Demand, perms [][]int, sets []int, δ float64) float64 {
 	// Columns: T, then a weight for each switch and permutation of its set, then
 	// surplus variables; rows: pairs with demand, then switches.
@@ -223,9 +223,9 @@ func many(few int) int {
 	return few
 }
 
-// TestSmallEnds holds that the search of up to 4 racks and 4 switches goes through all
-// schedules, or ends at the bound, within the programmes that it may solve by default, and
-// tells how much processor time the longest took.
+// TestSmallEnds checks that the search of up to 4 racks and 4 switches is exhaustive or ends
+// at the bound within the default number of programmes, and logs the processor time of the
+// longest.
 func TestSmallEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(22, 4))
 	var longest time.Duration
@@ -292,8 +292,8 @@ func TestBestNeverLoses(t *testing.T) {
 	t.Logf("%d of %d at the bound", atBound, runs)
 }
 
-// TestEclipseEnds runs Eclipse where a change costs nothing, or hardly anything: each
-// permutation finishes an entry at least.
+// TestEclipseEnds runs Eclipse with a delay of zero or nearly zero: each permutation
+// finishes at least one entry.
 func TestEclipseEnds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 2))
 	for range max(1, many(0)/32) {

@@ -8,10 +8,10 @@ import (
 )
 
 // less is the paper's baseline, in the spirit of LESS (Liu, Xu and Singh, UCC
-// 2019): the entries are split between the switches, each entry whole, so that the
-// sub-matrices are as sparse as can be; the largest goes first, to the switch on
-// which the fuller of its row and its column has least. Then each switch's matrix
-// is decomposed for itself.
+// 2019): the entries are divided between the switches, unsplit, so that the
+// sub-matrices are as sparse as possible; each entry, the largest first, goes to the
+// switch on which the fuller of its row and its column has least. Then each switch's
+// matrix is decomposed separately.
 func less(ctx context.Context, d *Demand, o Options) (*cover, *plan, error) {
 	all, p := newCover(d, 0), newPlan(o.Switches, o.Delta)
 	for h, sub := range split(d, o.Switches) {
@@ -27,7 +27,7 @@ func less(ctx context.Context, d *Demand, o Options) (*cover, *plan, error) {
 	return all, p, nil
 }
 
-// split divides the entries of a demand between s.
+// split divides the entries of a demand between s switches.
 func split(d *Demand, s int) []*Demand {
 	order := make([]int32, len(d.to))
 	for e := range order {

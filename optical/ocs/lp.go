@@ -12,8 +12,8 @@ const maxTableau = 1 << 26
 // refineLP gives the permutations the weights of least sum that cover D (Eq. 5),
 // for comparison with refine. It solves the dual, max Σ D_e·y_e with Σ y_e ≤ 1 over
 // the entries of each permutation, by the simplex method: y = 0 is a feasible
-// start, there are few rows, and the prices of the rows are the weights. It fails
-// where the tableau is too large.
+// start, there are few rows, and the prices of the rows are the weights. It fails if
+// the tableau is too large.
 func (c *cover) refineLP(ctx context.Context) error {
 	if k, m := len(c.weight), len(c.d.to); k*(m+k+1) > maxTableau {
 		return fmt.Errorf("linear programming with %d permutations and %d entries takes more than %d MB: take the greedy weights", k, m, maxTableau*8>>20)
@@ -30,15 +30,15 @@ func (c *cover) refineLP(ctx context.Context) error {
 	return nil
 }
 
-// tableau is that of the dual: a row a permutation, a column an entry, then a slack
-// column a row and the right sides.
+// tableau is the tableau of the dual: a row per permutation, a column per entry, then a
+// slack column per row and the right sides.
 type tableau struct {
 	rows  [][]float64
 	basis []int     // [row] the column whose value is the row's right side
-	cost  []float64 // reduced: what raising a column loses
+	cost  []float64 // [column] reduced cost
 	slack int       // the first slack column
 	bland bool      // the rule that cannot cycle
-	still int       // pivots that gained nothing, in a row
+	still int       // consecutive pivots without gain
 	room  []float64 // of all rows
 }
 
@@ -60,7 +60,7 @@ func newTableau(c *cover) *tableau {
 	return t
 }
 
-// reset makes the tableau one of some rows and columns, all 0, and slack columns.
+// reset sets the size of the tableau, with all columns 0 but the slack columns.
 func (t *tableau) reset(rows, columns int) {
 	width := columns + rows + 1
 	if room := (rows + 1) * width; cap(t.room) < room {
@@ -79,7 +79,7 @@ func (t *tableau) reset(rows, columns int) {
 // right sets the right side of a row.
 func (t *tableau) right(row int, x float64) { t.rows[row][len(t.rows[row])-1] = x }
 
-// price is that of a row.
+// price is the price of a row.
 func (t *tableau) price(row int) float64 { return max(0, t.cost[t.slack+row]) }
 
 // solve pivots until no column gains.
@@ -115,8 +115,8 @@ func (t *tableau) scale() float64 {
 	return max(math.Abs(t.cost[len(t.cost)-1])/float64(len(t.rows)), math.SmallestNonzeroFloat64)
 }
 
-// leaving picks the row that bounds a column's value. A permutation's entries have
-// coefficients that bound it, so there is one.
+// leaving picks the row that bounds a column's value. One exists, because a
+// permutation's entries have coefficients that bound it.
 func (t *tableau) leaving(column int) (row int) {
 	least, row, last := math.Inf(1), -1, len(t.cost)-1
 	for i, x := range t.rows {
@@ -149,7 +149,7 @@ func (t *tableau) pivot(row, column int) {
 	eliminate(t.cost, p, t.cost[column])
 }
 
-// eliminate takes f times p from x.
+// eliminate subtracts f times p from x.
 func eliminate(x, p []float64, f float64) {
 	for j, y := range p {
 		x[j] -= f * y

@@ -52,8 +52,8 @@ func mustMake(t interface {
 	return s
 }
 
-// TestEveryMethodCarriesTheDemand replays the schedules of all methods, holds them
-// to the bounds, and Best to Fast.
+// TestEveryMethodCarriesTheDemand replays the schedules of all methods, and compares them
+// with the bounds, and Best with Fast.
 func TestEveryMethodCarriesTheDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDemand(t)
@@ -94,7 +94,7 @@ func TestEveryMethodCarriesTheDemand(t *testing.T) {
 	})
 }
 
-// TestDegreePermutations holds property 1: Decompose takes as many permutations as
+// TestDegreePermutations checks property 1: Decompose takes as many permutations as
 // the fullest row or column has entries.
 func TestDegreePermutations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,8 +147,8 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-// TestBoundsOfNoSchedule: what Make refuses has infinite bounds, unless there is nothing to
-// carry.
+// TestBoundsOfNoSchedule: options that Make refuses have infinite bounds, unless the demand
+// is empty.
 func TestBoundsOfNoSchedule(t *testing.T) {
 	some, err := NewDemand(2, []float64{0, 1, 2, 0})
 	if err != nil {
@@ -209,8 +209,7 @@ func TestUnusableInput(t *testing.T) {
 	}
 }
 
-// TestBestIsNeverWorse holds Best, by a short search, to Fast on the workloads,
-// whose schedules are not those of chance.
+// TestBestIsNeverWorse compares Best, with a short search, to Fast on the workloads.
 func TestBestIsNeverWorse(t *testing.T) {
 	for _, w := range Workloads {
 		for seed := range uint64(3) {
@@ -234,7 +233,7 @@ func TestBestIsNeverWorse(t *testing.T) {
 	}
 }
 
-// TestLargeLP refuses a linear programme beyond the memory stated.
+// TestLargeLP refuses a linear programme beyond the documented memory.
 func TestLargeLP(t *testing.T) {
 	const n = 420
 	d, err := NewDemand(n, slices.Repeat([]float64{1}, n*n))
@@ -248,7 +247,7 @@ func TestLargeLP(t *testing.T) {
 	}
 }
 
-// TestSameBytes makes schedules again with other numbers of processors.
+// TestSameBytes checks that schedules do not depend on the number of processors.
 func TestSameBytes(t *testing.T) {
 	d, err := Workload("benchmark", 40, 9, 3)
 	if err != nil {
@@ -276,7 +275,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestReplayRefuses breaks a schedule in every way that Replay looks for.
+// TestReplayRefuses breaks a schedule in every way that Replay checks.
 func TestReplayRefuses(t *testing.T) {
 	d, err := Workload("benchmark", 8, 7, 1)
 	if err != nil {
@@ -355,8 +354,8 @@ func TestReplayOfStandingCircuits(t *testing.T) {
 	}
 }
 
-// TestBestReachesItsGoals holds Best, by its default steps, to the mean ratio to
-// the paper's bound on the benchmark workload. FORS_LONG=1 takes fifty matrices.
+// TestBestReachesItsGoals checks the mean ratio of Best with its default steps to the
+// paper's bound on the benchmark workload. FORS_LONG=1 uses fifty matrices.
 func TestBestReachesItsGoals(t *testing.T) {
 	seeds := 3
 	if os.Getenv("FORS_LONG") != "" {

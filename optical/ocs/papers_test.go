@@ -6,8 +6,8 @@ import (
 )
 
 // TestLine5 takes the minimum of Alg. 1's line 5 as listed, over all entries of P,
-// instead of those that P is the first to cover: the weights then sum to more on the
-// baseline's sub-matrices, for most are 0 until Refine.
+// instead of those that P is the first to cover: the weights then have a larger sum on
+// the baseline's sub-matrices, since most are 0 until Refine.
 func TestLine5(t *testing.T) {
 	ours, listed := 0.0, 0.0
 	for seed := range uint64(20) {
@@ -58,9 +58,8 @@ func asListed(d *Demand) *cover {
 	return c
 }
 
-// TestIrregularDemand shows a demand on which Spectra is far from the bound, to
-// which it is said to be close always: one without the benchmark's structure. Best
-// is close.
+// TestIrregularDemand shows a demand without the benchmark's structure on which Spectra is
+// far from the bound, although the paper states that it is always close. Best is close.
 func TestIrregularDemand(t *testing.T) {
 	fast, best := 0.0, 0.0
 	for seed := range uint64(3) {
@@ -85,8 +84,8 @@ func TestIrregularDemand(t *testing.T) {
 	}
 }
 
-// TestGreedyRefine measures what the paper finds: that greedy weights are as good as
-// those of the linear programme. They are within 2 %, and not as good.
+// TestGreedyRefine checks the paper's finding that greedy weights are as good as those of
+// the linear programme. They are within 2 %, but not as good.
 func TestGreedyRefine(t *testing.T) {
 	greedy, optimal := 0.0, 0.0
 	for seed := range uint64(50) {
@@ -110,7 +109,7 @@ func TestGreedyRefine(t *testing.T) {
 	}
 }
 
-// TestPacking holds the case in which Schedule and Equalize lose most: 28 flows on
+// TestPacking measures the case in which Schedule and Equalize lose most: 28 flows on
 // eight switches. The same permutations, packed with splitting, take a twentieth
 // less. The standard errors of the means are .004 and .006.
 func TestPacking(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"math"
 )
 
-// Report is a schedule as files, the API and "--json" have it.
+// Report is the form of a schedule in files, the API and "--json".
 type Report struct {
 	Version        int      `json:"version"` // 1
 	Method         Method   `json:"method,omitempty"`
@@ -21,12 +21,12 @@ type Report struct {
 	Degree         int      `json:"degree"`      // fewest permutations that cover the demand
 	Configurations int      `json:"configurations"`
 	Switches       []Switch `json:"switches"`
-	Damage                  // what of the switches was out of order
+	Damage                  // dead switches and ports
 
-	Standing [][]int32 `json:"standing,omitempty"` // in periods: what the switches held before
+	Standing [][]int32 `json:"standing,omitempty"` // in periods: the permutations held before
 }
 
-// NewReport replays a schedule and reports it. It fails where the replay does.
+// NewReport replays a schedule and reports it. It fails if the replay does.
 func NewReport(d *Demand, s *Schedule, m Method) (*Report, error) {
 	if err := Replay(d, s); err != nil {
 		return nil, fmt.Errorf("the schedule of method %s does not hold: %w", m, err)
@@ -36,13 +36,12 @@ func NewReport(d *Demand, s *Schedule, m Method) (*Report, error) {
 		Degree: d.Degree(), Configurations: s.Configurations(), Switches: s.Switches, Damage: s.Damage, Standing: s.Standing}, nil
 }
 
-// Schedule is the schedule reported.
+// Schedule returns the reported schedule.
 func (r *Report) Schedule() *Schedule {
 	return &Schedule{Racks: r.Racks, Delta: r.Delta, Switches: r.Switches, Damage: r.Damage, Standing: r.Standing}
 }
 
-// ReadReport reads a report. Whether the schedule holds is for Check and Replay to
-// say.
+// ReadReport reads a report. Check and Replay check its schedule.
 func ReadReport(data []byte) (*Report, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// report is that of a small schedule, as a file has it.
+// report is the report of a small schedule as a file.
 func report(t testing.TB) []byte {
 	t.Helper()
 	d, err := Workload("benchmark", 6, 3, 1)
@@ -37,7 +37,7 @@ func report(t testing.TB) []byte {
 	return data
 }
 
-// TestReadReportRefuses spoils a report in every way that ReadReport looks for.
+// TestReadReportRefuses corrupts a report in every way that ReadReport checks.
 func TestReadReportRefuses(t *testing.T) {
 	good := string(report(t))
 	for _, c := range []struct{ from, to, want string }{
@@ -58,7 +58,7 @@ func TestReadReportRefuses(t *testing.T) {
 	}
 }
 
-// TestCheckReport spoils what the schedule itself says.
+// TestCheckReport corrupts the schedule of a report.
 func TestCheckReport(t *testing.T) {
 	good := string(report(t))
 	for _, c := range []struct{ from, to, want string }{
@@ -77,8 +77,8 @@ func TestCheckReport(t *testing.T) {
 	}
 }
 
-// FuzzReadReport reads anything: what is accepted can be checked, and is written and
-// read again as the same.
+// FuzzReadReport reads arbitrary input: accepted reports can be checked, and stay the same
+// if written and read again.
 func FuzzReadReport(f *testing.F) {
 	f.Add(report(f))
 	f.Add([]byte(`{"version":1,"racks":1,"delta":0,"switches":[{"load":0,"configs":[]}]}`))
@@ -87,7 +87,7 @@ func FuzzReadReport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_ = r.Check() // whatever it says, it must not panic
+		_ = r.Check() // must not panic
 		again, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)

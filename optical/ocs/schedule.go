@@ -8,23 +8,23 @@ type Config struct {
 	Weight      float64 `json:"weight"`
 }
 
-// Switch is what one switch does.
+// Switch is the schedule of one switch.
 type Switch struct {
 	Load    float64  `json:"load"` // the end of its last configuration, 0 without any
 	Configs []Config `json:"configs"`
 }
 
-// Schedule is what s switches do in parallel. Times are in the demand's unit.
+// Schedule is a schedule of s parallel switches. Times are in the demand's unit.
 type Schedule struct {
 	Racks    int
 	Delta    float64
 	Switches []Switch
 
-	// Standing are the permutations that the switches hold when the schedule begins,
-	// nil where a switch holds none. A first configuration that equals it needs no δ.
+	// Standing are the permutations that the switches hold when the schedule begins, or
+	// nil. A first configuration that equals it needs no δ.
 	Standing [][]int32
 
-	Damage // what of the switches is out of order
+	Damage // dead switches and ports
 }
 
 // Makespan is the largest load (Eq. 4).
@@ -43,7 +43,7 @@ func (s *Schedule) Configurations() (n int) {
 	return n
 }
 
-// schedule lays the pieces of a plan out in time.
+// schedule puts the pieces of a plan in order of time.
 func (p *plan) schedule(c *cover) *Schedule {
 	s := &Schedule{Racks: c.d.n, Delta: p.δ, Switches: make([]Switch, len(p.pieces))}
 	for h, pieces := range p.pieces {

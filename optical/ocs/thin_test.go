@@ -19,7 +19,7 @@ func (d *Demand) entries() []float64 {
 }
 
 // thinned is a demand without some of its entries: those of one rack, those to one rack,
-// one in a hundred, or those that fall on the diagonal when columns change places.
+// one in a hundred, or those that fall on the diagonal after a permutation of the columns.
 func thinned(t testing.TB, d *Demand, how string, rng *rand.Rand) *Demand {
 	t.Helper()
 	n, x := d.n, d.entries()
@@ -52,8 +52,8 @@ func thinned(t testing.TB, d *Demand, how string, rng *rand.Rand) *Demand {
 	return out
 }
 
-// TestThinned holds that Best is near the bound too where a hundredth of the entries is
-// missing, and takes no longer than for the fuller matrix, within 1 %. FORS_LONG=1 thins a
+// TestThinned checks that Best is also near the bound if a hundredth of the entries is
+// missing, and takes at most 1 % longer than for the fuller matrix. FORS_LONG=1 thins a
 // thousand times.
 func TestThinned(t *testing.T) {
 	type figures struct{ runs, ratio, mostRatio, beside, mostBeside float64 }
@@ -99,7 +99,7 @@ func TestThinned(t *testing.T) {
 	}
 }
 
-// TestSpectraThinned tells what the published method makes of missing entries.
+// TestSpectraThinned measures the effect of missing entries on the published method.
 func TestSpectraThinned(t *testing.T) {
 	least, most := 9.0, 0.0
 	for seed := range uint64(5) {
@@ -119,7 +119,7 @@ func TestSpectraThinned(t *testing.T) {
 	}
 }
 
-// TestSmallerDemand holds that less demand takes no longer where Best is exact.
+// TestSmallerDemand checks that less demand takes no longer if Best is exact.
 func TestSmallerDemand(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 0))
 	for run := range 40 {
@@ -149,7 +149,7 @@ func TestSmallerDemand(t *testing.T) {
 	}
 }
 
-// TestFromIsNeverLonger holds that less demand never takes longer where Best begins with a
+// TestFromIsNeverLonger checks that less demand never takes longer if Best begins with a
 // schedule of more, and that the new schedule carries it.
 func TestFromIsNeverLonger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -180,8 +180,8 @@ func TestFromIsNeverLonger(t *testing.T) {
 	})
 }
 
-// TestFromAnything begins with schedules that do not carry the demand, and refuses those
-// that are none.
+// TestFromAnything begins with schedules that do not carry the demand, and refuses invalid
+// ones.
 func TestFromAnything(t *testing.T) {
 	d, err := Workload("benchmark", 12, 5, 1)
 	if err != nil {
@@ -216,8 +216,8 @@ func TestFromAnything(t *testing.T) {
 	}
 }
 
-// TestManyRacks holds Best to the bound on sites of a thousand racks and more, whole and
-// with some entries missing. FORS_LONG=1 takes 4096 racks as well.
+// TestManyRacks compares Best with the bound on sites of a thousand racks and more, with and
+// without missing entries. FORS_LONG=1 includes 4096 racks.
 func TestManyRacks(t *testing.T) {
 	sizes := []int{1024}
 	if os.Getenv("FORS_LONG") != "" {

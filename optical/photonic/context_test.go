@@ -31,7 +31,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// endEarly ends planning by all methods, which ask some times at least.
+// endEarly ends planning by all methods, which must poll the context a number of times.
 func endEarly(t *testing.T, in *Instance, methods []Method, fewest int) {
 	t.Helper()
 	works := map[string]func(context.Context) (any, error){

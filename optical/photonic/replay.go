@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Replayed is what Replay counted.
+// Replayed holds the counts of Replay.
 type Replayed struct {
 	Messages int   // that arrived
 	Moves    int64 // of messages, or of chunks in plans without rounds, over a link

@@ -1,5 +1,5 @@
-/* Plans what it is told on its standard input, in binary: see probe.go. It counts how
- * often the library asks for memory, and times it. */
+/* Executes binary requests from its standard input: see probe_test.go. It counts the
+ * library's memory allocations, and measures its time. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Planners in several threads come to what one in one thread does. */
+/* Planners in several threads make the same plans as one in a single thread. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
