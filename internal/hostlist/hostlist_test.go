@@ -90,12 +90,12 @@ func TestReadFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"# none\n":                 "hosts names no host",
 		"a\nb slots=x":             `hosts line 2: "x" is not a number`,
-		"a:0":                      "no number of processes",
+		"a:0":                      "not a number of processes",
 		"a 4":                      "want slots=N",
 		"slots=4":                  "is not a host",
 		":4":                       "is not a host",
 		"a:65536\na":               "hosts line 2: more than",
-		"a slots=-1":               "no number of processes",
+		"a slots=-1":               "not a number of processes",
 		strings.Repeat("x", 1<<17): "too long",
 	} {
 		if hosts, err := ReadFile([]byte(text), "hosts"); err == nil || !strings.Contains(err.Error(), want) {

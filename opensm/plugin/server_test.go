@@ -284,7 +284,7 @@ func TestSecondServer(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(Config{Path: file}); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := Listen(Config{Path: file}); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Error(err)
 	}
 	stale := filepath.Join(filepath.Dir(f.path), "stale")
