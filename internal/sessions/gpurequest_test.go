@@ -79,7 +79,7 @@ func TestGPUScheduleRefuses(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"bad_nics":["0:0"]}`:       "no working NIC",
 		`{"traffic":[[0,1],[1,0]],"gpus_per_server":1,"dead_gpus":["0"]}`:        "want SERVER:GPU",
-		`{"traffic":[[0,1],[1,0]],"site":{"servers":[]}}`:                        "a site of no servers",
+		`{"traffic":[[0,1],[1,0]],"site":{"servers":[]}}`:                        "a site without servers",
 		`{"traffic":[[0,1],[1,0]],"site":{"servers":[{"gpus":2}]},"rails":true}`: "rails does not go with it",
 		``:                          "the request has no body",
 		`{"gpus_per_server":1}`:     "traffic is missing",
