@@ -218,7 +218,7 @@ func (x *test) deeds() (all []deed) {
 }
 
 // oneWriter checks the logs of both forsd: they never lead at the same time, only the leader
-// publishes, and epochs only grow.
+// publishes, epochs only grow, and each handover is seen.
 func oneWriter(x, y *test, handovers int) {
 	x.Helper()
 	all := append(x.deeds(), y.deeds()...)
