@@ -290,6 +290,6 @@ func (s *site) ansible(ctx context.Context) string {
 	first := time.Since(begun)
 	s.planned(ctx)
 	s.says(ctx, play+"site.yml", "changed=0", "failed=0")
-	s.all(ctx, "systemctl stop opensm 'opensm@*' forsd", "! "+play+"-e forsd_wait=2 site.yml", "systemctl start opensm forsd")
+	s.all(ctx, "systemctl stop opensm 'opensm@*' forsd", "! { "+play+"-e forsd_wait=2 site.yml; }", "systemctl start opensm forsd")
 	return fmt.Sprintf("plan in force after %.1f s; a second run changes nothing; without a plan it fails", first.Seconds())
 }
