@@ -18,6 +18,9 @@ const (
 	Window
 	// Pairwise begins a phase when the rank has sent and received that of the phase before.
 	Pairwise
+	// Rendezvous is Pairwise if a message also waits until its receiver has come to its phase,
+	// as a large one of MPI waits for a receive that is not posted ahead.
+	Rendezvous
 	// Barrier begins a phase when all messages of the phase before have arrived.
 	Barrier
 	// ByLinks begins a message when the message before it on each of its links has arrived,
@@ -28,7 +31,7 @@ const (
 )
 
 func (p Pace) String() string {
-	return [...]string{"at-once", "window", "pairwise", "barrier", "by-links", "clock"}[p]
+	return [...]string{"at-once", "window", "pairwise", "rendezvous", "barrier", "by-links", "clock"}[p]
 }
 
 // Pacing determines how ranks send. Times are in picoseconds.
@@ -78,7 +81,7 @@ func newPacer(s *simulation, p Pacing) (pacer, error) {
 			return nil, fmt.Errorf("a window of %d messages: it must be 1 or more", p.Window)
 		}
 		return &window{r, p.Window}, nil
-	case Pairwise, Barrier, ByLinks:
+	case Pairwise, Rendezvous, Barrier, ByLinks:
 		return newAfter(r), nil
 	case Clock:
 		return newClock(r), nil
@@ -128,7 +131,7 @@ func (w *window) delivered(i int32) {
 
 // after posts a message when those that it waits for have arrived: one of the messages
 // that each resource has in turn. Resources are links (ByLinks), the two directions of ranks
-// (Pairwise), or all of a phase (Barrier).
+// (Pairwise, Rendezvous), or all of a phase (Barrier).
 type after struct {
 	ranks
 	waits     []int32   // [message] messages that it still waits for
@@ -182,8 +185,11 @@ func (a *after) together(order []int32) (n int) {
 // uses are the resources that must be free before a message is sent, as links.
 func (a *after) uses(i int32) []int32 {
 	m := &a.s.messages[i]
-	if a.Pace == Pairwise {
-		return []int32{m.route[0], a.s.net.downlink[m.src]}
+	switch up, down := a.s.net.uplink, a.s.net.downlink; a.Pace {
+	case Pairwise:
+		return []int32{up[m.src], down[m.src]}
+	case Rendezvous:
+		return []int32{up[m.src], down[m.src], up[m.dst], down[m.dst]}
 	}
 	return m.route
 }
@@ -191,8 +197,8 @@ func (a *after) uses(i int32) []int32 {
 // holds are the resources that a message keeps until it has arrived, as links.
 func (a *after) holds(i int32) []int32 {
 	m := &a.s.messages[i]
-	if a.Pace == Pairwise {
-		return []int32{m.route[0], a.s.net.downlink[m.dst]}
+	if a.Pace != ByLinks {
+		return []int32{a.s.net.uplink[m.src], a.s.net.downlink[m.dst]}
 	}
 	return m.route
 }

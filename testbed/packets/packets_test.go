@@ -225,6 +225,9 @@ func TestPaces(t *testing.T) {
 	if voq := share(VOQ, Pacing{Pace: AtOnce, Jitter: phase / 10}); voq < atOnce {
 		t.Errorf("at once: %.3f with queues per output, %.3f with one", voq, atOnce)
 	}
+	if apart, together := share(VOQ, Pacing{Pace: Pairwise}), share(VOQ, Pacing{Pace: Rendezvous}); together <= apart {
+		t.Errorf("with a rendezvous %.3f, with receives posted ahead %.3f", together, apart)
+	}
 	for _, p := range []Pacing{{Pace: Pairwise}, {Pace: Window, Window: 2}, {Pace: ByLinks}} {
 		if got := share(VOQ, p); got < .3 {
 			t.Errorf("%s: %.3f", p.Pace, got)

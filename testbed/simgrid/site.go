@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/sim"
+	"github.com/forsd/forsd/testbed/e2e"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/packets"
+	"github.com/forsd/forsd/topology"
+)
+
+// ways are the ways of exchange.c to exchange, with the pace in package packets, the throughputs
+// that are comparable with that of SimGrid, and why others differ.
+var ways = map[string]struct {
+	pace               packets.Pace
+	asPackets, asLoads bool
+	why                string
+}{
+	"at-once": {packets.AtOnce, false, true, "packets: queues, whose effect depends on buffers"},
+	"in-step": {packets.Rendezvous, true, false, "sim: a barrier after each phase, no latency"},
+	"ahead":   {packets.Pairwise, false, false, "phases meet, and sim has a barrier"},
+	"clock":   {packets.Clock, true, true, ""},
+}
+
+// site is a fabric with tables, and its hosts in the order of ranks: leaf by leaf.
+type site struct {
+	fabric *topology.Fabric
+	tables *lft.Tables
+	hosts  []topology.EndPort
+	list   []exchange
+}
+
+// exchange is one of a site's exchanges.
+type exchange struct {
+	tables string // whose, and the LIDs to which ranks send
+	name   string
+	how    string // of ways
+	plan   bool   // by rows, and not a linear shift
+	rows   []sim.Row
+}
+
+func newSite(f *topology.Fabric, tables *lft.Tables) *site {
+	s := &site{fabric: f, tables: tables}
+	for _, e := range f.EndPorts() {
+		if f.Nodes[e.Node].Kind == topology.Adapter {
+			s.hosts = append(s.hosts, e)
+		}
+	}
+	return s
+}
+
+// shift adds exchanges in the order of a linear shift.
+func (s *site) shift(tables string) {
+	rows := sim.HostShift(s.hosts)
+	s.list = append(s.list, exchange{tables, "at once", "at-once", false, rows}, exchange{tables, "shift in step", "in-step", false, rows})
+}
+
+// damaged is a fat tree with dead cables at random places, and its baseline.
+func damaged(spec fabgen.Spec, dead int) (*topology.Fabric, *topology.Baseline, error) {
+	f := fabgen.Generate(spec)
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range rand.New(rand.NewPCG(1, 2)).Perm(spec.Spines * spec.Leaves)[:dead] {
+		leaf, lane := c/spec.Spines, c%spec.Spines
+		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(spec.HostsOn(leaf) + 1 + lane)})
+	}
+	return f, base, nil
+}
+
+// byForsd has forsd's tables and plans, that on lanes if cables are dead.
+func byForsd(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
+	spec.LMC = 5
+	f, base, err := damaged(spec, dead)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := topology.Fit(f, base, nil)
+	if err != nil {
+		return nil, err
+	}
+	made, err := planner.Make(ctx, tree, planner.Settings{})
+	if err != nil {
+		return nil, err
+	}
+	if made.Base == nil {
+		return nil, fmt.Errorf("there is no plan for base LIDs: %v", made.Notes)
+	}
+	s := newSite(f, made.Tables)
+	s.shift("forsd, base LIDs")
+	if err := s.planned("forsd, base LIDs", made.Base); err != nil || made.Plan.Engine == fors.Shift {
+		return s, err
+	}
+	return s, s.planned("forsd, lanes", made.Schedule)
+}
+
+// planned adds the exchanges of a plan.
+func (s *site) planned(tables string, plan *planner.Schedule) error {
+	view, err := phasetable.New(plan.Table(0))
+	if err != nil {
+		return err
+	}
+	rows := sim.RowsOf(view)
+	if plan.LIDs != 1 {
+		s.list = append(s.list, exchange{tables, "at once", "at-once", true, rows})
+	}
+	for _, x := range [][2]string{{"plan in step", "in-step"}, {"plan, ahead", "ahead"}, {"plan by clock", "clock"}} {
+		s.list = append(s.list, exchange{tables, x[0], x[1], true, rows})
+	}
+	return nil
+}
+
+// byMinHop has the tables that OpenSM's min-hop puts into the switches of a simulated fabric.
+func byMinHop(ctx context.Context, spec fabgen.Spec, dead int) (s *site, err error) {
+	f, _, err := damaged(spec, dead)
+	if err != nil {
+		return nil, err
+	}
+	up, err := e2e.New(ctx, e2e.Options{Fabric: f, Engine: "minhop"})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, up.Close()) }()
+	if err := up.StartOpenSM(ctx); err != nil {
+		return nil, err
+	}
+	if _, _, err := up.SM.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
+		return nil, err
+	}
+	seen, err := up.Fabric(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := up.ReadTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s = newSite(seen, tables)
+	s.shift("min-hop")
+	return s, nil
+}
