@@ -45,9 +45,9 @@ BUILDPACKAGES := ca-certificates gcc git libc6-dev libibumad-dev libibverbs-dev 
 
 # What the tests and the demo run beyond that: the subnet manager, its simulated fabric and
 # tools, more compilers and checkers for the C libraries, Open MPI, programs that exchange data
-# by verbs (ibverbs-utils, perftest), Prometheus and its Alertmanager, a NETCONF server, Slurm,
+# by verbs (ibverbs-utils, perftest), SimGrid, Prometheus and its Alertmanager, a NETCONF server, Slurm,
 # systemd's checkers for the units.
-PACKAGES := $(filter-out patchelf,$(BUILDPACKAGES)) g++ gfortran ibsim-utils ibutils ibverbs-utils infiniband-diags man-db mpich munge netconfd openmpi-bin opensm perftest prometheus prometheus-alertmanager python3 slurm-client slurmctld slurmd systemd valgrind
+PACKAGES := $(filter-out patchelf,$(BUILDPACKAGES)) g++ gfortran ibsim-utils ibutils ibverbs-utils infiniband-diags libsimgrid-dev man-db mpich munge netconfd openmpi-bin opensm perftest prometheus prometheus-alertmanager python3 slurm-client slurmctld slurmd systemd valgrind
 
 # What fuzzing the C libraries takes beyond that.
 FUZZPACKAGES := clang libclang-rt-14-dev
@@ -58,7 +58,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test check docs-check vet demo dumps testbed bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
+.PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
@@ -112,6 +112,11 @@ demo: deps build
 # are those of testbed/traffic.
 testbed: deps build
 	$(GO) run ./testbed/traffic -forsd $(out)/forsd -shim $(out)/libforsmpi.so -lanes $(out)/libforslanes.so $(TESTBEDFLAGS)
+
+# An MPI program by SimGrid on FT(2;20,18), next to what packages packets and sim give for the
+# same tables. It takes about an hour. SIMGRIDFLAGS are those of testbed/simgrid.
+simgrid: deps
+	$(GO) run ./testbed/simgrid $(SIMGRIDFLAGS)
 
 bench:
 	$(GO) run ./lab/bench

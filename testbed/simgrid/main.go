@@ -1,7 +1,7 @@
-// Command simgrid has SimGrid run an MPI program on a fabric's forwarding tables, and prints its
-// throughput beside those that packages packets and sim give for the same exchange. SimGrid is a
-// simulator of others. It models flows: those that meet on a link share it evenly (max-min).
-// It is make simgrid.
+// Command simgrid has SimGrid, a simulator of another project, run an MPI program on a fabric's
+// forwarding tables, and compares its throughput with those that packages packets and sim give
+// for the same exchange. SimGrid models flows: those that meet on a link share it evenly
+// (max-min). It is make simgrid.
 //
 // The three agree within 3 % where they model the same, and the command fails if they do not:
 //

@@ -94,7 +94,7 @@ func byForsd(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
 		return nil, err
 	}
 	if made.Base == nil {
-		return nil, fmt.Errorf("there is no plan for base LIDs: %v", made.Notes)
+		return nil, fmt.Errorf("planning for base LIDs failed: %v", made.Notes)
 	}
 	s := newSite(f, made.Tables)
 	s.shift("forsd, base LIDs")

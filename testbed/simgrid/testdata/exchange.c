@@ -7,7 +7,7 @@
  * MPI_Sendrecv; ahead: the same, with all receives posted at the beginning; clock: the same, and
  * phase p begins at p times SECONDS. Without a plan, rank r sends to r+p in phase p and receives
  * from r-p. The file of a plan has a line for each rank, with the destination and the source of
- * each phase, -1 for none. There is no barrier: a rank waits for its own messages only. All blocks
+ * each phase, -1 for none. Phases have no barrier: a rank waits for its own messages only. All blocks
  * are received into the same place, because only times matter, and 360 ranks would take 130 GB.
  */
 #define _GNU_SOURCE
