@@ -12,7 +12,8 @@ import (
 
 // The links of a platform. The whole latency of a route is on the two links of hosts, so that
 // it is the same for all routes: SimGrid gives a flow a share of a link in inverse proportion
-// to the latency of its route, and shares are to be equal.
+// to the latency of its route. With 400 ns on each link, FT(2;6,6) with a dead cable has 0.920
+// at once in place of 0.972.
 const (
 	bandwidth   = 25e9 // bytes a second, 200 Gb/s
 	hostLatency = 400  // nanoseconds of a host's link
