@@ -81,6 +81,10 @@ func (r *runner) simgrid(ctx context.Context, s *site, x *exchange) (share float
 	for _, c := range settings {
 		args = append(args, "--cfg="+c)
 	}
+	ideal := float64(len(s.hosts)-1) * float64(r.bytes) / bandwidth
+	if x.how == "at-once" { // ends of messages within a thousandth of the whole are one event
+		args = append(args, fmt.Sprintf("--cfg=surf/precision:%.9f", ideal/1000))
+	}
 	args = append(args, "--log=root.thres:warning", r.program(), x.how, strconv.Itoa(r.bytes))
 	if x.plan {
 		args = append(args, plan, fmt.Sprintf("%.9f", float64(r.bytes)/bandwidth))
@@ -96,7 +100,7 @@ func (r *runner) simgrid(ctx context.Context, s *site, x *exchange) (share float
 	if err != nil || seconds <= 0 {
 		return 0, fmt.Errorf("the program printed %q: %w", out, err)
 	}
-	return float64(len(s.hosts)-1) * float64(r.bytes) / bandwidth / seconds, nil
+	return ideal / seconds, nil
 }
 
 // packets simulates the packets of the exchange, on switches with a queue for each output.
