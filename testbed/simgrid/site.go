@@ -25,7 +25,7 @@ var ways = map[string]struct {
 	asPackets, asLoads bool
 	why                string
 }{
-	"at-once": {packets.AtOnce, false, true, "packets: queues, whose effect depends on buffers"},
+	"at-once": {packets.AtOnce, false, true, "packets: full buffers hold up packets for other outputs"},
 	"in-step": {packets.Rendezvous, true, false, "sim: a barrier after each phase, no latency"},
 	"ahead":   {packets.Pairwise, false, false, "phases meet, and sim has a barrier"},
 	"clock":   {packets.Clock, true, true, ""},
