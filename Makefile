@@ -114,7 +114,8 @@ testbed: deps build
 	$(GO) run ./testbed/traffic -forsd $(out)/forsd -shim $(out)/libforsmpi.so -lanes $(out)/libforslanes.so $(TESTBEDFLAGS)
 
 # An MPI program by SimGrid on FT(2;20,18), next to what packages packets and sim give for the
-# same tables. It takes about an hour. SIMGRIDFLAGS are those of testbed/simgrid.
+# same tables. Each of 40 exchanges takes half a minute of processor time or
+# more. SIMGRIDFLAGS are those of testbed/simgrid.
 simgrid: deps
 	$(GO) run ./testbed/simgrid $(SIMGRIDFLAGS)
 
