@@ -299,7 +299,7 @@ func TestBaseProperty(t *testing.T) {
 		for leaf := range spec.Leaves {
 			for k := range spec.Spines * spec.Cables {
 				if rng.Float64() < dead {
-					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(spec.HostsOn(leaf) + 1 + k)})
+					spec.Cut(f, [2]int{leaf, k})
 				}
 			}
 		}

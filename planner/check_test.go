@@ -81,11 +81,11 @@ func TestLaneLess(t *testing.T) {
 			for l := range s.Leaves {
 				for k := range s.Spines {
 					if rng.IntN(100) > keep && f.Find(fabgen.LeafGUID+topology.GUID(l)) != topology.None && k > 0 {
-						f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(l)), Port: uint8(s.HostsOn(l) + 1 + k)})
+						s.Cut(f, [2]int{l, k})
 					}
 				}
 				if rng.IntN(2) == 0 {
-					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(l)), Port: uint8(s.HostsOn(l) + 1)})
+					s.Cut(f, [2]int{l, 0})
 				}
 			}
 		})

@@ -436,8 +436,8 @@ func TestFewEntriesMove(t *testing.T) {
 		if long = max(long, phases); len(after.Base.Plan.Unreachable) == 0 {
 			busy = max(busy, most)
 		}
-		leaf := f.Fabric.Find(fabgen.LeafGUID + topology.GUID(cut[0]))
-		was, over := baseEntries(t, f, before.Tables, cable{leaf, uint8(spec.HostsOn(cut[0]) + 1 + cut[1])})
+		at := spec.Uplink(f.Fabric, cut)
+		was, over := baseEntries(t, f, before.Tables, cable{at.Node, at.Port})
 		moved := 0
 		for e, port := range was {
 			if after.Tables.Port(after.Tables.Find(f.Fabric.Nodes[e.node].GUID), e.lid) != port && !over[e] {

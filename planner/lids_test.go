@@ -89,7 +89,7 @@ func TestLIDsProperty(t *testing.T) {
 		for leaf := range spec.Leaves {
 			for k := range spec.Spines {
 				if rng.Float64() < dead {
-					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(spec.HostsOn(leaf) + 1 + k)})
+					spec.Cut(f, [2]int{leaf, k})
 				}
 			}
 		}

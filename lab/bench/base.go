@@ -12,7 +12,6 @@ import (
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // benchBase measures exchanges on base LIDs on FT(2;20,18): their duration by the plan and
@@ -27,14 +26,9 @@ func benchBase(out io.Writer) {
 			name   string
 			cables [][2]int
 		}{{"nothing", nil}, {"a cable", [][2]int{{7, 10}}}, {"two of a leaf", [][2]int{{7, 10}, {7, 13}}}, {"nine of make demo", demoCables()}} {
-			fabric := fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18, LMC: lmc})
-			whole := must(topology.NewBaseline(fabric))
-			for _, c := range d.cables {
-				fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(21 + c[1])})
-			}
-			tree := must(topology.Fit(fabric, whole, nil))
+			tree := must(fabgen.Spec{Spines: 20, Leaves: 18, LMC: lmc}.Fit(d.cables...))
 			made := must(planner.Make(context.Background(), tree, planner.Settings{}))
-			shift := must(sim.Run(fabric, made.Tables, sim.LinearShift(tree)))
+			shift := must(sim.Run(tree.Fabric, made.Tables, sim.LinearShift(tree)))
 			moved := 0
 			if b := made.Report().Base; b != nil {
 				moved = b.Moved

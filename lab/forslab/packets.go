@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 
 	"github.com/spf13/cobra"
 
@@ -149,17 +148,7 @@ func (f *packetFlags) run(cmd *cobra.Command) error {
 // tree is the fat tree with its dead cables.
 func (f *packetFlags) tree() (*topology.FatTree, error) {
 	f.spec.LMC = 5
-	fabric := fabgen.Generate(f.spec)
-	base, err := topology.NewBaseline(fabric)
-	if err != nil {
-		return nil, err
-	}
-	places := rand.New(rand.NewPCG(f.seed, 2)).Perm(f.spec.Spines * f.spec.Leaves)
-	for _, c := range places[:f.dead] {
-		leaf, lane := c/f.spec.Spines, c%f.spec.Spines
-		fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(f.spec.HostsOn(leaf) + 1 + lane)})
-	}
-	return topology.Fit(fabric, base, nil)
+	return f.spec.Fit(f.spec.DrawDead(f.seed, f.dead)...)
 }
 
 // exchanges are the plan on lanes and that on base LIDs, and the plan's order with adaptive

@@ -67,10 +67,7 @@ func two(ctx context.Context, t fabgen.Test, rng *rand.Rand) (name string, figur
 		return name, nil, err
 	}
 	r, err := plan(func(f *topology.Fabric) {
-		for _, c := range dead {
-			leaf := f.Find(fabgen.LeafGUID + topology.GUID(c[0]))
-			f.Disconnect(topology.PortRef{Node: leaf, Port: uint8(len(f.Nodes[leaf].Ports) - s.Spines*s.Cables + c[1])})
-		}
+		s.Cut(f, dead...)
 		if spine >= 0 {
 			_, _ = f.Fail(fmt.Sprintf("Spine%03d", spine))
 		}

@@ -1,6 +1,10 @@
 package fabgen
 
-import "github.com/forsd/forsd/topology"
+import (
+	"math/rand/v2"
+
+	"github.com/forsd/forsd/topology"
+)
 
 // Test is a test of testing or of rapid.
 type Test interface {
@@ -8,15 +12,48 @@ type Test interface {
 	Fatal(...any)
 }
 
-// Damaged is a fat tree of two levels with dead cables, each given by the number of its
-// leaf and its lane.
+// Uplink returns the port of a cable to a spine, given by the number of its leaf and its lane.
+// The first ports of each leaf are for as many hosts as the fullest leaf has.
+func (s Spec) Uplink(f *topology.Fabric, cable [2]int) topology.PortRef {
+	leaf := f.Find(LeafGUID + topology.GUID(cable[0]))
+	return topology.PortRef{Node: leaf, Port: uint8(len(f.Nodes[leaf].Ports) - s.Spines*max(s.Cables, 1) + cable[1])}
+}
+
+// Cut disconnects cables of a fabric that Generate made, each as Uplink has it.
+func (s Spec) Cut(f *topology.Fabric, dead ...[2]int) {
+	for _, c := range dead {
+		f.Disconnect(s.Uplink(f, c))
+	}
+}
+
+// DrawDead draws n different cables for Cut.
+func (s Spec) DrawDead(seed uint64, n int) [][2]int {
+	dead := make([][2]int, n)
+	for i, c := range rand.New(rand.NewPCG(seed, 2)).Perm(s.Spines * s.Leaves)[:n] {
+		dead[i] = [2]int{c / s.Spines, c % s.Spines}
+	}
+	return dead
+}
+
+// Fit is a fat tree of two levels with dead cables, seen through the baseline of the whole one.
+func (s Spec) Fit(dead ...[2]int) (*topology.FatTree, error) {
+	f := Generate(s)
+	base, err := topology.NewBaseline(f)
+	if err != nil {
+		return nil, err
+	}
+	s.Cut(f, dead...)
+	return topology.Fit(f, base, nil)
+}
+
+// Damaged is Fit for tests.
 func Damaged(t Test, s Spec, dead ...[2]int) *topology.FatTree {
 	t.Helper()
-	return Fitted(t, Generate(s), func(f *topology.Fabric) {
-		for _, c := range dead {
-			f.Disconnect(topology.PortRef{Node: f.Find(LeafGUID + topology.GUID(c[0])), Port: uint8(s.HostsOn(c[0]) + 1 + c[1])})
-		}
-	})
+	tree, err := s.Fit(dead...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
 }
 
 // Fitted is a fat tree of two levels, after changes to its fabric, seen through the baseline
