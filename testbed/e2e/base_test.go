@@ -33,16 +33,20 @@ func damages(lmc uint8) []damage {
 			nine = append(nine, c)
 		}
 	}
-	healthy, cable := damage{"healthy", nil, "", 359}, damage{"a cable", [][2]int{{7, 10}}, "", 360}
-	two, many := damage{"two of a leaf", [][2]int{{7, 10}, {7, 13}}, "", 380}, damage{"nine cables", nine, "", 380}
-	spine := damage{"a spine", nil, "Spine012", 360}
+	all := []damage{
+		{"healthy", nil, "", 359},
+		{"a cable", [][2]int{{7, 10}}, "", 360},
+		{"two of a leaf", [][2]int{{7, 10}, {7, 13}}, "", 380},
+		{"nine cables", nine, "", 380},
+		{"a spine", nil, "Spine012", 360},
+	}
 	switch {
 	case long:
-		return []damage{healthy, cable, two, many, spine}
+		return all
 	case lmc == 5:
-		return []damage{healthy, two, spine}
+		return []damage{all[0], all[2], all[4]}
 	}
-	return []damage{healthy, cable, many}
+	return []damage{all[0], all[1], all[3]}
 }
 
 func (d damage) ports() (ports []ibsim.Port) {

@@ -23,12 +23,11 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/packets"
 )
@@ -37,26 +36,15 @@ import (
 const tolerance = 0.03
 
 func main() {
-	spec, r := fabgen.Spec{}, runner{hardware: packets.HDR}
+	spec, r := fabgen.Spec{}, runner{hardware: packets.HDR, only: new(regexp.Regexp)}
 	flag.IntVar(&spec.Spines, "spines", 20, "spines, and hosts of a leaf")
 	flag.IntVar(&spec.Leaves, "leaves", 18, "leaves")
 	flag.IntVar(&r.bytes, "bytes", 1<<20, "bytes of a block")
 	flag.IntVar(&r.hardware.Packet, "packet", 16<<10, "bytes of a packet in package packets; a buffer has room for 16")
 	dead := flag.String("dead", "0,1,3,9", "numbers of dead cables at random places, with commas between them")
-	only := flag.String("only", "", "a regular expression: exchanges of which it matches the tables and the name")
+	flag.TextVar(r.only, "only", regexp.MustCompile(""), "a regular expression: exchanges of which it matches the tables and the name")
 	flag.Parse()
-	var err error
-	if r.only, err = regexp.Compile(*only); err != nil {
-		fmt.Fprintf(os.Stderr, "simgrid: -only: %v\n", err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err = show(ctx, spec, &r, strings.Split(*dead, ","))
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "simgrid: %v\n", err)
-		os.Exit(1)
-	}
+	command.Main("simgrid", func(ctx context.Context) error { return show(ctx, spec, &r, strings.Split(*dead, ",")) })
 }
 
 // show measures and prints.

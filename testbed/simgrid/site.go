@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
@@ -49,13 +48,7 @@ type exchange struct {
 }
 
 func newSite(f *topology.Fabric, tables *lft.Tables) *site {
-	s := &site{fabric: f, tables: tables}
-	for _, e := range f.EndPorts() {
-		if f.Nodes[e.Node].Kind == topology.Adapter {
-			s.hosts = append(s.hosts, e)
-		}
-	}
-	return s
+	return &site{fabric: f, tables: tables, hosts: f.ConnectedHosts()}
 }
 
 // shift adds exchanges in the order of a linear shift.
@@ -64,28 +57,10 @@ func (s *site) shift(tables string) {
 	s.list = append(s.list, exchange{tables, "at once", "at-once", false, rows}, exchange{tables, "shift in step", "in-step", false, rows})
 }
 
-// damaged is a fat tree with dead cables at random places, and its baseline.
-func damaged(spec fabgen.Spec, dead int) (*topology.Fabric, *topology.Baseline, error) {
-	f := fabgen.Generate(spec)
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, c := range rand.New(rand.NewPCG(1, 2)).Perm(spec.Spines * spec.Leaves)[:dead] {
-		leaf, lane := c/spec.Spines, c%spec.Spines
-		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(spec.HostsOn(leaf) + 1 + lane)})
-	}
-	return f, base, nil
-}
-
 // byForsd has forsd's tables and plans, that on lanes if cables are dead.
 func byForsd(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
 	spec.LMC = 5
-	f, base, err := damaged(spec, dead)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := topology.Fit(f, base, nil)
+	tree, err := spec.Fit(spec.DrawDead(1, dead)...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +71,7 @@ func byForsd(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
 	if made.Base == nil {
 		return nil, fmt.Errorf("planning for base LIDs failed: %v", made.Notes)
 	}
-	s := newSite(f, made.Tables)
+	s := newSite(tree.Fabric, made.Tables)
 	s.shift("forsd, base LIDs")
 	if err := s.planned("forsd, base LIDs", made.Base); err != nil || made.Plan.Engine == fors.Shift {
 		return s, err
@@ -122,10 +97,8 @@ func (s *site) planned(tables string, plan *planner.Schedule) error {
 
 // byMinHop has the tables that OpenSM's min-hop puts into the switches of a simulated fabric.
 func byMinHop(ctx context.Context, spec fabgen.Spec, dead int) (s *site, err error) {
-	f, _, err := damaged(spec, dead)
-	if err != nil {
-		return nil, err
-	}
+	f := fabgen.Generate(spec)
+	spec.Cut(f, spec.DrawDead(1, dead)...)
 	up, err := e2e.New(ctx, e2e.Options{Fabric: f, Engine: "minhop"})
 	if err != nil {
 		return nil, err
