@@ -211,11 +211,25 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 		return nil, err
 	}
 	best, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil || !allMoved(t) || len(s.given) > 0 {
-		return best, err
+	if err != nil {
+		return nil, err
+	}
+	if s.Before != nil {
+		if float64(best.Phases) <= tolerance*float64(best.LeastPhases) {
+			return best, nil
+		}
+		s.Before = nil
+		anew, err := s.oneLID(ctx, t, tree)
+		if err == nil && s.afford(anew.Phases) >= best.Phases {
+			anew = best
+		}
+		return anew, err
+	}
+	if !allMoved(t) || len(s.given) > 0 {
+		return best, nil
 	}
 	for _, w := range []fors.Wish{{Via: wish.Via, Down: wish.Down}, {}} {
-		if best.Phases <= s.afford(best.LeastPhases) || s.Before != nil && float64(best.Phases) <= tolerance*float64(best.LeastPhases) {
+		if best.Phases <= s.afford(best.LeastPhases) {
 			break
 		}
 		p, err := fors.PlanOneLID(ctx, tree, w)

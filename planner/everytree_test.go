@@ -433,6 +433,9 @@ func TestFewEntriesMove(t *testing.T) {
 		}
 		after.Schedule = after.Base
 		phases, most := checkBase(t, after)
+		if phases > 1.06 {
+			t.Logf("tree %d: %v, %d dead and %v: %.4f times the bound, %d phases before", i, spec, len(dead), cut, phases, before.Base.Plan.Phases)
+		}
 		if long = max(long, phases); len(after.Base.Plan.Unreachable) == 0 {
 			busy = max(busy, most)
 		}

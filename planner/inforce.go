@@ -28,11 +28,11 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 		return s.repaired(tree, w, math.MaxInt), nil
 	}
 	w.Stay = s.staying(t, tree)
-	w = s.inForce(t, tree, w)
+	w, carried := s.inForce(t, tree, w)
 	for i, k := range w.Via {
 		w.Stay[i] = w.Stay[i] && k == own[i]
 	}
-	r := s.repaired(tree, w, s.mayChange(t, w))
+	r := s.repaired(tree, w, s.mayChange(t, w, carried))
 	if least, _, err := fors.LeastOneLID(tree); s.Before != nil && err == nil && !fors.Keeps(tree, r, int(tolerance*float64(least))) {
 		s.Before = nil
 		return s.wish(t, tree)
@@ -41,28 +41,26 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 }
 
 // mayChange limits how many lanes of a wish that are up may change: any number if the wish
-// is not of a plan in force or if cables that carried nothing have come back, few
-// otherwise, and none while nothing is dead.
-func (s Settings) mayChange(t *topology.FatTree, w fors.Wish) int {
-	if s.Before == nil {
+// is not of a plan in force or if cables have come back that it does not use, few otherwise,
+// and none while nothing is dead. carried marks the cables that it uses.
+func (s Settings) mayChange(t *topology.FatTree, w fors.Wish, carried []bool) int {
+	if carried == nil {
 		return math.MaxInt
 	}
 	n, dead, leaves := len(t.Servers), false, leavesWithServers(t)
-	idle := slices.Repeat([]bool{true}, 2*len(t.Leaves)*t.Lanes) // [leaf·lanes + lane] upwards, then downwards
 	for i, k := range w.Via {
 		leaf, to, down := leaves[i/n], t.Hosts[t.Servers[i%n]].Leaf, k
 		if k >= 0 && w.Down != nil {
 			down = w.Down[i%n*t.Lanes+int(k)]
 		}
-		if down >= 0 && t.LaneUp(leaf, int(k)) && t.LaneUp(to, int(down)) {
-			idle[leaf*t.Lanes+int(k)], idle[(len(t.Leaves)+to)*t.Lanes+int(down)] = false, false
-		} else {
+		if down < 0 || !t.LaneUp(leaf, int(k)) || !t.LaneUp(to, int(down)) {
 			dead = dead || leaf != to && joined(t, leaf, to)
 		}
 	}
 	for _, leaf := range leaves {
 		for k := range t.Lanes {
-			if t.LaneUp(leaf, k) && (idle[leaf*t.Lanes+k] || idle[(len(t.Leaves)+leaf)*t.Lanes+k]) {
+			leads := func(other int) bool { return other != leaf && leadsTo(t, k, other) }
+			if t.LaneUp(leaf, k) && !carried[leaf*t.Lanes+k] && slices.ContainsFunc(leaves, leads) {
 				return math.MaxInt
 			}
 		}
@@ -75,11 +73,19 @@ func (s Settings) mayChange(t *topology.FatTree, w fors.Wish) int {
 
 // joined reports whether two leaves have cables to the same spine.
 func joined(t *topology.FatTree, a, b int) bool {
+	for k := range t.Lanes {
+		if t.LaneUp(a, k) && leadsTo(t, k, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsTo reports whether the spine of a lane has a cable to a leaf.
+func leadsTo(t *topology.FatTree, lane, leaf int) bool {
 	for k, spine := range t.LaneOf {
-		for j, other := range t.LaneOf {
-			if spine == other && t.LaneUp(a, k) && t.LaneUp(b, j) {
-				return true
-			}
+		if spine == t.LaneOf[lane] && t.LaneUp(leaf, k) {
+			return true
 		}
 	}
 	return false
@@ -99,13 +105,15 @@ func (s Settings) staying(t *topology.FatTree, tree *fors.Tree) []bool {
 
 // inForce returns a wish with the lanes of the plan in force in place of those that are
 // dead or may change, and without those over a dead cable. By which of several cables a
-// spine forwards a base LID is in the tables in force, not in the plan.
-func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) fors.Wish {
+// spine forwards a base LID is in the tables in force, not in the plan. carried marks the
+// cables [leaf·lanes + lane] that it uses; it is nil without a plan in force.
+func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) (out fors.Wish, carried []bool) {
 	n, v := len(t.Servers), s.Before
 	if v == nil || v.Lanes() != t.Lanes {
-		return w
+		return w, nil
 	}
-	out := fors.Wish{Via: slices.Clone(w.Via), Stay: w.Stay}
+	carried = make([]bool, len(t.Leaves)*t.Lanes)
+	out = fors.Wish{Via: slices.Clone(w.Via), Stay: w.Stay}
 	fell := s.fell(t)
 	if tree.Spine != nil {
 		out.Down = slices.Repeat([]fors.Lane{fors.Local}, n*t.Lanes)
@@ -140,19 +148,22 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) for
 				continue
 			}
 			d := now[x.SendTo]
-			to := t.Hosts[t.Servers[d]].Leaf
+			to, down := t.Hosts[t.Servers[d]].Leaf, fell(d, x.Lane)
+			if carried[leaf*t.Lanes+x.Lane] = true; down >= 0 {
+				carried[to*t.Lanes+down] = true
+			}
 			if own := int(w.Via[a*n+d]); w.Stay[a*n+d] && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
 				continue
 			}
 			out.Via[a*n+d] = fors.Local
-			if down := fell(d, x.Lane); down >= 0 && t.LaneUp(leaf, x.Lane) && t.LaneUp(to, down) {
+			if down >= 0 && t.LaneUp(leaf, x.Lane) && t.LaneUp(to, down) {
 				if out.Via[a*n+d] = fors.Lane(x.Lane); out.Down != nil {
 					comeDown(t, d, down, out.Down)
 				}
 			}
 		}
 	}
-	return out
+	return out, carried
 }
 
 // fell returns a function for the lane by which traffic up by a lane went down to a server,
