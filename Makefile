@@ -73,8 +73,9 @@ lab:
 # wait run four at a time.
 SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e2e testbed/soak testbed/traffic
 
-# Tests of the other tiers' planners, of the laboratory and of the bench take a few minutes.
-SLOW := cmd/forslab gpu lab liquid optical testbed
+# What is not of forsd and forsctl: the other tiers' planners, the C libraries of ranks, the
+# laboratory, the test bed and the manual. Its tests take a few minutes.
+SLOW := cmd/forslab cmd/forsplan gpu internal/forsplan lab liquid mpi optical packaging testbed
 
 # Units and properties of forsd and forsctl, and one run on a real OpenSM. Some packages mostly
 # wait: four run at a time.

@@ -396,7 +396,7 @@ func TestCableOverFullDisk(t *testing.T) {
 // killed. Plans and tables always follow the fabric. No number is given to two plans or
 // after a higher one. When the disk works again, everything is stored.
 func TestDisk(t *testing.T) {
-	cases := 100
+	cases := 50
 	if os.Getenv("FORS_LONG") != "" {
 		cases = 1000
 	}
