@@ -14,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/fabricflags"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -188,12 +189,17 @@ func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.
 	if err != nil {
 		return nil, err
 	}
-	if base := filepath.Join(f.from, planner.BaseBinaryFile); exists(base) {
+	if base := f.beside(planner.BaseBinaryFile); exists(base) {
 		c, err := readCompared(base)
 		if err != nil {
 			return nil, fmt.Errorf("--from: %w", err)
 		}
 		s.Before = c.plan
+	}
+	if exists(f.beside(planner.TablesFile)) {
+		if s.Tables, err = f.readTables(); err != nil {
+			return nil, err
+		}
 	}
 	return planner.MakeFrom(ctx, tree, s, old)
 }
@@ -208,6 +214,27 @@ func (f *planFlags) readFrom() (*phasetable.View, error) {
 		return nil, fmt.Errorf("--from: %w: name a directory that forsctl plan has written, or its %s", err, planner.BinaryFile)
 	}
 	return c.plan, nil
+}
+
+// beside is a file of the directory of --from.
+func (f *planFlags) beside(name string) string {
+	if info, err := os.Stat(f.from); err == nil && !info.IsDir() {
+		return filepath.Join(filepath.Dir(f.from), name)
+	}
+	return filepath.Join(f.from, name)
+}
+
+// readTables reads the tables next to the plan of --from.
+func (f *planFlags) readTables() (*lft.Tables, error) {
+	path := f.beside(planner.TablesFile)
+	c, err := readCompared(path)
+	if err == nil && c.tables == nil {
+		err = fmt.Errorf("%s is %s", path, c.kind)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w", err)
+	}
+	return c.tables, nil
 }
 
 // loadText describes the load of an exchange without phases.

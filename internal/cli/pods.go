@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -63,18 +61,11 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 	if err != nil {
 		return nil, err
 	}
-	dir := f.from
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		dir = filepath.Dir(dir)
-	}
-	c, err := readCompared(filepath.Join(dir, planner.TablesFile))
-	if err == nil && c.tables == nil {
-		err = fmt.Errorf("%s is %s", filepath.Join(dir, planner.TablesFile), c.kind)
-	}
+	tables, err := f.readTables()
 	if err != nil {
-		return nil, fmt.Errorf("--from: %w: on three levels tables are compared too, which forsctl plan has written next to it", err)
+		return nil, fmt.Errorf("%w: on three levels tables are compared too, which forsctl plan has written next to it", err)
 	}
-	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
+	return podplan.MakeFrom(ctx, tree, s, plan, tables)
 }
 
 // printPods prints the report of a plan on three levels, the warnings and the findings as text.
