@@ -24,7 +24,7 @@ GOARCH = $(shell $(GO) env GOARCH)
 export PATH := $(PATH):$(patsubst %/,%,$(dir $(GO))):/usr/sbin:/sbin
 
 # Programs, tests and checks share what is compiled, in any directory.
-export GOFLAGS := $(GOFLAGS) -trimpath
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # git describes the version; a checkout that belongs to someone else builds too.
