@@ -137,13 +137,14 @@ mkdir -p "$root/usr/local/go" "$root/root/go/pkg/mod" "$root/root/.cache/go-buil
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount --bind /dev "$root/dev"
+mount --bind /dev/pts "$root/dev/pts"
 mount --bind "$(go env GOROOT)" "$root/usr/local/go"
 mount --bind "$(go env GOMODCACHE)" "$root/root/go/pkg/mod"
 mount --bind "$(go env GOCACHE)" "$root/root/.cache/go-build"
 git clone -q . "$root/root/forsd"`
 
 // leave removes it.
-const leave = `for at in root/.cache/go-build root/go/pkg/mod usr/local/go dev sys proc; do
+const leave = `for at in root/.cache/go-build root/go/pkg/mod usr/local/go dev/pts dev sys proc; do
 	! mountpoint -q "$root/$at" || umount "$root/$at" || exit 1
 done
 rm -rf --one-file-system "$work"`
