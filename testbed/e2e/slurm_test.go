@@ -284,6 +284,7 @@ func (b *batch) without() {
 	brief := b.submit("brief", "", "-N2", "-t", "5", "-w", "Hca[0004-0005]")
 	b.notes("brief", 2)
 	b.cancel(brief)
+	b.holds("Slurm ends a job while forsd is away", func() bool { return b.state(brief) == "" }) // after its epilog
 	b.ok(b.StartForsd())
 	b.planned(id, 3)
 	if _, err := b.Client.Job(b.ctx, "slurm-"+brief); err == nil {
