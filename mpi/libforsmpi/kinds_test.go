@@ -19,7 +19,7 @@ func TestCommunicators(t *testing.T) {
 		{mpich, "duplicates", 2, 1500, 1501},
 		{mpich, "threads", 3, 20, 21},
 		{"", "duplicates", 6, 200, 201},
-		{"", "orders", 5, 100, 64}, // of which there are 120, each a group of its own
+		{"", "orders", 5, 80, 64}, // of which there are 120, each a group of its own
 		{"", "threads", 6, 40, 41},
 	} {
 		t.Run(c.mode+c.mpi, func(t *testing.T) {
