@@ -41,11 +41,11 @@ version; messages go to standard error.`,
 	addGroup(root, "Daily work, with a running forsd:",
 		online(statusCommand()), online(watchCommand()), online(cablesCommand()), online(drainCommand()), online(drainsCommand()), online(undrainCommand()), online(historyCommand()), online(whatIfCommand()), online(jobCommand()), doctorCommand(), explainCommand())
 	addGroup(root, "On files, without forsd:",
-		planCommand(), assessCommand(), verifyCommand(), simulateCommand(), routesCommand(), topologyCommand(), diffCommand())
+		offline(root, planCommand()), offline(root, assessCommand()), offline(root, verifyCommand()), offline(root, simulateCommand()), offline(root, routesCommand()), topologyCommand(), diffCommand())
 	addGroup(root, "Seldom, with a running forsd:",
 		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
 	addGroup(root, "Setup:",
-		setupCommand(), online(reloadCommand()), online(tokenCommand()), backupCommand(), restoreCommand(), online(slurmCommand()))
+		offline(root, setupCommand()), online(reloadCommand()), online(tokenCommand()), offline(root, backupCommand()), offline(root, restoreCommand()), online(slurmCommand()))
 	return root
 }
 

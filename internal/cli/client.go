@@ -28,6 +28,29 @@ func online(c *cobra.Command) *cobra.Command {
 	return c
 }
 
+// connection are the flags about forsd, which offline commands do not take.
+var connection = []string{"server", "ca", "cert", "key", "token-file", "timeout"}
+
+// offline returns a command that works on files alone: its help lacks the flags about forsd,
+// which root has, and it refuses them.
+func offline(root, c *cobra.Command) *cobra.Command {
+	for _, name := range connection {
+		hidden := *root.PersistentFlags().Lookup(name)
+		hidden.Hidden = true
+		c.Flags().AddFlag(&hidden)
+	}
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, name := range connection {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s: forsctl %s works on files and does not ask forsd", name, cmd.Name())
+			}
+		}
+		return run(cmd, args)
+	}
+	return c
+}
+
 // defaultSocket is where forsd listens unless its configuration says otherwise.
 const defaultSocket = "/run/forsd/forsd.sock"
 
