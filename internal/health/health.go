@@ -64,6 +64,8 @@ type Tracker struct {
 	kinds   map[string]Warnable
 	raised  map[key]*raised
 	notify  func(Warning, bool)
+	former  map[string]time.Time // [code] when a warning was raised that was in force at the end of the run before
+	until   time.Time            // from then on a warning is a new one
 }
 
 // raised is a warning in force, or one that waits for its delay.
@@ -87,6 +89,41 @@ func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
 	return t
 }
 
+// resumes is how long after its start forsd may raise a warning of the run before again.
+const resumes = 10 * time.Minute
+
+// Resume names the warnings in force at the end of the run before, by code, and when they were
+// raised: if they are in force, or are within ten minutes from now on, they are the same ones.
+func (t *Tracker) Resume(former map[string]time.Time, now time.Time) {
+	t.telling.Lock()
+	defer t.telling.Unlock()
+	t.mu.Lock()
+	t.former, t.until = former, now.Add(resumes)
+	var older []Warning
+	for k, r := range t.raised {
+		if at := t.since(k.code, r.Since); !at.Equal(r.Since) {
+			if r.Since = at; r.told {
+				older = append(older, r.Warning)
+			}
+		}
+	}
+	t.mu.Unlock()
+	sortWarnings(older)
+	for _, w := range older {
+		if t.notify != nil {
+			t.notify(w, true)
+		}
+	}
+}
+
+// since returns when a warning was raised that is in force now.
+func (t *Tracker) since(code string, now time.Time) time.Time {
+	if was, resumed := t.former[code]; resumed && now.Before(t.until) && was.Before(now) {
+		return was
+	}
+	return now
+}
+
 // Raise puts a warning in force, or updates its text. A code of an unknown kind has the
 // severity Degraded, and itself as title.
 func (t *Tracker) Raise(code, text string, now time.Time) { t.raise("", code, text, now) }
@@ -99,7 +136,9 @@ func (t *Tracker) clear(k key) {
 	defer t.telling.Unlock()
 	t.mu.Lock()
 	old, on := t.raised[k]
-	delete(t.raised, k)
+	if delete(t.raised, k); on {
+		delete(t.former, k.code)
+	}
 	t.mu.Unlock()
 	if on && old.told && t.notify != nil {
 		t.notify(old.Warning, false)
@@ -159,7 +198,7 @@ func (t *Tracker) raise(source, code, text string, now time.Time) {
 	}
 	r, on := t.raised[key{source, code}]
 	if !on {
-		r = &raised{Warning: Warning{Code: code, Severity: kind.Severity, Title: kind.Title, Since: now}, told: kind.Delay == 0}
+		r = &raised{Warning: Warning{Code: code, Severity: kind.Severity, Title: kind.Title, Since: t.since(code, now)}, told: kind.Delay == 0}
 		t.raised[key{source, code}] = r
 		if !r.told {
 			time.AfterFunc(kind.Delay, func() { t.due(key{source, code}, r) })

@@ -2,6 +2,7 @@ package history
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,6 +15,8 @@ import (
 
 	"modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/forsd/forsd/internal/health"
 )
 
 // version is the schema version.
@@ -38,10 +41,11 @@ type database struct {
 	file    os.FileInfo // identity of the file that was opened
 	write   *sql.DB
 	read    *sql.DB
-	first   int64            // ID of this run's event 0
-	run     string           // prefix of its events' IDs
-	names   map[string]int64 // IDs by lower-case name; used by the writer only
-	pending int              // entries stored since the last trimming
+	first   int64                // ID of this run's event 0
+	run     string               // prefix of its events' IDs
+	names   map[string]int64     // IDs by lower-case name; used by the writer only
+	pending int                  // entries stored since the last trimming
+	former  map[string]time.Time // warnings in force at the end of the run before, by code; nil if this run has had its database already
 }
 
 // source returns the driver's data source name for a path.
@@ -99,9 +103,33 @@ func (db *database) begin() error {
 		if _, err := tx.Exec("INSERT INTO runs (first, run) VALUES (?, ?)", db.first, db.run); err != nil {
 			return err
 		}
+		if db.former, err = inForce(tx); err != nil {
+			return err
+		}
 		_, err = tx.Exec("UPDATE entries SET ended = ? WHERE code IS NOT NULL AND ended IS NULL", time.Now().UnixMicro())
 		return err
 	})
+}
+
+// inForce returns the codes of warnings that have not ended, and when they were raised.
+func inForce(tx *sql.Tx) (raised map[string]time.Time, err error) {
+	rows, err := tx.Query("SELECT data FROM entries WHERE code IS NOT NULL AND ended IS NULL")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	raised = map[string]time.Time{}
+	for rows.Next() {
+		var data string
+		var w health.Warning
+		if err := rows.Scan(&data); err != nil {
+			return nil, err
+		}
+		if json.Unmarshal([]byte(data), &w) == nil && !w.Since.IsZero() {
+			raised[w.Code] = w.Since
+		}
+	}
+	return raised, rows.Err()
 }
 
 // end records that all events of this run were stored.

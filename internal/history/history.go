@@ -156,7 +156,9 @@ func (h *History) database() (*database, error) {
 	h.close()
 	db, err := open(h.Settings, h.run)
 	if err == nil {
-		h.db.Store(db)
+		if h.db.Store(db); db.former != nil {
+			h.health.Resume(db.former, time.Now())
+		}
 	}
 	return db, err
 }

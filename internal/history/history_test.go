@@ -446,3 +446,31 @@ func TestFormerNames(t *testing.T) {
 		t.Errorf("%+v, %v", job, err)
 	}
 }
+
+// TestWarningResumed has a warning in force when a run ends and another one cleared before: in
+// the next run the first is the same one, since the same time, and the second is new.
+func TestWarningResumed(t *testing.T) {
+	s := settings(t)
+	raised := time.Now().Add(-time.Hour).Truncate(time.Second)
+	x := begin(t, s, 1)
+	for _, code := range []string{"cable-down", "no-plan"} {
+		x.say(t, api.KindWarning, map[string]any{"code": code, "raised": true, "raised_at": raised})
+	}
+	x.say(t, api.KindWarning, map[string]any{"code": "no-plan", "raised": false, "raised_at": raised})
+	x.end()
+
+	x = begin(t, s, 2)
+	x.health.Raise("cable-down", "before the history is open, or after it", time.Now())
+	<-x.opened
+	x.health.Raise("no-plan", "once more", time.Now())
+	for _, w := range x.health.List(time.Now()) {
+		if w.Since.Equal(raised) != (w.Code == "cable-down") {
+			t.Errorf("%s is in force since %v; the one of the run before was raised at %v", w.Code, w.Since, raised)
+		}
+	}
+	x.health.Clear("cable-down")
+	x.health.Raise("cable-down", "again", time.Now())
+	if w := x.health.List(time.Now())[0]; w.Since.Equal(raised) {
+		t.Errorf("a warning that was cleared is in force since %v", w.Since)
+	}
+}
