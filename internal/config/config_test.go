@@ -204,7 +204,6 @@ func TestProblems(t *testing.T) {
 		{"peer without plugin", "version: 1\nopensm: {plugin: {enabled: off}}\npeer: {address: 'http://other:7480'}\n", "c.yaml:3: peer.address: takes OpenSM's plugin, which alone tells who is the master: opensm.plugin.enabled is off"},
 		{"peer from afar", "version: 1\nopensm: {discover_command: [ibnetdiscover]}\npeer: {address: 'http://other:7480'}\n", "c.yaml:3: peer.address: takes an OpenSM on this host, whose plugin tells who is the master: opensm.discover_command is for one on another"},
 		{"peer is oneself", "version: 1\napi: {socket: /run/s}\npeer: {address: /run/s}\n", "c.yaml:3: peer.address: is api.socket, this forsd's own: want that of the other one"},
-		{"socket in the state", "version: 1\nstate_dir: /srv/forsd\napi: {socket: /srv/forsd/s}\n", "c.yaml:3: api.socket: is in state_dir, which forsd locks: want it in another directory, such as /run/forsd"},
 		{"one socket for both", "version: 1\napi: {socket: /run/s}\nopensm: {plugin: {socket: /run/s}}\n", "c.yaml:3: opensm.plugin.socket: is api.socket, too: each needs a path of its own"},
 		{"share", "version: 1\nsafety: {max_loss: nan}\n", "c.yaml:2: safety.max_loss: NaN is not a share of the servers: want more than 0 and at most 1"},
 		{"zero", "version: 1\nsafety: {confirm: 0s}\n", "c.yaml:2: safety.confirm: 0s is not a positive duration"},

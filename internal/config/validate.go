@@ -47,9 +47,6 @@ func (c *Config) problems() []Problem {
 	if c.OpenSM.Plugin.Enabled != EnabledOff && c.OpenSM.Plugin.Socket == c.API.Socket {
 		v.add("opensm.plugin.socket", "is api.socket, too: each needs a path of its own")
 	}
-	if filepath.Dir(c.API.Socket) == filepath.Clean(c.StateDir) {
-		v.add("api.socket", "is in state_dir, which forsd locks: want it in another directory, such as /run/forsd")
-	}
 	v.peer(c)
 	if c.Mode == ModeWatch && c.Peer.Address != "" {
 		v.add("mode", "is watch, and there is a peer: a forsd that only watches takes over from nobody")
