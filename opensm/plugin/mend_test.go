@@ -38,6 +38,7 @@ func newMender(t *testing.T) *mender {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_ = t.TempDir() // the files that the program reads go after it has ended
 	cmd := exec.Command(program)
 	in, err := cmd.StdinPipe()
 	if err != nil {
