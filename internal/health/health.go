@@ -65,7 +65,7 @@ type Tracker struct {
 	raised  map[key]*raised
 	notify  func(Warning, bool)
 	former  map[string]time.Time // [code] when a warning was raised that was in force at the end of the run before
-	until   time.Time            // from then on a warning is a new one
+	until   time.Time            // a warning raised later is a new one
 }
 
 // raised is a warning in force, or one that waits for its delay.
@@ -82,23 +82,26 @@ type key struct{ source, code string }
 // warning is cleared (false). The call comes from the caller's goroutine, or after a delay from
 // another one. Calls do not overlap, and notify must not change the tracker.
 func NewTracker(kinds []Warnable, notify func(w Warning, on bool)) *Tracker {
-	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]*raised{}, notify: notify}
+	t := &Tracker{kinds: map[string]Warnable{}, raised: map[key]*raised{}, notify: notify, until: time.Now().Add(resumes)}
+	if notify == nil {
+		t.notify = func(Warning, bool) {}
+	}
 	for _, k := range kinds {
 		t.kinds[k.Code] = k
 	}
 	return t
 }
 
-// resumes is how long after its start forsd may raise a warning of the run before again.
+// resumes is how long after the start a warning of the run before goes on if it is raised.
 const resumes = 10 * time.Minute
 
 // Resume names the warnings in force at the end of the run before, by code, and when they were
-// raised: if they are in force, or are within ten minutes from now on, they are the same ones.
-func (t *Tracker) Resume(former map[string]time.Time, now time.Time) {
+// raised: those that are raised within ten minutes of the start are the same ones.
+func (t *Tracker) Resume(former map[string]time.Time) {
 	t.telling.Lock()
 	defer t.telling.Unlock()
 	t.mu.Lock()
-	t.former, t.until = former, now.Add(resumes)
+	t.former = former
 	var older []Warning
 	for k, r := range t.raised {
 		if at := t.since(k.code, r.Since); !at.Equal(r.Since) {
@@ -110,9 +113,7 @@ func (t *Tracker) Resume(former map[string]time.Time, now time.Time) {
 	t.mu.Unlock()
 	sortWarnings(older)
 	for _, w := range older {
-		if t.notify != nil {
-			t.notify(w, true)
-		}
+		t.notify(w, true)
 	}
 }
 
@@ -140,7 +141,7 @@ func (t *Tracker) clear(k key) {
 		delete(t.former, k.code)
 	}
 	t.mu.Unlock()
-	if on && old.told && t.notify != nil {
+	if on && old.told {
 		t.notify(old.Warning, false)
 	}
 }
@@ -208,7 +209,7 @@ func (t *Tracker) raise(source, code, text string, now time.Time) {
 	r.Text = text
 	w := r.Warning
 	t.mu.Unlock()
-	if news && t.notify != nil {
+	if news {
 		t.notify(w, true)
 	}
 }
@@ -222,7 +223,7 @@ func (t *Tracker) due(k key, r *raised) {
 	r.told = still
 	w := r.Warning
 	t.mu.Unlock()
-	if still && t.notify != nil {
+	if still {
 		t.notify(w, true)
 	}
 }

@@ -157,7 +157,7 @@ func (h *History) database() (*database, error) {
 	db, err := open(h.Settings, h.run)
 	if err == nil {
 		if h.db.Store(db); db.former != nil {
-			h.health.Resume(db.former, time.Now())
+			h.health.Resume(db.former)
 		}
 	}
 	return db, err
@@ -216,7 +216,7 @@ func (h *History) setAside(why error) error {
 	if err != nil {
 		return errors.Join(why, err)
 	}
-	h.log.Error("the history is damaged and begins anew", zap.String("moved_to", aside), zap.Error(why))
+	h.log.Error("the history is damaged and begins again", zap.String("moved_to", aside), zap.Error(why))
 	h.health.Raise(Damaged, fmt.Sprintf("%v: it was moved to %s, and another one has begun", why, aside), time.Now())
 	return nil
 }
@@ -224,7 +224,7 @@ func (h *History) setAside(why error) error {
 // trouble warns that events cannot be stored.
 func (h *History) trouble(err error) {
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	h.health.Raise(NotStored, fmt.Sprintf("%s: %s; what happens meanwhile is kept in memory, up to %d events%s", h.Path, text, queueLength, h.lostText()), time.Now())
+	h.health.Raise(NotStored, fmt.Sprintf("%s: %s; new events are kept in memory, up to %d events%s", h.Path, text, queueLength, h.lostText()), time.Now())
 }
 
 // stored clears that warning and logs the events dropped before.
