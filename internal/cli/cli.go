@@ -35,17 +35,16 @@ command prints one JSON object on standard output, which begins with its schema 
 version; messages go to standard error.`,
 		Version: Version,
 	})
-	root.PersistentFlags().String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
-	credentialFlags(root)
-	root.PersistentFlags().Var(new(command.Duration), "timeout", "how long to wait for forsd, such as 5s (default as long as the request may take, up to 5m30s)")
+	connection := connectionFlags()
+	root.PersistentFlags().AddFlagSet(connection)
 	addGroup(root, "Daily work, with a running forsd:",
 		online(statusCommand()), online(watchCommand()), online(cablesCommand()), online(drainCommand()), online(drainsCommand()), online(undrainCommand()), online(historyCommand()), online(whatIfCommand()), online(jobCommand()), doctorCommand(), explainCommand())
 	addGroup(root, "On files, without forsd:",
-		offline(root, planCommand()), offline(root, assessCommand()), offline(root, verifyCommand()), offline(root, simulateCommand()), offline(root, routesCommand()), topologyCommand(), diffCommand())
+		offline(planCommand(), connection), offline(assessCommand(), connection), offline(verifyCommand(), connection), offline(simulateCommand(), connection), offline(routesCommand(), connection), topologyCommand(), diffCommand())
 	addGroup(root, "Seldom, with a running forsd:",
 		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
 	addGroup(root, "Setup:",
-		offline(root, setupCommand()), online(reloadCommand()), online(tokenCommand()), offline(root, backupCommand()), offline(root, restoreCommand()), online(slurmCommand()))
+		offline(setupCommand(), connection), online(reloadCommand()), online(tokenCommand()), offline(backupCommand(), connection), offline(restoreCommand(), connection), online(slurmCommand()))
 	return root
 }
 

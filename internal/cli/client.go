@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
@@ -28,25 +29,21 @@ func online(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// connection are the flags about forsd, which offline commands do not take.
-var connection = []string{"server", "ca", "cert", "key", "token-file", "timeout"}
-
-// offline returns a command that works on files alone: its help lacks the flags about forsd,
-// which root has, and it refuses them.
-func offline(root, c *cobra.Command) *cobra.Command {
-	for _, name := range connection {
-		hidden := *root.PersistentFlags().Lookup(name)
+// offline hides the flags about forsd from a command that works on files alone, and has it
+// refuse them.
+func offline(c *cobra.Command, connection *pflag.FlagSet) *cobra.Command {
+	connection.VisitAll(func(f *pflag.Flag) {
+		hidden := *f
 		hidden.Hidden = true
 		c.Flags().AddFlag(&hidden)
-	}
-	run := c.RunE
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, name := range connection {
-			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s: forsctl %s works on files and does not ask forsd", name, cmd.Name())
+	})
+	c.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		cmd.Flags().Visit(func(f *pflag.Flag) {
+			if connection.Lookup(f.Name) != nil {
+				err = fmt.Errorf("--%s: forsctl %s works on files and does not ask forsd", f.Name, cmd.Name())
 			}
-		}
-		return run(cmd, args)
+		})
+		return err
 	}
 	return c
 }
@@ -57,13 +54,17 @@ const defaultSocket = "/run/forsd/forsd.sock"
 // defaultServer is forsd's socket, unless the environment names another place.
 func defaultServer() string { return cmp.Or(os.Getenv("FORSD_SERVER"), defaultSocket) }
 
-// credentialFlags adds the flags for TLS: the client's credentials, and how it verifies forsd.
-func credentialFlags(root *cobra.Command) {
-	f, files := root.PersistentFlags(), credentials.FromEnvironment()
+// connectionFlags are the flags about forsd: its address, how long to wait for it, and for TLS
+// the client's credentials and how it verifies forsd.
+func connectionFlags() *pflag.FlagSet {
+	f, files := pflag.NewFlagSet("", pflag.ContinueOnError), credentials.FromEnvironment()
+	f.String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
 	f.String("ca", files.CA, "PEM `file` of the authorities for https (environment FORSD_CA; default those of the system)")
 	f.String("cert", files.Cert, "PEM `file` of a certificate to show over https (environment FORSD_CERT)")
 	f.String("key", files.Key, "PEM `file` of its key (environment FORSD_KEY)")
 	f.String("token-file", files.Token, "`file` with a token (environment FORSD_TOKEN_FILE)")
+	f.Var(new(command.Duration), "timeout", "how long to wait for forsd, such as 5s (default as long as the request may take, up to 5m30s)")
+	return f
 }
 
 // dial returns a client of the forsd that --server names.
@@ -114,7 +115,7 @@ func unreached(me *rights.ID, addr string, err error) error {
 		return fmt.Errorf("%w: forsd is not running, see systemctl status forsd, or it listens elsewhere: --server names its socket (api.socket in forsd.yaml)", err)
 	case errors.Is(err, fs.ErrPermission) && !remote && errors.As(me.May(rights.Write, socket), &lack):
 		if group := lack.Group(); lack.ByGroup() {
-			return fmt.Errorf("%w: user %s is not in the group %s, or was not when this session began: use sudo, or run sudo usermod -aG %s %s and log in anew", err, lack.User, group, group, lack.User)
+			return fmt.Errorf("%w: user %s is not in the group %s, or was not when this session began: use sudo, or run sudo usermod -aG %s %s and log in again", err, lack.User, group, group, lack.User)
 		}
 		return fmt.Errorf("%w: %w: use sudo", err, lack)
 	}

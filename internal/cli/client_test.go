@@ -60,7 +60,7 @@ func TestUnreached(t *testing.T) {
 		{stale, dial(stale), "connection refused: forsd ended without removing its socket: run systemctl restart forsd"},
 		{filepath.Join(dir, "none"), dial(filepath.Join(dir, "none")), "no such file or directory: forsd is not running, see systemctl status forsd, or it listens elsewhere: --server names its socket"},
 		{"http://10.0.0.1:7480", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "no forsd listens there: it is not running, or api.listen in its forsd.yaml is another address"},
-		{"unix:" + stale, denied, "user anna is not in the group daemon, or was not when this session began: use sudo, or run sudo usermod -aG daemon anna and log in anew"},
+		{"unix:" + stale, denied, "user anna is not in the group daemon, or was not when this session began: use sudo, or run sudo usermod -aG daemon anna and log in again"},
 		{"http://10.0.0.1:7480", errors.New("no route to host"), "no route to host"},
 	} {
 		if c.err == nil {

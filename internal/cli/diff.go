@@ -82,6 +82,11 @@ func epochNumbers(args []string) (a, b uint64, ok bool) {
 	return n[0], n[1], true
 }
 
+const (
+	planKind   = "a phase table"
+	tablesKind = "a file of forwarding tables"
+)
+
 // compared is a file of a kind that diff can compare.
 type compared struct {
 	kind   string
@@ -103,14 +108,14 @@ func readCompared(path string) (c compared, err error) {
 		return c, err
 	}
 	if phasetable.Is(data) {
-		c.kind = "a phase table"
+		c.kind = planKind
 		if c.plan, err = phasetable.Decode(data); err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 		return c, err
 	}
 	if looksLikeTables(data) {
-		c.kind = "a file of forwarding tables"
+		c.kind = tablesKind
 		if c.tables, err = lft.ReadBytes(data); err != nil {
 			err = fmt.Errorf("%s: %w", path, err)
 		}

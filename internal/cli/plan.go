@@ -14,7 +14,6 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/fabricflags"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -171,7 +170,7 @@ func (f *planFlags) write(dir func(string) error) error {
 // print prints the report, the warnings and the findings as text.
 func (f *planFlags) print(w io.Writer, r *planner.Result, told *planTold) {
 	if f.fabric.Numbered {
-		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for LIDs numbered anew\n", f.fabric.Topology, f.fabric.Value)
+		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for renumbered LIDs\n", f.fabric.Topology, f.fabric.Value)
 	}
 	report := r.Report()
 	printReport(w, &report)
@@ -189,52 +188,47 @@ func (f *planFlags) plan(ctx context.Context, tree *topology.FatTree, s planner.
 	if err != nil {
 		return nil, err
 	}
-	if base := f.beside(planner.BaseBinaryFile); exists(base) {
-		c, err := readCompared(base)
-		if err != nil {
-			return nil, fmt.Errorf("--from: %w", err)
-		}
-		s.Before = c.plan
+	var base, tables compared
+	if path := f.nextTo(planner.BaseBinaryFile); exists(path) {
+		base, err = readOld(path, planKind)
 	}
-	if exists(f.beside(planner.TablesFile)) {
-		if s.Tables, err = f.readTables(); err != nil {
-			return nil, err
-		}
+	if path := f.nextTo(planner.TablesFile); err == nil && exists(path) {
+		tables, err = readOld(path, tablesKind)
 	}
+	if err != nil {
+		return nil, err
+	}
+	s.Before, s.Tables = base.plan, tables.tables
 	return planner.MakeFrom(ctx, tree, s, old)
 }
 
 // readFrom reads the plan of --from.
 func (f *planFlags) readFrom() (*phasetable.View, error) {
-	c, err := readCompared(f.from)
-	if err == nil && c.plan == nil {
-		err = fmt.Errorf("%s is %s", f.from, c.kind)
-	}
+	c, err := readOld(f.from, planKind)
 	if err != nil {
-		return nil, fmt.Errorf("--from: %w: name a directory that forsctl plan has written, or its %s", err, planner.BinaryFile)
+		return nil, fmt.Errorf("%w: name a directory that forsctl plan has written, or its %s", err, planner.BinaryFile)
 	}
 	return c.plan, nil
 }
 
-// beside is a file of the directory of --from.
-func (f *planFlags) beside(name string) string {
+// readOld reads a file of the plan of --from, which must be of a kind.
+func readOld(path, kind string) (compared, error) {
+	c, err := readCompared(path)
+	if err == nil && c.kind != kind {
+		err = fmt.Errorf("%s is %s", path, c.kind)
+	}
+	if err != nil {
+		err = fmt.Errorf("--from: %w", err)
+	}
+	return c, err
+}
+
+// nextTo is the path of a file next to the plan of --from.
+func (f *planFlags) nextTo(name string) string {
 	if info, err := os.Stat(f.from); err == nil && !info.IsDir() {
 		return filepath.Join(filepath.Dir(f.from), name)
 	}
 	return filepath.Join(f.from, name)
-}
-
-// readTables reads the tables next to the plan of --from.
-func (f *planFlags) readTables() (*lft.Tables, error) {
-	path := f.beside(planner.TablesFile)
-	c, err := readCompared(path)
-	if err == nil && c.tables == nil {
-		err = fmt.Errorf("%s is %s", path, c.kind)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--from: %w", err)
-	}
-	return c.tables, nil
 }
 
 // loadText describes the load of an exchange without phases.

@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -61,11 +62,11 @@ func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podp
 	if err != nil {
 		return nil, err
 	}
-	tables, err := f.readTables()
+	c, err := readOld(f.nextTo(planner.TablesFile), tablesKind)
 	if err != nil {
 		return nil, fmt.Errorf("%w: on three levels tables are compared too, which forsctl plan has written next to it", err)
 	}
-	return podplan.MakeFrom(ctx, tree, s, plan, tables)
+	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
 }
 
 // printPods prints the report of a plan on three levels, the warnings and the findings as text.
