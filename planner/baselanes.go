@@ -30,6 +30,9 @@ func (s Settings) afford(least int) int {
 	return least + int(price*float64(least))
 }
 
+// tolerable returns the most phases that a plan may have if few lanes change.
+func tolerable(least int) int { return int(tolerance * float64(least)) }
+
 // Apart returns the tree with some hosts marked as Moved: their base LIDs do not take the
 // lanes that follow from their number (FatTree.LIDLane). Pinned plans do without these base
 // LIDs, and base plans may choose any lane for them. If these lanes put more transfers on a
@@ -85,7 +88,7 @@ func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wis
 	fewest, best := math.MaxInt, w
 	least, _, err := fors.LeastOneLID(tree)
 	for room := s.afford(least); err == nil && room < tree.Servers()*tree.Servers(); room += 1 + room/128 {
-		if fewest < math.MaxInt && (fewest <= mayChange || float64(room) > tolerance*float64(least)) {
+		if fewest < math.MaxInt && (fewest <= mayChange || room > tolerable(least)) {
 			break
 		}
 		if fors.Keeps(tree, w, room) {
@@ -215,7 +218,7 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 		return nil, err
 	}
 	if s.Before != nil {
-		if float64(best.Phases) <= tolerance*float64(best.LeastPhases) {
+		if best.Phases <= tolerable(best.LeastPhases) {
 			return best, nil
 		}
 		s.Before = nil

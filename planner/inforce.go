@@ -32,8 +32,8 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 	for i, k := range w.Via {
 		w.Stay[i] = w.Stay[i] && k == own[i]
 	}
-	r := s.repaired(tree, w, s.mayChange(t, w, carried))
-	if least, _, err := fors.LeastOneLID(tree); s.Before != nil && err == nil && !fors.Keeps(tree, r, int(tolerance*float64(least))) {
+	r := s.repaired(tree, w, mayChange(t, w, carried))
+	if least, _, err := fors.LeastOneLID(tree); s.Before != nil && err == nil && !fors.Keeps(tree, r, tolerable(least)) {
 		s.Before = nil
 		return s.wish(t, tree)
 	}
@@ -43,7 +43,7 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 // mayChange limits how many lanes of a wish that are up may change: any number if the wish
 // is not of a plan in force or if cables have come back that it does not use, few otherwise,
 // and none while nothing is dead. carried marks the cables that it uses.
-func (s Settings) mayChange(t *topology.FatTree, w fors.Wish, carried []bool) int {
+func mayChange(t *topology.FatTree, w fors.Wish, carried []bool) int {
 	if carried == nil {
 		return math.MaxInt
 	}
