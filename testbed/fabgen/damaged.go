@@ -37,12 +37,19 @@ func (s Spec) DrawDead(seed uint64, n int) [][2]int {
 
 // Fit is a fat tree of two levels with dead cables, seen through the baseline of the whole one.
 func (s Spec) Fit(dead ...[2]int) (*topology.FatTree, error) {
-	f := Generate(s)
+	return fit(Generate(s), func(f *topology.Fabric) { s.Cut(f, dead...) })
+}
+
+func fit(f *topology.Fabric, changes ...func(*topology.Fabric)) (*topology.FatTree, error) {
 	base, err := topology.NewBaseline(f)
 	if err != nil {
 		return nil, err
 	}
-	s.Cut(f, dead...)
+	for _, change := range changes {
+		if change != nil {
+			change(f)
+		}
+	}
 	return topology.Fit(f, base, nil)
 }
 
@@ -60,16 +67,7 @@ func Damaged(t Test, s Spec, dead ...[2]int) *topology.FatTree {
 // of the unchanged fabric.
 func Fitted(t Test, f *topology.Fabric, changes ...func(*topology.Fabric)) *topology.FatTree {
 	t.Helper()
-	base, err := topology.NewBaseline(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range changes {
-		if change != nil {
-			change(f)
-		}
-	}
-	tree, err := topology.Fit(f, base, nil)
+	tree, err := fit(f, changes...)
 	if err != nil {
 		t.Fatal(err)
 	}
