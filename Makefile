@@ -1,6 +1,6 @@
 # forsd. "make test" and "make demo" work on a fresh Debian 12 with Go: they
 # say what they need, and install it. Variables: DESTDIR, prefix (install); KEEP=1 (demo);
-# FUZZTIME=10m (fuzz); TESTFLAGS (test); make check vets.
+# FUZZTIME=10m (fuzz); TESTFLAGS (test).
 
 prefix      ?= /usr/local
 sysconfdir  ?= /etc
@@ -77,12 +77,12 @@ SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e
 # laboratory, the test bed and the manual. Its tests take a few minutes.
 SLOW := cmd/forslab cmd/forsplan gpu internal/forsplan lab liquid mpi optical packaging testbed
 
-# Units and properties of forsd and forsctl, and one run on a real OpenSM. Some packages mostly
-# wait: four run at a time.
+# Units and properties of forsd and forsctl, and one run on a real OpenSM; vetting is left to
+# make vet. Some packages mostly wait: four run at a time.
 test: deps
-	$(GO) test -p 4 $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$') $(SLOW:%=-e '/%\(/\|$$\)'))
+	$(GO) test -p 4 $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SLOW:%=-e '/%\(/\|$$\)'))
 	$(GO) test $(TESTFLAGS) -run '^TestPlugin$$' ./testbed/e2e
-	@echo 'test: not run: $(SITES) and what is in $(SLOW). make check runs all tests.'
+	@echo 'test: not run: what is in $(SLOW). make check runs all tests.'
 
 # Every test. Those of make test do not run again where nothing has changed.
 check: test vet
