@@ -20,7 +20,7 @@ type Fabric struct {
 	ports map[uint64]end    // [GUID of an adapter's port]
 	owner []end             // [LID] the end port that answers to it; node −1 without one
 	rank  []int             // [node] 0 for switches with adapters, 1 for those above them, and so on
-	full  map[int]string    // [channel] the rate that a cable should have
+	full  map[int]float64   // [channel] the rate that a cable should have
 	many  map[[2]uint64]int // [GUIDs of two switches] how many cables should join them
 	out   map[int]bool      // [channel] kept out of plans
 }
@@ -35,8 +35,8 @@ type node struct {
 
 // port is one port of a node. A switch has its LID at port 0.
 type port struct {
-	peer, peerPort int    // −1 without a cable
-	rate           string // such as 4xHDR
+	peer, peerPort int     // −1 without a cable
+	rate           float64 // in Gb/s
 	guid           uint64
 	lid, lmc       int
 }
@@ -53,7 +53,7 @@ var (
 // ReadFabric reads the output of ibnetdiscover. A cable that one of its ends does not show
 // is an error, and so are two ends that answer to one LID.
 func ReadFabric(discovered []byte) (*Fabric, error) {
-	f := &Fabric{index: map[uint64]int{}, ports: map[uint64]end{}, full: map[int]string{}, many: map[[2]uint64]int{}, out: map[int]bool{}}
+	f := &Fabric{index: map[uint64]int{}, ports: map[uint64]end{}, full: map[int]float64{}, many: map[[2]uint64]int{}, out: map[int]bool{}}
 	type cable struct {
 		from end
 		to   uint64
@@ -73,7 +73,7 @@ func ReadFabric(discovered []byte) (*Fabric, error) {
 			if at.node < 0 || at.port == 0 || at.port >= len(f.nodes[at.node].ports) {
 				return nil, fmt.Errorf("ibnetdiscover line %d: there is no such port: %s", n, line)
 			}
-			f.nodes[at.node].ports[at.port] = port{peer: -1, rate: m[7], guid: hex(m[2]), lid: number(m[5]), lmc: number(m[6])}
+			f.nodes[at.node].ports[at.port] = port{peer: -1, rate: gigabits(m[7]), guid: hex(m[2]), lid: number(m[5]), lmc: number(m[6])}
 			cables = append(cables, cable{at, hex(m[3]), number(m[4])})
 		} else if strings.HasPrefix(line, "[") {
 			return nil, fmt.Errorf("ibnetdiscover line %d is not a port: %s", n, line)
@@ -140,15 +140,15 @@ const aggregation = "Mellanox Technologies Aggregation Node"
 func (f *Fabric) As(whole *Fabric) {
 	ranks := whole.ranks()
 	f.rank = make([]int, len(f.nodes))
-	fastest := ""
+	fastest := 0.0
 	for i := range f.nodes {
 		f.rank[i] = len(f.nodes)
 		if j, ok := whole.index[f.nodes[i].guid]; ok {
 			f.rank[i] = ranks[j]
 		}
 		for p := range f.nodes[i].ports {
-			if r := f.nodes[i].ports[p].rate; f.between(end{i, p}) && gigabits(r) > gigabits(fastest) {
-				fastest = r
+			if f.between(end{i, p}) {
+				fastest = max(fastest, f.nodes[i].ports[p].rate)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (f *Fabric) As(whole *Fabric) {
 		for p := range f.nodes[i].ports {
 			at := end{i, p}
 			f.full[at.channel()] = fastest
-			if j, ok := whole.index[f.nodes[i].guid]; whole != f && ok && p < len(whole.nodes[j].ports) && whole.nodes[j].ports[p].rate != "" {
+			if j, ok := whole.index[f.nodes[i].guid]; whole != f && ok && p < len(whole.nodes[j].ports) && whole.nodes[j].ports[p].rate > 0 {
 				f.full[at.channel()] = whole.nodes[j].ports[p].rate
 			}
 		}
@@ -231,7 +231,7 @@ func (f *Fabric) KeepOut(guid uint64, port int) {
 	for p := range f.nodes[i].ports {
 		if at := (end{i, p}); (port == 0 || port == p) && f.between(at) {
 			f.out[at.channel()] = true
-			f.out[end{f.at(at).peer, f.at(at).peerPort}.channel()] = true
+			f.out[f.far(at).channel()] = true
 		}
 	}
 }
@@ -244,8 +244,8 @@ func (f *Fabric) between(at end) bool {
 
 // usable reports whether plans may use the cable between switches at a port.
 func (f *Fabric) usable(at end) bool {
-	back := end{f.at(at).peer, f.at(at).peerPort}
-	return f.between(at) && !f.out[at.channel()] && gigabits(f.at(at).rate) >= gigabits(f.full[at.channel()]) && gigabits(f.at(back).rate) >= gigabits(f.full[back.channel()])
+	back := f.far(at)
+	return f.between(at) && !f.out[at.channel()] && f.at(at).rate >= f.full[at.channel()] && f.at(back).rate >= f.full[back.channel()]
 }
 
 // whole reports whether plans may use all cables that should join the two switches of one.
@@ -258,6 +258,9 @@ func (f *Fabric) whole(at end) bool {
 	}
 	return f.usable(at) && n >= f.many[[2]uint64{f.nodes[at.node].guid, f.nodes[f.at(at).peer].guid}]
 }
+
+// far is the other end of the cable at a port.
+func (f *Fabric) far(at end) end { return end{f.at(at).peer, f.at(at).peerPort} }
 
 func (f *Fabric) at(e end) *port { return &f.nodes[e.node].ports[e.port] }
 
@@ -275,7 +278,7 @@ func (f *Fabric) label(channel int) string {
 // speeds are the speeds of one pair of wires, in Gb/s.
 var speeds = map[string]float64{"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 
-// gigabits is the speed of a rate such as 4xHDR.
+// gigabits is a rate such as 4xHDR, in Gb/s.
 func gigabits(rate string) float64 {
 	width, speed, _ := strings.Cut(rate, "x")
 	return float64(number(width)) * speeds[speed]

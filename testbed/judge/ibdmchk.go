@@ -16,8 +16,9 @@ import (
 
 // Ibdmchk runs ibdmchk, of Debian's ibutils, on tables: it checks that every adapter is reached
 // from every other, and that packets cannot wait for each other for ever. ibdmchk knows one LID
-// a port; it gets the LID that is after LIDs after the port's base LID, if the port has it.
-// Tables that it has accepted are not checked again.
+// a port; it gets the LID that is after LIDs after the port's base LID, if the port has it. These
+// LIDs are numbered from 1 for it, because its time grows with the largest. Tables that it has
+// accepted are not checked again.
 func (s *Site) Ibdmchk(ctx context.Context, f *Fabric, t Tables, after int) error {
 	text, lids, adapters := f.subnet(after, f.unread(t))
 	fdbs := f.fdbs(t, lids)
@@ -79,58 +80,74 @@ func runIbdmchk(ctx context.Context, subnet, fdbs []byte) (out, uses []byte, err
 // told are the words of ibdmchk's verdict.
 var told = regexp.MustCompile(`(?m)^(?:-E-|-I- Scanned).*$`)
 
-// subnet is the fabric as OpenSM's subnet.lst has it, with its LIDs and the number of its
-// adapters' ports: a port whose LID has entries that were not read is left out.
-func (f *Fabric) subnet(after, unread int) (text []byte, lids []bool, adapters int) {
-	var out bytes.Buffer
-	lids = make([]bool, 1<<16)
+// subnet is the fabric as OpenSM's subnet.lst has it, with its LIDs, in order, and the number of
+// its adapters' ports: a port whose LID has entries that were not read is left out.
+func (f *Fabric) subnet(after, unread int) (text []byte, lids []int, adapters int) {
+	var cables []end
 	for i := range f.nodes {
 		for p := range f.nodes[i].ports {
 			at := end{i, p}
 			if f.at(at).peer < 0 {
 				continue
 			}
-			lid, here := f.half(at, after)
-			far, there := f.half(end{f.at(at).peer, f.at(at).peerPort}, after)
-			if unread > 0 && (lid == unread || far == unread) {
+			lid := f.after(at, after)
+			if unread > 0 && (lid == unread || f.after(f.far(at), after) == unread) {
 				continue
 			}
-			fmt.Fprintf(&out, "%s%sPHY=4x LOG=ACT SPD=10\n", here, there)
-			lids[lid] = true
+			cables, lids = append(cables, at), append(lids, lid)
 			if f.nodes[i].kind != 'S' {
 				adapters++
 			}
 		}
 	}
+	slices.Sort(lids)
+	lids = slices.Compact(lids)
+	number := func(at end) int {
+		n, _ := slices.BinarySearch(lids, f.after(at, after))
+		return n + 1
+	}
+	var out bytes.Buffer
+	for _, at := range cables {
+		fmt.Fprintf(&out, "%s%sPHY=4x LOG=ACT SPD=10\n", f.half(at, number(at)), f.half(f.far(at), number(f.far(at))))
+	}
 	return out.Bytes(), lids, adapters
 }
 
-// half is one end of a cable there, and its LID.
-func (f *Fabric) half(at end, after int) (lid int, text string) {
+// after is the LID that is some LIDs after the base LID of an end, if it has that, or the base LID.
+func (f *Fabric) after(at end, after int) int {
+	own := f.at(at)
+	if f.nodes[at.node].kind == 'S' {
+		own = f.at(end{at.node, 0})
+	}
+	if after < 1<<own.lmc {
+		return own.lid + after
+	}
+	return own.lid
+}
+
+// half is one end of a cable there.
+func (f *Fabric) half(at end, lid int) string {
 	n := &f.nodes[at.node]
 	kind, own := "CA", &n.ports[at.port]
 	if n.kind == 'S' {
 		kind, own = "SW", &n.ports[0]
 	}
-	lid = own.lid
-	if after < 1<<own.lmc {
-		lid += after
-	}
-	return lid, fmt.Sprintf("{ %s Ports:%02x SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:000002C9 DevID:5A440000 Rev:000000A1 {%s} LID:%04x PN:%02x } ",
+	return fmt.Sprintf("{ %s Ports:%02x SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:000002C9 DevID:5A440000 Rev:000000A1 {%s} LID:%04x PN:%02x } ",
 		kind, len(n.ports)-1, n.guid, n.guid, own.guid, n.name, lid, at.port)
 }
 
-// fdbs are the entries for some LIDs, as OpenSM wrote tables when ibdmchk was made.
-func (f *Fabric) fdbs(t Tables, lids []bool) []byte {
+// fdbs are the entries for some LIDs, by their numbers, as OpenSM wrote tables when ibdmchk was
+// made.
+func (f *Fabric) fdbs(t Tables, lids []int) []byte {
 	var out bytes.Buffer
 	for i := range f.nodes {
 		if f.nodes[i].kind != 'S' || !slices.ContainsFunc(f.nodes[i].ports, func(p port) bool { return p.peer >= 0 }) { // subnet has no other switches
 			continue
 		}
 		fmt.Fprintf(&out, "osm_ucast_mgr_dump_ucast_routes: Switch 0x%016x\nLID    : Port : Hops : Optimal\n", f.nodes[i].guid)
-		for lid, port := range t[f.nodes[i].guid] {
-			if port != noEntry && lids[lid] {
-				fmt.Fprintf(&out, "0x%04X : %03d  : 00   : yes\n", lid, port)
+		for n, lid := range lids {
+			if port := t[f.nodes[i].guid][lid]; port != noEntry {
+				fmt.Fprintf(&out, "0x%04X : %03d  : 00   : yes\n", n+1, port)
 			}
 		}
 		out.WriteByte('\n')

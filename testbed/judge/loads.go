@@ -78,7 +78,7 @@ func (w *walker) path(at int, dst end) (path []int32, err error) {
 			return nil, fmt.Errorf("%s leads LID %d to a port without a cable", f.label(out.channel()), lid)
 		}
 		path = append(path, int32(out.channel()))
-		next := end{f.at(out).peer, f.at(out).peerPort}
+		next := f.far(out)
 		if next == dst {
 			w.paths[key] = path
 			return path, nil

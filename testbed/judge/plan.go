@@ -3,10 +3,13 @@ package judge
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
+	digits "encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -51,16 +54,18 @@ func ReadPlan(figures, csv []byte) (*Plan, error) {
 // ReadCSV reads phases.csv.
 func ReadCSV(csv []byte) (rows []Transfer, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(csv))
+	var written []byte
 	for n := 1; lines.Scan(); n++ {
 		if n == 1 && lines.Text() == "phase,src_guid,dst_guid,lane,dlid" {
 			continue
 		}
-		field := strings.Split(lines.Text(), ",")
-		if n == 1 || len(field) != 5 {
-			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, lines.Text())
+		t, rest := Transfer{}, string(lines.Bytes())
+		next := func() (field string) {
+			field, rest, _ = strings.Cut(rest, ",")
+			return field
 		}
-		t := Transfer{number(field[0]), hex(field[1]), hex(field[2]), number(field[3]), number(field[4])}
-		if written := fmt.Sprintf("%d,0x%016x,0x%016x,%d,%d", t.Phase, t.Src, t.Dst, t.Lane, t.DLID); written != lines.Text() || t.Phase < 0 {
+		t.Phase, t.Src, t.Dst, t.Lane, t.DLID = number(next()), hex(next()), hex(next()), number(next()), number(rest)
+		if written = t.append(written[:0]); n == 1 || !bytes.Equal(written, lines.Bytes()) || t.Phase < 0 {
 			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, lines.Text())
 		}
 		rows = append(rows, t)
@@ -69,6 +74,16 @@ func ReadCSV(csv []byte) (rows []Transfer, err error) {
 		return nil, fmt.Errorf("phases.csv ends within a line")
 	}
 	return rows, lines.Err()
+}
+
+// append appends the line of a transfer.
+func (t Transfer) append(line []byte) []byte {
+	guid := func(line []byte, guid uint64) []byte {
+		return digits.AppendEncode(append(line, ",0x"...), binary.BigEndian.AppendUint64(nil, guid))
+	}
+	line = guid(guid(strconv.AppendInt(line, int64(t.Phase), 10), t.Src), t.Dst)
+	line = strconv.AppendInt(append(line, ','), int64(t.Lane), 10)
+	return strconv.AppendInt(append(line, ','), int64(t.DLID), 10)
 }
 
 // examination is the state of the examination of a plan on tables.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/bits"
 	"regexp"
+	"strconv"
+	"strings"
 )
 
 // Tables are the forwarding tables of switches: the output port for each LID, noEntry
@@ -14,10 +16,7 @@ type Tables map[uint64][]uint8 // [GUID of the switch][LID]
 
 const noEntry = 255
 
-var (
-	headLine  = regexp.MustCompile(`^Unicast lids .* guid 0x([0-9a-fA-F]+)`)
-	entryLine = regexp.MustCompile(`^0x([0-9a-fA-F]{1,4})\s+(\d{1,3})\b`)
-)
+var headLine = regexp.MustCompile(`^Unicast lids .* guid 0x([0-9a-fA-F]+)`)
 
 // ReadTables reads the output of dump_fts, OpenSM's opensm-lfts.dump, or a file of that form.
 func ReadTables(dump []byte) (Tables, error) {
@@ -36,13 +35,19 @@ func ReadTables(dump []byte) (Tables, error) {
 			}
 			row = bytes.Repeat([]byte{noEntry}, 1<<16)
 			t[guid] = row
-		} else if m := entryLine.FindSubmatch(lines.Bytes()); m != nil {
-			lid, port := hex(string(m[1])), number(string(m[2]))
-			if row == nil || port > noEntry {
-				return nil, fmt.Errorf("tables line %d: %s", n, lines.Text())
-			}
-			row[lid] = uint8(port)
+			continue
 		}
+		at, rest, _ := strings.Cut(lines.Text()[len("0x"):], " ")
+		out, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+		lid, err := strconv.ParseUint(at, 16, 16)
+		port, err2 := strconv.Atoi(out)
+		if err != nil || err2 != nil {
+			continue // a remark
+		}
+		if row == nil || port < 0 || port > noEntry {
+			return nil, fmt.Errorf("tables line %d: %s", n, lines.Text())
+		}
+		row[lid] = uint8(port)
 	}
 	return t, lines.Err()
 }
@@ -156,7 +161,7 @@ func (f *Fabric) hop(t Tables, at, lid int) (channel int, to end, err error) {
 	case out >= len(f.nodes[at].ports) || f.nodes[at].ports[out].peer < 0:
 		return channel, to, fmt.Errorf("%s leads LID %d to a port without a cable", f.label(channel), lid)
 	default:
-		to = end{f.nodes[at].ports[out].peer, f.nodes[at].ports[out].peerPort}
+		to = f.far(end{at, out})
 	}
 	if to == f.owner[lid] {
 		return channel, to, nil
