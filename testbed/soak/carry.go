@@ -24,10 +24,9 @@ type site struct {
 	*world
 	first, second *e2e.Site // the second is nil on a site with one manager
 	leader        *e2e.Site
-	lids          int           // of each host
-	every         time.Duration // of readings of counters
-	judged        int           // how often the site was judged: ibdmchk is given other LIDs each time
-	ahead         int           // seconds by which the clocks of both forsd have been stepped
+	lids          int // of each host
+	judged        int // how often the site was judged: ibdmchk is given other LIDs each time
+	ahead         int // seconds by which the clocks of both forsd have been stepped
 	acted         time.Time
 	leases        map[string]lease // of jobs that were made, by name
 	counted       map[place]*count // of cables that have counted errors

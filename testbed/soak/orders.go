@@ -151,9 +151,11 @@ func (s *site) order(ctx context.Context, e event) error {
 			if err != nil {
 				return err
 			}
-			if c := s.counted[p]; c != nil {
-				c.ended = true                                            // it may have been isolated since countErrors looked
-				time.Sleep(time.Until(c.at.Add(2*s.every + time.Second))) // its last count has been read by then
+			if count := s.counted[p]; count != nil {
+				count.ended = true // it may have been isolated since countErrors looked
+				if err := s.readCounters(ctx); err != nil {
+					return err
+				}
 			}
 			_, err = c.ReleaseCable(ctx, e.Where[0])
 			return err
@@ -181,6 +183,28 @@ func (c *count) value() uint64 {
 		return 0
 	}
 	return c.n
+}
+
+// readCounters waits until forsd has read all counters since now: the second of two rounds that
+// end has begun after now.
+func (s *site) readCounters(ctx context.Context) error {
+	var last time.Time // when the last round ended, by forsd's clock
+	for rounds := -1; rounds < 2; rounds++ {
+		err := s.leader.Until(ctx, func() error {
+			all, err := s.leader.Client.Cables(ctx)
+			if err == nil && all.ReadAt.Equal(last) {
+				err = errors.New("counters are not read")
+			}
+			if err == nil {
+				last = all.ReadAt
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // countErrors makes cables count more errors until forsd has isolated them.

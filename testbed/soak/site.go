@@ -55,7 +55,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 		}
 	}()
 	every := max(500*time.Millisecond, time.Duration(spec.Spines*spec.Leaves)*8*time.Millisecond)
-	s = &site{lids: 1 << spec.LMC, every: every, leases: map[string]lease{}, counted: map[place]*count{}}
+	s = &site{lids: 1 << spec.LMC, leases: map[string]lease{}, counted: map[place]*count{}}
 	if err := s.programs(ctx, o, dir); err != nil {
 		return nil, nil, err
 	}
