@@ -95,7 +95,7 @@ check: test vet
 
 # README and docs: links, command lines, settings, targets, warnings, words.
 docs-check:
-	$(GO) test -count 1 -run 'Links|Words|SettingsExist|TargetsExist|Document|Manual|Advice|Named' ./internal/archtest ./internal/cli ./internal/forsplan ./internal/daemon ./internal/page ./lab/forslab
+	$(GO) test -count 1 -run 'Links|Words|SettingsExist|TargetsExist|Document|Manual|Advice|Named' ./internal/archtest ./internal/cli ./internal/forsplan ./internal/daemon ./lab/forslab
 
 # Everything builds with and without cgo.
 vet:

@@ -11,19 +11,20 @@ import (
 )
 
 // TestDrains takes a cable, a spine, two parts at once and a leaf out of a fabric on which
-// 36 ranks exchange, pulls the parts that are safe to pull, and puts them back. No fragment is
+// ranks exchange, pulls the parts that are safe to pull, and puts them back. No fragment is
 // lost, doubled or damaged; once a part is safe no rank sends over it; pulling it changes no
 // plan; and a forsd that is killed during the drain keeps to it.
 func TestDrains(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
-	x, st, _ := up(t, 6)
+	n := side()
+	x, st, _ := up(t, n)
 	log := t.TempDir()
-	builders, err := job{ranks: 36, command: []string{program, "-b", "2048"}}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
+	builders, err := job{ranks: n * n, command: []string{program, "-b", "2048"}}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
 	x.ok(err)
 	x.grows(log, st.Epoch)
 	var seen []window
-	for i, parts := range [][]string{{"Leaf000/9"}, {"Spine002"}, {"Leaf001/8", "Spine004"}} {
+	for i, parts := range [][]string{{fmt.Sprintf("Leaf000/%d", n+3)}, {"Spine002"}, {fmt.Sprintf("Leaf001/%d", n+2), "Spine003"}} {
 		order, err := x.Client.Drain(x.ctx, api.DrainRequest{Parts: parts, Reason: "a test"})
 		x.ok(err)
 		t.Logf("%v: %d phases instead of %d", parts, order.Cost.Phases, order.Cost.PhasesNow)
@@ -35,12 +36,12 @@ func TestDrains(t *testing.T) {
 		_, err = x.Client.Undrain(x.ctx, "all")
 		x.ok(err)
 		st = x.until("what was drained is back in the plan", func(now *api.Status) bool {
-			return now.State == "idle" && now.Epoch > drained.Epoch && now.Phases == 35 && len(now.Drains) == 0
+			return now.State == "idle" && now.Epoch > drained.Epoch && now.Phases == n*n-1 && len(now.Drains) == 0
 		})
 		x.grows(log, st.Epoch)
 	}
 	x.ok(builders.interrupt())
-	x.unharmed(builders, log, 36, seen)
+	x.unharmed(builders, log, n*n, seen)
 }
 
 // TestDrainLeaf does the same with a leaf. Its hosts belong to a job that uses all of them,
@@ -48,37 +49,38 @@ func TestDrains(t *testing.T) {
 func TestDrainLeaf(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
-	x, _, _ := up(t, 6)
+	n := side()
+	x, _, _ := up(t, n)
 	table, log := x.table, t.TempDir()
 	var hosts []string
-	for r := range 36 {
+	for r := range n * n {
 		hosts = append(hosts, fmt.Sprintf("Hca%04d", r))
 	}
 	all, err := x.Client.CreateJob(x.ctx, api.JobRequest{Name: "all", Hosts: hosts})
 	x.ok(err)
-	builders, err := job{ranks: 36, command: []string{program, "-b", "2048"}}.with(shim, table+"?job=all", "FORS_LOG="+log).start(x.ctx)
+	builders, err := job{ranks: n * n, command: []string{program, "-b", "2048"}}.with(shim, table+"?job=all", "FORS_LOG="+log).start(x.ctx)
 	x.ok(err)
 	x.grows(log, all.Epoch)
-	const part = "Leaf005"
+	part := fmt.Sprintf("Leaf%03d", n-1)
 	order, err := x.Client.Drain(x.ctx, api.DrainRequest{Parts: []string{part}})
 	x.ok(err)
-	if len(order.Cost.Hosts) != 6 || len(order.Cost.Jobs) != 1 || order.Cost.Phases != 29 {
+	if len(order.Cost.Hosts) != n || len(order.Cost.Jobs) != 1 || order.Cost.Phases != n*n-n-1 {
 		t.Errorf("it costs %+v", order.Cost)
 	}
 	x.drainIs("held up by the job", func(d *api.Drain) bool {
-		return d.State == "draining" && slices.ContainsFunc(d.Uses, func(u string) bool { return strings.Contains(u, "has 6 of its hosts") })
+		return d.State == "draining" && slices.ContainsFunc(d.Uses, func(u string) bool { return strings.Contains(u, fmt.Sprintf("has %d of its hosts", n)) })
 	})
 	x.ok(builders.interrupt())
-	x.unharmed(builders, log, 36, nil)
+	x.unharmed(builders, log, n*n, nil)
 	if _, err := x.Client.RemoveJob(x.ctx, "all"); err != nil {
 		t.Fatal(err)
 	}
 	log = t.TempDir()
-	builders, err = job{ranks: 30, command: []string{program, "-b", "2048"}}.with(shim, table, "FORS_LOG="+log).start(x.ctx)
+	builders, err = job{ranks: n*n - n, command: []string{program, "-b", "2048"}}.with(shim, table, "FORS_LOG="+log).start(x.ctx)
 	x.ok(err)
 	seen := x.pulled(log, []string{part})
 	x.ok(builders.interrupt())
-	x.unharmed(builders, log, 30, seen)
+	x.unharmed(builders, log, n*n-n, seen)
 }
 
 // window is a period, and the conditions for messages sent in it: they arrive by the tables,

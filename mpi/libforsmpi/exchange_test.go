@@ -19,6 +19,15 @@ import (
 
 var forsd = sync.OnceValues(func() (string, error) { return e2e.Build(context.Background(), scratch) })
 
+// side is the number of leaves, of spines and of hosts of a leaf where ranks exchange while the
+// fabric changes; FORS_LONG=1 has more.
+func side() int {
+	if os.Getenv("FORS_LONG") != "" {
+		return 6
+	}
+	return 4
+}
+
 // site is a simulated fabric under a real OpenSM and forsd.
 type site struct {
 	*testing.T
@@ -131,7 +140,7 @@ func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...s
 		x.Fatal(err)
 	}
 	log := x.TempDir()
-	plain := job{mpi: mpi, ranks: 36, mca: linear, command: command}
+	plain := job{mpi: mpi, ranks: side() * side(), mca: linear, command: command}
 	x.checked(plain, plain.alone(shim, x.table, "FORS_LOG="+log), log, n, base.Epoch(), sight)
 	toBaseLIDs(x, readLogs(x, log, plain.ranks), sight)
 }
@@ -180,49 +189,49 @@ func (x *site) checked(plain, checked job, log string, n int, epoch uint64, sigh
 	}
 }
 
-// TestExchanges compares the shim with MPI's own functions: for 36 ranks on the
-// servers of FT(2;6,6) without a dead cable, with one, and with three, by the plan for
-// base LIDs and by that for lanes; for a job on half of them, and for 64 on those of
-// FT(2;8,8), in another order.
+// TestExchanges compares the shim with MPI's own functions: for a rank on each server without
+// a dead cable, with one, and with three, by the plan for base LIDs and by that for lanes; for
+// a job on half of them; and on those of a larger tree, in another order.
 func TestExchanges(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
-	n := 30
+	n, servers := 30, side()*side()
 	if os.Getenv("FORS_LONG") != "" {
 		n = 600
 	}
-	t.Run("36", func(t *testing.T) {
-		x, _, sight := up(t, 6)
+	t.Run("all", func(t *testing.T) {
+		x, _, sight := up(t, side())
 		x.byDefault("", shim, n, sight, program, "1", fmt.Sprint(n))
 		st, sight := x.pull(cable{0, 0})
 		x.byDefault("", shim, n/3, sight, program, "2", fmt.Sprint(n/3))
-		x.exchanges(program, shim, 36, 3, n/3, st.Epoch, sight)
+		x.exchanges(program, shim, servers, 3, n/3, st.Epoch, sight)
 		x.pull(cable{0, 3})
-		_, sight = x.pull(cable{4, 1})
+		_, sight = x.pull(cable{3, 1})
 		x.byDefault("", shim, n/3, sight, program, "4", fmt.Sprint(n/3))
 		// Not the same program: MPICH 4.0.2 by itself fails on MPI_IN_PLACE of resized types.
 		x.byDefault(mpich, builtFor(t, mpich), 4, sight, compile(t, "mpicc"+mpich, "../../examples/eventbuilder.c"), "-n", "2", "-b", "3000")
 
 		// A job on every other server has a plan of its own.
 		var hosts []string
-		for r := range 18 {
-			hosts = append(hosts, fmt.Sprintf("Hca%04d", (2*r+8)%36))
+		for r := range servers / 2 {
+			hosts = append(hosts, fmt.Sprintf("Hca%04d", (2*r+8)%servers))
 		}
 		made, err := x.Client.CreateJob(x.ctx, api.JobRequest{Name: "half", Hosts: hosts})
 		if err != nil {
 			t.Fatal(err)
 		}
 		x.table += "?job=half"
-		x.exchanges(program, shim, 18, 6, n/4, made.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(strings.Join(hosts, "\n"))))
+		x.exchanges(program, shim, servers/2, 6, n/4, made.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(strings.Join(hosts, "\n"))))
 	})
-	t.Run("64", func(t *testing.T) {
-		x, st, sight := up(t, 8)
+	t.Run("others", func(t *testing.T) {
+		larger := side() * 4 / 3
+		x, st, sight := up(t, larger)
 		var text strings.Builder
 		text.WriteString("# every seventh server\n\n")
-		for r := range 64 {
-			fmt.Fprintf(&text, "  Hca%04d\n", (7*r+3)%64)
+		for r := range larger * larger {
+			fmt.Fprintf(&text, "  Hca%04d\n", (7*r+3)%(larger*larger))
 		}
-		x.exchanges(program, shim, 64, 7, n/2, st.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
+		x.exchanges(program, shim, larger*larger, 7, n/2, st.Epoch, sight, "FORS_SERVER_MAP="+write(t, "servers", []byte(text.String())))
 	})
 }
 
@@ -233,8 +242,8 @@ func TestExchanges(t *testing.T) {
 func TestEpochChange(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
-	x, before, sight := up(t, 6)
-	x.changes(shim, program, before, sight, cable{0, 2}, "-b", "2048")
+	x, before, sight := up(t, side())
+	x.changes(shim, program, before, sight, cable{0, 2}, side()*side(), "-b", "2048")
 }
 
 // TestThreeLevels does the same on a fat tree of three levels, whose tables follow from the
@@ -244,9 +253,10 @@ func TestThreeLevels(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
 	const lmc = 2
-	x, _, sight := upOn(t, fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: 3, Mids: 3, Tops: 3, Hosts: 3, LMC: lmc}), lmc)
+	n := side() / 2
+	x, _, sight := upOn(t, fabgen.GenerateTree(fabgen.TreeSpec{Pods: 4, Leaves: n, Mids: n, Tops: n, Hosts: n, LMC: lmc}), lmc)
 	// A cable to a top is dead already: the tree needs more than its base LIDs.
-	if err := x.Sim.Unlink(x.ctx, "Mid004", 3+1); err != nil {
+	if err := x.Sim.Unlink(x.ctx, "Mid004", n+1); err != nil {
 		t.Fatal(err)
 	}
 	_, damaged := x.rest(func(top *api.Topology) error {
@@ -262,15 +272,15 @@ func TestThreeLevels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.changes(shim, program, before, damaged, cable{1, 2}, "-b", "2048")
+	x.changes(shim, program, before, damaged, cable{1, n - 1}, 4*n*n, "-b", "2048")
 }
 
-// changes pulls a cable while event builders run on 36 servers, kills forsd, starts it
+// changes pulls a cable while event builders run on all servers, kills forsd, starts it
 // again, and puts the cable back.
-func (x *site) changes(shim, program string, before *api.Status, sight *e2e.Sight, pulled cable, arguments ...string) {
+func (x *site) changes(shim, program string, before *api.Status, sight *e2e.Sight, pulled cable, servers int, arguments ...string) {
 	x.Helper()
 	t, log := x.T, x.TempDir()
-	builders, err := job{ranks: 36, command: append([]string{program}, arguments...)}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
+	builders, err := job{ranks: servers, command: append([]string{program}, arguments...)}.with(shim, x.table, "FORS_LOG="+log).start(x.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +314,7 @@ func (x *site) changes(shim, program string, before *api.Status, sight *e2e.Sigh
 		t.Errorf("output %q, errors %q", out, stderr)
 	}
 
-	logs := readLogs(t, log, 36)
+	logs := readLogs(t, log, servers)
 	epochs := checkEpochs(t, logs)
 	checkPairs(t, logs)
 	for epoch, sight := range map[uint64]*e2e.Sight{before.Epoch: sight, lost.Epoch: without, back.Epoch: again} {

@@ -3,7 +3,6 @@ package libforsmpi
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -49,10 +48,7 @@ func upPair(t *testing.T, n int) (x, y *site) {
 func TestDrainHandover(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
-	n := 4
-	if os.Getenv("FORS_LONG") != "" {
-		n = 6
-	}
+	n := side()
 	x, y := upPair(t, n)
 	hosts := make([]string, n*n)
 	for r := range hosts {
