@@ -8,18 +8,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
 
-// oddFabrics is how many are drawn: 300, or with FORS_LONG 10000.
+// oddFabrics is how many are drawn: 100, or with FORS_LONG 10000.
 func oddFabrics() int {
 	if os.Getenv("FORS_LONG") != "" {
 		return 10000
 	}
-	return 300
+	return 100
 }
 
 // TestOddFabrics plans fat trees with odd parts, and again with a dead cable. Tables and plans
@@ -70,7 +71,7 @@ func TestTwins(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		f := whole.Clone()
 		port := func(host int) *topology.Port {
-			return f.At(topology.PortRef{Node: f.Find(fabgen.HostGUID + topology.GUID(2*host)), Port: 1})
+			return f.At(topology.PortRef{Node: f.Find(fabgen.HostGUID + ib.GUID(2*host)), Port: 1})
 		}
 		port(9).GUID, port(9).LID = port(2).GUID, port(2).LID
 		f, err := topology.NewFabric(f.Nodes, 0)
@@ -187,7 +188,7 @@ func undelivered(f *topology.Fabric, tables *lft.Tables) string {
 		}
 		for _, to := range f.EndPorts() {
 			for j := 0; to.LID != 0 && f.Nodes[to.Node].Kind != topology.Switch && j < 1<<to.LMC; j++ {
-				hops, err := tables.Trace(f, from.PortRef, to.LID+topology.LID(j))
+				hops, err := tables.Trace(f, from.PortRef, to.LID+ib.LID(j))
 				if err != nil {
 					return fmt.Sprintf("from %s: %v", f.PortLabel(from.PortRef), err)
 				}
