@@ -1,38 +1,13 @@
-// Package api is the HTTP interface of forsd, version 1: the server that ranks,
-// operators and monitoring ask, and the client that forsctl uses. It knows no
-// planner: a Backend answers for the fabric, Plans holds the plan in force, and
-// Events what happened. docs/api.md describes every endpoint.
+// Package api is the HTTP interface of forsd, version 1: its types, and the client that forsctl
+// uses. docs/api.md describes every endpoint.
 package api
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"time"
 
-	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/phasetable"
 )
-
-// Backend is what the daemon answers and does. Its methods are called from many
-// goroutines. An *Error decides the status that a caller sees; any other error
-// is an internal one.
-type Backend interface {
-	// Status is the daemon's state now.
-	Status() Status
-	// Topology is the fabric as last seen, nil before the first.
-	Topology() *Topology
-	// Epochs lists the epochs that are kept, ascending.
-	Epochs() ([]Epoch, error)
-	// Reroute plans afresh and publishes what comes out of it.
-	Reroute(ctx context.Context) (Change, error)
-	// WhatIf plans the fabric as it would be, and changes nothing.
-	WhatIf(ctx context.Context, q WhatIf) (*Forecast, error)
-	// Rollback publishes the plan of an older epoch as a new one, once it has
-	// been verified on the fabric as it is.
-	Rollback(ctx context.Context, epoch uint64) (Change, error)
-}
 
 // Status is the answer of /v1/status.
 type Status struct {
@@ -48,15 +23,26 @@ type Status struct {
 	FabricKind   string    `json:"fabric_kind,omitempty"` // of the fabric seen last: fat-tree, partly-covered, three-levels or own-routes
 	phasetable.Summary
 	phasetable.Size
-	Base            *Epoch           `json:"base,omitempty"` // the plan for base LIDs in force, nil if there is none
-	phasetable.Load                  // of the tables read back last, 0 before that
-	OpenSM          OpenSM           `json:"opensm"`
-	LastEvent       *LastEvent       `json:"last_event,omitempty"`
-	Warnings        []health.Warning `json:"warnings"`
-	Baseline        []string         `json:"baseline"`          // how the fabric deviates from its baseline
-	Drains          []Drain          `json:"drains,omitempty"`  // parts that are taken out to be worked on
-	Watched         *Watched         `json:"watched,omitempty"` // the last fabric seen by a forsd that only watches; nil before the first fabric and in other modes
-	Watches         bool             `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and sends no signals
+	Base            *Epoch     `json:"base,omitempty"` // the plan for base LIDs in force, nil if there is none
+	phasetable.Load            // of the tables read back last, 0 before that
+	OpenSM          OpenSM     `json:"opensm"`
+	LastEvent       *LastEvent `json:"last_event,omitempty"`
+	Warnings        []Warning  `json:"warnings"`
+	Baseline        []string   `json:"baseline"`          // how the fabric deviates from its baseline
+	Drains          []Drain    `json:"drains,omitempty"`  // parts that are taken out to be worked on
+	Watched         *Watched   `json:"watched,omitempty"` // the last fabric seen by a forsd that only watches; nil before the first fabric and in other modes
+	Watches         bool       `json:"watches,omitempty"` // forsd only watches (mode: watch): it writes nothing and sends no signals
+}
+
+// Warning is a warning in force.
+type Warning struct {
+	Code     string    `json:"code"`
+	Severity string    `json:"severity"` // info, degraded or critical
+	Title    string    `json:"title"`
+	Text     string    `json:"text"`
+	Since    time.Time `json:"raised_at"`
+	Advice   string    `json:"advice,omitempty"`
+	Runbook  string    `json:"runbook_url,omitempty"` // the page about the code
 }
 
 // Preview is the answer of /v1/baseline/preview: what accepting the fabric as the baseline
@@ -193,49 +179,4 @@ type Change struct {
 	Epoch   uint64 `json:"epoch"`   // in force afterwards
 	Changed bool   `json:"changed"` // whether it is a new one
 	Text    string `json:"text"`
-}
-
-// Error is an answer that is none: its status, a stable code and a sentence.
-type Error struct {
-	Status int    `json:"-"`
-	Code   string `json:"code"`
-	Text   string `json:"error"`
-}
-
-// Error returns the sentence.
-func (e *Error) Error() string { return e.Text }
-
-// Errorf makes an Error of a status, a code and a sentence.
-func Errorf(status int, code, format string, args ...any) *Error {
-	return &Error{status, code, fmt.Sprintf(format, args...)}
-}
-
-// The codes of errors.
-const (
-	CodeBadRequest       = "bad-request"
-	CodeNotFound         = "not-found"
-	CodeMethodNotAllowed = "method-not-allowed"
-	CodeNotAcceptable    = "not-acceptable"
-	CodeForbidden        = "forbidden"
-	CodeUnauthorized     = "unauthorized"
-	CodeTooLarge         = "too-large"
-	CodeAmbiguous        = "ambiguous"
-	CodeRefused          = "refused"
-	CodeNoPlan           = "no-plan"
-	CodeNoEpoch          = "no-epoch"
-	CodeNoTopology       = "no-topology"
-	CodeNotReady         = "not-ready"
-	CodeStopping         = "stopping"
-	CodeBusy             = "busy"
-	CodeInternal         = "internal"
-)
-
-// Refused returns the error of a change that the fabric or the rules do not allow.
-func Refused(format string, args ...any) *Error {
-	return Errorf(http.StatusConflict, CodeRefused, format, args...)
-}
-
-// BadRequest returns the error of a request that makes no sense.
-func BadRequest(format string, args ...any) *Error {
-	return Errorf(http.StatusBadRequest, CodeBadRequest, format, args...)
 }

@@ -5,8 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Cables is the answer of /v1/cables: the cables between leaves and spines, by leaf and
@@ -37,26 +36,41 @@ type Cable struct {
 
 // CableEnd is one end of a cable and its counters within cables.short.
 type CableEnd struct {
-	GUID    topology.GUID `json:"guid"`
-	Name    string        `json:"name"`
-	Port    uint8         `json:"port"`
-	Counted CableCounts   `json:"counted"`
+	GUID    ib.GUID     `json:"guid"`
+	Name    string      `json:"name"`
+	Port    uint8       `json:"port"`
+	Counted CableCounts `json:"counted"`
 }
 
 // CableCounts is what an end has counted, and over how long that was seen.
 type CableCounts struct {
-	cablehealth.Counters
+	Counters
 	OverSeconds float64 `json:"over_seconds"`
+}
+
+// Counters are the values of an end's counters (InfiniBand Architecture, volume 1, sections
+// 16.1.3.5 and 16.1.4.11).
+type Counters struct {
+	Symbols    uint64 `json:"symbol_errors"`
+	Recoveries uint64 `json:"link_recoveries"`
+	Downed     uint64 `json:"link_downed"`
+	Received   uint64 `json:"receive_errors"`
+	Discards   uint64 `json:"discards"`
+	Integrity  uint64 `json:"local_integrity_errors"`
+	Overruns   uint64 `json:"buffer_overruns"`
+	Sent       uint64 `json:"packets_sent"`
+	Wait       uint64 `json:"wait"`           // ticks in which data waited
+	Full       bool   `json:"full,omitempty"` // an error counter is at its maximum: further errors are unknown until it is reset
 }
 
 // CableEvent is a decision about a cable; the data of an event of the kind KindCable.
 type CableEvent struct {
-	At     time.Time     `json:"decided_at"`
-	What   string        `json:"what"` // suspect, isolated, not-isolated, probation or good
-	Leaf   topology.GUID `json:"leaf"`
-	Port   uint8         `json:"port"`   // of the leaf
-	Phases int           `json:"phases"` // that the isolation costs
-	Text   string        `json:"text"`   // the decision in words, with its figures
+	At     time.Time `json:"decided_at"`
+	What   string    `json:"what"` // suspect, isolated, not-isolated, probation or good
+	Leaf   ib.GUID   `json:"leaf"`
+	Port   uint8     `json:"port"`   // of the leaf
+	Phases int       `json:"phases"` // that the isolation costs
+	Text   string    `json:"text"`   // the decision in words, with its figures
 }
 
 // ReleaseRequest is the body of POST /v1/cables/release.

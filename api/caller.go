@@ -1,36 +1,33 @@
 package api
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/user"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
-	"unsafe"
-
-	"github.com/forsd/forsd/internal/access"
 )
 
 // Caller is who asked for something: as the kernel knows it, on the Unix socket, or by a
 // certificate or a token.
 type Caller struct {
-	Way     string      `json:"way"` // how it is known; see the constants
-	Role    access.Role `json:"role"`
-	User    string      `json:"user,omitempty"` // the name of the user, of the certificate, or of the token
-	UID     *uint32     `json:"uid,omitempty"`  // on the Unix socket, as what follows
-	PID     int32       `json:"pid,omitempty"`
-	Process string      `json:"process,omitempty"`
-	From    string      `json:"from,omitempty"` // address, over TCP
-	Peer    bool        `json:"peer,omitempty"` // it is the other forsd
+	Way     string  `json:"way"` // how it is known; see the constants
+	Role    Role    `json:"role"`
+	User    string  `json:"user,omitempty"` // the name of the user, of the certificate, or of the token
+	UID     *uint32 `json:"uid,omitempty"`  // on the Unix socket, as what follows
+	PID     int32   `json:"pid,omitempty"`
+	Process string  `json:"process,omitempty"`
+	From    string  `json:"from,omitempty"` // address, over TCP
+	Peer    bool    `json:"peer,omitempty"` // it is the other forsd
 
-	groups []uint32
+	Groups []uint32 `json:"-"` // of the user, on the Unix socket
 }
+
+// The ways in which callers are known.
+const (
+	WaySocket      = "socket"      // by the kernel, on the Unix socket
+	WayCertificate = "certificate" // over TLS
+	WayToken       = "token"
+	WayTLS         = "tls" // over TLS, without either
+	WayTCP         = "tcp" // over TCP without TLS
+)
 
 // String names the caller: anna (uid 1000) by forsctl (process 4711).
 func (c *Caller) String() string {
@@ -65,125 +62,4 @@ func (c *Caller) Name() string {
 		return fmt.Sprintf("uid %d", *c.UID)
 	}
 	return "unknown"
-}
-
-// callerKey is the key of the caller in a request's context.
-type callerKey struct{}
-
-// callerOf is who sent the request of a context.
-func callerOf(ctx context.Context) *Caller {
-	c, _ := ctx.Value(callerKey{}).(*Caller)
-	return c
-}
-
-// CallerOf is who sent the request of a context, nil where that is not known.
-func CallerOf(ctx context.Context) *Caller { return callerOf(ctx) }
-
-// epochKey is the key of the epoch that was in force when a request came.
-type epochKey struct{}
-
-// EpochBefore returns the epoch in force when the request of a context came, 0 if there was
-// none.
-func EpochBefore(ctx context.Context) uint64 {
-	n, _ := ctx.Value(epochKey{}).(uint64)
-	return n
-}
-
-// withEpoch notes the epoch in force.
-func withEpoch(ctx context.Context, plans *Plans) context.Context {
-	p := plans.Current()
-	if p == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, epochKey{}, p.Epoch)
-}
-
-// withCaller notes who has made a connection.
-func withCaller(ctx context.Context, c net.Conn) context.Context {
-	b, bounded := c.(*boundedConn)
-	if !bounded || b.peer == nil {
-		return ctx
-	}
-	p := b.peer
-	who := &Caller{Way: WaySocket, User: users.name(p.Uid, time.Now()), UID: &p.Uid, PID: p.Pid, groups: append(p.groups, p.Gid)}
-	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid)); err == nil {
-		who.Process = strings.TrimSpace(string(comm))
-	}
-	return context.WithValue(ctx, callerKey{}, who)
-}
-
-// peer is the process at the other end of a socket, and its groups but for its first.
-type peer struct {
-	*syscall.Ucred
-	groups []uint32
-}
-
-// peerOf returns the process at the other end of a Unix socket, nil for other connections.
-func peerOf(c net.Conn) *peer {
-	unix, is := c.(*net.UnixConn)
-	if !is {
-		return nil
-	}
-	raw, err := unix.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var p peer
-	if cerr := raw.Control(func(fd uintptr) {
-		if p.Ucred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			p.groups, err = peerGroups(fd)
-		}
-	}); cerr != nil || err != nil {
-		return nil
-	}
-	return &p
-}
-
-// users holds names of users.
-var users userNames
-
-// userNames are the names of users for a minute: to read them for each connection takes longer
-// than most answers.
-type userNames struct {
-	mu    sync.Mutex // guards the fields below
-	names map[uint32]string
-	until time.Time
-}
-
-// name returns a user's name, "" if there is none.
-func (n *userNames) name(uid uint32, now time.Time) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if now.After(n.until) {
-		n.names, n.until = map[uint32]string{}, now.Add(time.Minute)
-	}
-	name, known := n.names[uid]
-	if !known {
-		if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
-			name = u.Username
-		}
-		n.names[uid] = name
-	}
-	return name
-}
-
-// peerGroups lists the groups of the process at the other end of a socket, except its
-// first.
-func peerGroups(fd uintptr) ([]uint32, error) {
-	const soPeerGroups = 59
-	groups := make([]uint32, 64)
-	for {
-		size := uint32(len(groups)) * 4
-		_, _, e := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.SOL_SOCKET, soPeerGroups, uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
-		switch {
-		case e == 0:
-			return groups[:size/4], nil
-		case errors.Is(e, syscall.ERANGE) && size > uint32(len(groups))*4:
-			groups = make([]uint32, size/4)
-		case errors.Is(e, syscall.ENOPROTOOPT):
-			return nil, nil // a kernel older than 4.13
-		default:
-			return nil, e
-		}
-	}
 }

@@ -18,6 +18,12 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
+// MaxWait is the longest long poll.
+const MaxWait = 5 * time.Minute
+
+// mediaJSON is the media type of requests.
+const mediaJSON = "application/json"
+
 // Client asks a forsd. It is safe for concurrent use.
 type Client struct {
 	base  string // without a slash at the end
@@ -30,6 +36,9 @@ type Client struct {
 type Credentials struct {
 	TLS   *tls.Config // for https; if nil, the system's authorities are used
 	Token string      // sent over TLS and on the socket; "" if none
+
+	// Connect makes connections, through a tunnel for instance; if nil, the address is dialled.
+	Connect func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Dial returns a client for addr: the path of a Unix socket (with or without
@@ -39,7 +48,7 @@ func Dial(addr string) (*Client, error) { return DialAs(addr, Credentials{}) }
 
 // DialAs is Dial with credentials.
 func DialAs(addr string, as Credentials) (*Client, error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: maxWait + writeWithin, TLSClientConfig: as.TLS}
+	transport := &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: MaxWait + 30*time.Second, TLSClientConfig: as.TLS, DialContext: as.Connect}
 	c := &Client{http: &http.Client{Transport: transport}, addr: addr, token: as.Token}
 	if as.Token != "" && strings.HasPrefix(addr, "http:") {
 		return nil, fmt.Errorf("%s is not https: a token would cross the network in the clear", addr)
@@ -53,8 +62,10 @@ func DialAs(addr string, as Credentials) (*Client, error) {
 		return nil, fmt.Errorf("%q is not an address of a forsd: want the path of its socket, http://host:port or https://host:port", addr)
 	}
 	c.base = "http://forsd"
-	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if as.Connect == nil {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}
 	}
 	return c, nil
 }
@@ -90,7 +101,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	}
 	defer resp.Body.Close()
 	e := &Error{}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || json.Unmarshal(text, e) != nil || e.Text == "" {
 		e = Errorf(0, CodeInternal, "%s %s at %s: %s", method, path, c.addr, resp.Status)
 	}
@@ -226,7 +237,7 @@ func (c *Client) WhatIfTable(ctx context.Context, q WhatIf, csv bool) ([]byte, e
 
 // Rollback publishes the plan of an older epoch again.
 func (c *Client) Rollback(ctx context.Context, epoch uint64) (*Change, error) {
-	return ask[Change](ctx, c, http.MethodPost, "/v1/rollback", rollbackRequest{epoch})
+	return ask[Change](ctx, c, http.MethodPost, "/v1/rollback", RollbackRequest{epoch})
 }
 
 // Ready is nil when a verified epoch is in force.
@@ -269,7 +280,7 @@ func (c *Client) plan(ctx context.Context, header http.Header) (*Plan, error) {
 // returns it; 0 waits for the first. It ends with ctx's error, or with that of a
 // request that fails.
 func (c *Client) WaitEpoch(ctx context.Context, seen uint64) (*Plan, error) {
-	header := http.Header{"Prefer": {"wait=60"}, "If-None-Match": {etag(seen)}}
+	header := http.Header{"Prefer": {"wait=60"}, "If-None-Match": {ETag(seen)}}
 	for {
 		p, err := c.plan(ctx, header)
 		var refused *Error

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // DrainRequest asks for parts of the fabric to be taken out of the plan, to be worked on.
@@ -27,25 +27,25 @@ type Undrain struct {
 
 // Drain is a part of the fabric that is taken out of the plan.
 type Drain struct {
-	Kind   string        `json:"kind"` // cable, leaf or spine; on three levels cable, leaf, mid or top
-	Name   string        `json:"name"`
-	GUID   topology.GUID `json:"guid"`           // of the switch; of a cable, its lower end
-	Port   uint8         `json:"port,omitempty"` // of a cable, at its lower end
-	State  string        `json:"state"`          // scheduled, draining, or safe: it may be pulled
-	Since  time.Time     `json:"changed_at"`     // of the state
-	At     time.Time     `json:"begins_at,omitzero"`
-	Until  time.Time     `json:"ends_at,omitzero"`
-	Reason string        `json:"reason,omitempty"`
-	By     string        `json:"by,omitempty"` // who ordered it
-	Uses   []string      `json:"uses"`         // what still leads over it, while it is draining
+	Kind   string    `json:"kind"` // cable, leaf or spine; on three levels cable, leaf, mid or top
+	Name   string    `json:"name"`
+	GUID   ib.GUID   `json:"guid"`           // of the switch; of a cable, its lower end
+	Port   uint8     `json:"port,omitempty"` // of a cable, at its lower end
+	State  string    `json:"state"`          // scheduled, draining, or safe: it may be pulled
+	Since  time.Time `json:"changed_at"`     // of the state
+	At     time.Time `json:"begins_at,omitzero"`
+	Until  time.Time `json:"ends_at,omitzero"`
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"` // who ordered it
+	Uses   []string  `json:"uses"`         // what still leads over it, while it is draining
 	// Cables are those that are withheld for it, by their leaves' ends.
 	Cables []DrainedCable `json:"cables,omitempty"`
 }
 
 // DrainedCable is the leaf's end of a cable.
 type DrainedCable struct {
-	Leaf topology.GUID `json:"leaf"`
-	Port uint8         `json:"port"`
+	Leaf ib.GUID `json:"leaf"`
+	Port uint8   `json:"port"`
 }
 
 // DrainCost is the cost of an order about drains for the exchange, in addition to the

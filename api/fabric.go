@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Cabling is the answer of /v1/fabric: every cable that is up, whether the tree covers it
@@ -24,33 +24,10 @@ type Link struct {
 
 // LinkEnd is where a cable is plugged in.
 type LinkEnd struct {
-	GUID topology.GUID `json:"guid"` // of the node
-	Name string        `json:"name"`
-	Port uint8         `json:"port"`
-	Host topology.GUID `json:"port_guid,omitempty"` // of a host's port
-}
-
-// NewCabling lists the cables of a fabric.
-func NewCabling(f *topology.Fabric, seenAt time.Time) *Cabling {
-	out := &Cabling{SeenAt: seenAt, Links: []Link{}}
-	end := func(node int32, port uint8) LinkEnd {
-		n := &f.Nodes[node]
-		e := LinkEnd{GUID: n.GUID, Name: n.Name, Port: port}
-		if n.Kind != topology.Switch {
-			e.Host = n.Ports[port].GUID
-		}
-		return e
-	}
-	for i := range f.Nodes {
-		for p := range f.Nodes[i].Ports {
-			port := &f.Nodes[i].Ports[p]
-			if !port.Up() || !f.Nodes[port.Peer].Ports[port.PeerPort].Up() || port.Peer < int32(i) || port.Peer == int32(i) && int(port.PeerPort) < p {
-				continue
-			}
-			out.Links = append(out.Links, Link{A: end(int32(i), uint8(p)), B: end(port.Peer, port.PeerPort), Rate: port.Rate.String()})
-		}
-	}
-	return out
+	GUID ib.GUID `json:"guid"` // of the node
+	Name string  `json:"name"`
+	Port uint8   `json:"port"`
+	Host ib.GUID `json:"port_guid,omitempty"` // of a host's port
 }
 
 // Cabling asks for every cable.

@@ -10,12 +10,6 @@ import (
 	"time"
 )
 
-// Past serves past events: see Config.
-type Past interface {
-	// History returns a page of past events. The error is one of the API.
-	History(ctx context.Context, q HistoryQuery) (*HistoryPage, error)
-}
-
 // HistoryQuery chooses entries of the history. What is empty chooses all.
 type HistoryQuery struct {
 	Kinds  []string  // of events
@@ -44,59 +38,8 @@ type HistoryEntry struct {
 // MostHistory is how many entries a page may have.
 const MostHistory = 1000
 
-// history answers GET /v1/history.
-func (s *service) history(w http.ResponseWriter, r *http.Request) error {
-	q, err := historyQuery(r.URL.Query())
-	if err != nil {
-		return err
-	}
-	return writeMade(w, r, func() (any, error) { return s.Past.History(r.Context(), q) })
-}
-
-// historyQuery reads the parameters of a request.
-func historyQuery(v url.Values) (q HistoryQuery, err error) {
-	for name := range v {
-		switch name {
-		case "kind", "about", "by", "since", "until", "order", "limit", "cursor":
-		default:
-			return q, BadRequest("%.40s is not a parameter of the history: there are kind, about, by, since, until, order, limit and cursor", name)
-		}
-	}
-	for _, k := range v["kind"] {
-		for kind := range strings.SplitSeq(k, ",") {
-			if kind = strings.TrimSpace(kind); kind != "" {
-				q.Kinds = append(q.Kinds, kind)
-			}
-		}
-	}
-	if len(q.Kinds) > 32 {
-		return q, BadRequest("%d kinds: want 32 at most", len(q.Kinds))
-	}
-	q.About, q.By, q.Cursor = v.Get("about"), v.Get("by"), v.Get("cursor")
-	for name, into := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
-		if text := v.Get(name); text != "" {
-			if *into, err = time.Parse(time.RFC3339, text); err != nil {
-				return q, BadRequest("%s=%.40s: want a time such as 2026-07-01T08:00:00Z", name, text)
-			}
-		}
-	}
-	switch order := v.Get("order"); order {
-	case "", "newest":
-	case "oldest":
-		q.Oldest = true
-	default:
-		return q, BadRequest("order=%.40s: want newest or oldest", order)
-	}
-	if text := v.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > MostHistory {
-			return q, BadRequest("limit=%.40s: want 1 to %d", text, MostHistory)
-		}
-	}
-	return q, nil
-}
-
-// values returns the parameters of a query.
-func (q *HistoryQuery) values() url.Values {
+// Values returns the parameters of a query.
+func (q *HistoryQuery) Values() url.Values {
 	v := url.Values{}
 	set := func(name, value string) {
 		if value != "" {
@@ -152,5 +95,5 @@ func (c *Client) AllHistory(ctx context.Context, q HistoryQuery, most int) ([]Hi
 
 // History returns a page of past events.
 func (c *Client) History(ctx context.Context, q HistoryQuery) (*HistoryPage, error) {
-	return ask[HistoryPage](ctx, c, http.MethodGet, "/v1/history?"+q.values().Encode(), nil)
+	return ask[HistoryPage](ctx, c, http.MethodGet, "/v1/history?"+q.Values().Encode(), nil)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // HostPorts is the answer of /v1/hosts: the host ports that take part in exchanges, leaf by
@@ -18,9 +18,9 @@ type HostPorts struct {
 
 // HostPort is a port that the fabric has or, by its baseline, is meant to have.
 type HostPort struct {
-	GUID    topology.GUID `json:"guid"`
-	Name    string        `json:"name"`
-	Percent int           `json:"percent"` // of the rate of the fastest of them; 0 for one that is down
+	GUID    ib.GUID `json:"guid"`
+	Name    string  `json:"name"`
+	Percent int     `json:"percent"` // of the rate of the fastest of them; 0 for one that is down
 }
 
 // HostPorts asks for the host ports.

@@ -35,7 +35,7 @@ func (c *Client) CreateJob(ctx context.Context, q JobRequest) (*Job, error) {
 // RenewJob lets a job's lease end so long from now, in whole seconds, 0 for the
 // default.
 func (c *Client) RenewJob(ctx context.Context, job string, lease time.Duration) (*Job, error) {
-	return ask[Job](ctx, c, http.MethodPost, jobPath(job, "/renew"), renewal{int64(lease / time.Second)})
+	return ask[Job](ctx, c, http.MethodPost, jobPath(job, "/renew"), Renewal{int64(lease / time.Second)})
 }
 
 // RemoveJob ends a job and returns what it was.
@@ -60,7 +60,7 @@ func (c *Client) JobPhases(ctx context.Context, job string, csv, base bool) (dat
 // and returns its table, checked whole; 0 returns the one in force. It ends with
 // ctx's error, or with that of a request that fails: the job may have ended.
 func (c *Client) WaitJob(ctx context.Context, job string, seen uint64) (*phasetable.View, error) {
-	header := http.Header{"Accept": {phasetable.MediaType}, "Prefer": {"wait=60"}, "If-None-Match": {etag(seen)}}
+	header := http.Header{"Accept": {phasetable.MediaType}, "Prefer": {"wait=60"}, "If-None-Match": {ETag(seen)}}
 	for {
 		data, _, err := c.phases(ctx, jobPath(job, "/phases"), header)
 		if err != nil {

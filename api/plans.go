@@ -1,225 +1,67 @@
 package api
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"sync"
-	"sync/atomic"
-	"time"
+	"strconv"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 )
 
-// Published is a plan in force.
-type Published struct {
-	Epoch uint64
-	At    time.Time
-	Table *phasetable.View
-
-	document []byte // the answer of /v1/plan
-	onBase   func() bool
-
-	csv *csvForm
+// ServerPlan is the answer of /v1/plan/servers: what one server does.
+type ServerPlan struct {
+	Epoch  uint64        `json:"epoch"`
+	Server ServerRef     `json:"server"`
+	Rows   []ServerPhase `json:"rows"`
 }
 
-// csvForm is the plan as phases.csv, which plans that are the same share.
-type csvForm struct {
-	making  sync.Mutex // one makes it, for all who ask for it
-	text    atomic.Pointer[Text]
-	readers atomic.Int32 // are sent it
-	past    atomic.Bool  // the plan is no longer in force: it is not kept
+// ServerRef names a server in every way there is.
+type ServerRef struct {
+	GUID   ib.GUID `json:"guid"`
+	LID    ib.LID  `json:"lid"`
+	LMC    uint8   `json:"lmc"`
+	Leaf   int     `json:"leaf"`
+	Name   string  `json:"name"`
+	Number int     `json:"number"` // in the binary table of this epoch
 }
 
-// mostInCSV is how many entries a plan may have that is written out as text.
-const mostInCSV = 1 << 24
-
-// NewPublished makes a published plan of its table and of its report, of which plan.json is
-// made, one JSON object. The epoch is the table's.
-func NewPublished(table *phasetable.View, report any, at time.Time) (*Published, error) {
-	plan, err := json.Marshal(report)
-	if err != nil {
-		return nil, fmt.Errorf("publish epoch %d: plan.json: %w", table.Epoch(), err)
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(plan, &fields); err != nil {
-		return nil, fmt.Errorf("publish epoch %d: plan.json: %w", table.Epoch(), err)
-	}
-	if fields == nil {
-		return nil, fmt.Errorf("publish epoch %d: plan.json is null: want an object", table.Epoch())
-	}
-	p := &Published{Epoch: table.Epoch(), At: at, Table: table, onBase: sync.OnceValue(table.ToBaseLIDs), csv: &csvForm{}}
-	p.document, err = planDocument(p.Epoch, at, plan)
-	return p, err
+// ServerPhase is what a server does in one phase. A GUID is absent where it
+// does not send or not receive.
+type ServerPhase struct {
+	Phase    int     `json:"phase"`
+	SendTo   ib.GUID `json:"send_to,omitzero"`
+	RecvFrom ib.GUID `json:"recv_from,omitzero"`
+	Lane     int     `json:"lane"` // −1 on its leaf, and where it does not send
+	DLID     ib.LID  `json:"dlid,omitzero"`
 }
 
-// planDocument is plan.json with the epoch and its time in front.
-func planDocument(epoch uint64, at time.Time, plan json.RawMessage) ([]byte, error) {
-	head, err := json.Marshal(struct {
-		Epoch       uint64    `json:"epoch"`
-		PublishedAt time.Time `json:"published_at"`
-	}{epoch, at})
-	if err != nil {
-		return nil, err
-	}
-	var body bytes.Buffer
-	if err := json.Compact(&body, plan); err != nil {
-		return nil, err
-	}
-	if body.Len() == len("{}") {
-		return append(head, '\n'), nil
-	}
-	head[len(head)-1] = ','
-	return append(append(head, body.Bytes()[1:]...), '\n'), nil
+// PlanPhase is the answer of /v1/plan/phase: the transfers of one phase.
+type PlanPhase struct {
+	Epoch     uint64     `json:"epoch"`
+	Phases    int        `json:"phases"`
+	Phase     int        `json:"phase"`
+	Transfers []Transfer `json:"transfers"`
 }
 
-// onBaseLIDs reports whether the plan only uses base LIDs.
-func (p *Published) onBaseLIDs() bool { return p.onBase() }
-
-// sendCSV answers with the plan as phases.csv. That is made when it is first asked for, and kept
-// while the plan is in force or clients are sent it.
-func (p *Published) sendCSV(w http.ResponseWriter) error {
-	form := p.csv
-	form.readers.Add(1)
-	defer func() {
-		if form.readers.Add(-1) == 0 && form.past.Load() {
-			form.text.Store(nil)
-		}
-	}()
-	text, err := form.of(p.Table)
-	if err != nil {
-		return err
-	}
-	text.send(w)
-	return nil
+// Transfer is what one server sends to another.
+type Transfer struct {
+	Src  ib.GUID `json:"src"`
+	Dst  ib.GUID `json:"dst"`
+	Lane int     `json:"lane"` // −1 on one leaf
+	DLID ib.LID  `json:"dlid"`
 }
 
-func (f *csvForm) of(plan *phasetable.View) (*Text, error) {
-	f.making.Lock()
-	defer f.making.Unlock()
-	if kept := f.text.Load(); kept != nil {
-		return kept, nil
-	}
-	if n := plan.Servers(); n*plan.Phases() > mostInCSV {
-		return nil, Refused("the plan of %d servers and %d phases is too long for CSV: ask for the binary table", n, plan.Phases())
-	}
-	text := &Text{}
-	if err := phasetable.WriteCSV(text, plan.Table()); err != nil {
-		return nil, err
-	}
-	f.text.Store(text)
-	return text, nil
+// PlanChanges is the answer of /v1/plan/changes: the ordered pairs of servers that both
+// plans have, and that the later one gives another destination LID.
+type PlanChanges struct {
+	Since uint64                  `json:"since_epoch"` // the epoch that is compared with
+	Epoch uint64                  `json:"epoch"`
+	Pairs []phasetable.PairChange `json:"pairs"`
 }
 
-// leave marks the plan as no longer in force.
-func (f *csvForm) leave() {
-	if f.past.Store(true); f.readers.Load() == 0 {
-		f.text.Store(nil)
-	}
+// RollbackRequest is the body of POST /v1/rollback.
+type RollbackRequest struct {
+	Epoch uint64 `json:"epoch"`
 }
 
-// Plans holds the plan in force and wakes those who wait for the next. Its zero
-// value holds none.
-type Plans struct {
-	// Stored reads the plan of an epoch that is stored elsewhere; may be nil.
-	Stored func(epoch uint64) (*phasetable.View, error)
-
-	awaited
-	current *Published
-	recent  []*Published // those before, the latest last
-	ended   bool         // there will be no other plan
-}
-
-// errEnded means that the job has ended and will not have another plan.
-var errEnded = Errorf(http.StatusNotFound, CodeNotFound, "the job has ended: it was removed, or its lease is over")
-
-// Publish puts p in force.
-func (s *Plans) Publish(p *Published) { s.set(p, false) }
-
-// Withdraw takes the plan out of force until there is another.
-func (s *Plans) Withdraw() { s.set(nil, false) }
-
-// End takes the plan out of force for good, and wakes those who wait for another.
-func (s *Plans) End() { s.set(nil, true) }
-
-func (s *Plans) set(p *Published, ended bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current != nil {
-		s.current.csv.leave()
-	}
-	for _, former := range s.recent { // after a cable has come back, for one
-		if p != nil && phasetable.Same(p.Table, former.Table) {
-			p.csv = former.csv
-			p.csv.past.Store(false)
-		}
-	}
-	if s.current != nil && !ended {
-		s.recent = keepRecent(append(s.recent, s.current))
-	} else {
-		s.recent = nil
-	}
-	s.current, s.ended = p, ended
-	s.announce()
-}
-
-// over reports whether End was called.
-func (s *Plans) over() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
-}
-
-// At most so many plans before the one in force are kept, and tables of so many bytes.
-const (
-	mostRecent      = 4
-	mostRecentBytes = 16 << 20
-)
-
-func keepRecent(plans []*Published) []*Published {
-	kept, bytes := len(plans), 0
-	for kept > 0 && len(plans)-kept < mostRecent && bytes+len(plans[kept-1].Table.Bytes()) <= mostRecentBytes {
-		kept--
-		bytes += len(plans[kept].Table.Bytes())
-	}
-	return append([]*Published(nil), plans[kept:]...)
-}
-
-// Exactly returns the plan of an epoch if it is in force or one of the few before, so that
-// processes started one after the other can have the same plan; nil otherwise.
-func (s *Plans) Exactly(epoch uint64) *Published {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range append([]*Published{s.current}, s.recent...) {
-		if p != nil && p.Epoch == epoch {
-			return p
-		}
-	}
-	return nil
-}
-
-// Current returns the plan in force, nil before the first.
-func (s *Plans) Current() *Published {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.current
-}
-
-// Wait returns the plan in force as soon as there is one that done accepts. When
-// ctx ends first, it returns the plan in force then, nil without one, and the
-// context's error. After End it returns an error at once.
-func (s *Plans) Wait(ctx context.Context, done func(*Published) bool) (now *Published, err error) {
-	ended := false
-	err = s.await(ctx, func() bool {
-		now = s.current
-		found := now != nil && done(now)
-		ended = s.ended && !found
-		return found || ended
-	})
-	if ended {
-		return nil, errEnded
-	}
-	return now, err
-}
+// ETag returns the entity tag of an epoch.
+func ETag(epoch uint64) string { return `"` + strconv.FormatUint(epoch, 10) + `"` }

@@ -12,12 +12,15 @@ import (
 	"time"
 )
 
+// KeepAlive is how long a stream of events may be silent: then the server writes a comment.
+const KeepAlive = 15 * time.Second
+
 // The pace of coming back to a stream that broke, and how long a stream may be
-// silent: the server says something every keepAlive.
+// silent.
 const (
 	reconnectFirst = 100 * time.Millisecond
 	reconnectMost  = 5 * time.Second
-	silence        = 3 * keepAlive
+	silence        = 3 * KeepAlive
 )
 
 // Watch yields the events from now on, or those after the event called last if that is not

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -91,7 +92,7 @@ type builder struct {
 
 // span returns the number of lanes from the first lane of any host to its last, so that one
 // row of repeated lanes serves every host.
-func (b *builder) span() int { return b.k + 1<<topology.MaxLMC }
+func (b *builder) span() int { return b.k + 1<<ib.MaxLMC }
 
 func fill(out []uint8, e *end, port uint8) {
 	row := out[e.lid : int(e.lid)+e.n]

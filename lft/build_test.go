@@ -4,11 +4,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestDelivery: at every switch, every LID in use either has no entry, or the
@@ -51,7 +52,7 @@ func TestDelivery(t *testing.T) {
 
 // checkUpDown checks that a leaf reaches an end on a switch of the tree by an up-then-down
 // path if the fabric has one.
-func checkUpDown(r *rapid.T, ft *topology.FatTree, w *walker, leaf int32, end topology.EndPort, lid topology.LID) {
+func checkUpDown(r *rapid.T, ft *topology.FatTree, w *walker, leaf int32, end topology.EndPort, lid ib.LID) {
 	f := ft.Fabric
 	at := end.Node // the switch where the LID leaves the tree
 	if f.Nodes[at].Kind != topology.Switch {
@@ -205,7 +206,7 @@ func TestStability(t *testing.T) {
 		for i := range after.Hosts {
 			h := &after.Hosts[i]
 			for j := 0; h.Leaf >= 0 && j < 1<<h.LMC; j++ {
-				lid, k := h.LID+topology.LID(j), after.LIDLane(h, j)
+				lid, k := h.LID+ib.LID(j), after.LIDLane(h, j)
 				s := a.Find(after.Spines[after.LaneOf[k]].GUID)
 				if lives(h.Leaf, k) && a.Port(s, lid) != b.Port(s, lid) {
 					r.Fatalf("lane %d lives at leaf %d, and its entry for LID %d at the spine changes", k, h.Leaf, lid)
@@ -290,7 +291,7 @@ func TestEvenness(t *testing.T) {
 		for i := range ft.Hosts {
 			h := &ft.Hosts[i]
 			for j := range 1 << h.LMC {
-				lid := h.LID + topology.LID(j)
+				lid := h.LID + ib.LID(j)
 				for l := range ft.Leaves {
 					s := tables.Find(ft.Leaves[l].GUID)
 					port := tables.Port(s, lid)

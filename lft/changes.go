@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Block is the number of entries that a subnet manager sends at a time.
@@ -87,7 +87,7 @@ func differences(x, y []uint8) (blocks, entries int) {
 
 // Compare checks that the switches were programmed as planned in want for the given LIDs;
 // got is the tables read back. The error names the first difference and counts the others.
-func Compare(want, got *Tables, lids []topology.LID) error {
+func Compare(want, got *Tables, lids []ib.LID) error {
 	var first string
 	more := 0
 	differ := func(format string, args ...any) {

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"pgregory.net/rapid"
 )
 
 // TestChanges counts the differences of random tables one LID at a time.
@@ -16,7 +17,7 @@ func TestChanges(t *testing.T) {
 		draw := func(name string) *Tables {
 			length := rapid.IntRange(1, 200).Draw(r, name+" length")
 			t := &Tables{}
-			for g := topology.GUID(1); g < 5; g++ {
+			for g := ib.GUID(1); g < 5; g++ {
 				if rapid.IntRange(0, 3).Draw(r, name+" switch") > 0 {
 					out := make([]uint8, length)
 					for i := range out {
@@ -31,15 +32,15 @@ func TestChanges(t *testing.T) {
 			return t
 		}
 		a, b := draw("a"), draw("b")
-		port := func(t *Tables, g topology.GUID, lid int) uint8 {
+		port := func(t *Tables, g ib.GUID, lid int) uint8 {
 			if i := t.Find(g); i >= 0 {
-				return t.Port(i, topology.LID(lid))
+				return t.Port(i, ib.LID(lid))
 			}
 			return NoPath
 		}
 		var want Delta
-		blocks, switches := map[[2]int]bool{}, map[topology.GUID]bool{}
-		for g := topology.GUID(1); g < 5; g++ {
+		blocks, switches := map[[2]int]bool{}, map[ib.GUID]bool{}
+		for g := ib.GUID(1); g < 5; g++ {
 			for lid := range 200 {
 				if port(a, g, lid) != port(b, g, lid) {
 					want.Entries++

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // TestCommon compares with a look at every entry of every set.
@@ -19,7 +19,7 @@ func TestCommon(t *testing.T) {
 				if rng.IntN(5) == 0 {
 					continue
 				}
-				s := Table{GUID: 10 + 2*topology.GUID(g), Out: make([]uint8, 6+i)}
+				s := Table{GUID: 10 + 2*ib.GUID(g), Out: make([]uint8, 6+i)}
 				for lid := range s.Out {
 					s.Out[lid] = []uint8{1, 2, NoPath}[rng.IntN(3)]
 				}
@@ -32,12 +32,12 @@ func TestCommon(t *testing.T) {
 			t.Fatalf("%s became %s", before, after)
 		}
 		for g := range 4 {
-			at := got.Find(10 + 2*topology.GUID(g))
+			at := got.Find(10 + 2*ib.GUID(g))
 			for lid := range 10 {
 				want := NoPath
 				for i, s := range all {
 					port := NoPath
-					if j := s.Find(10 + 2*topology.GUID(g)); j >= 0 && lid < len(s.Switches[j].Out) {
+					if j := s.Find(10 + 2*ib.GUID(g)); j >= 0 && lid < len(s.Switches[j].Out) {
 						port = s.Switches[j].Out[lid]
 					}
 					if i == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -41,13 +42,13 @@ func complete(t *topology.FatTree, tables *Tables) {
 	c := newCompletion(t, tables, lids)
 	for _, e := range t.Fabric.EndPorts() {
 		for lid := int(e.LID); e.LID != 0 && lid < int(e.LID)+1<<e.LMC; lid++ {
-			for c.round(topology.LID(lid)) {
+			for c.round(ib.LID(lid)) {
 			}
 		}
 	}
 }
 
-func newCompletion(t *topology.FatTree, tables *Tables, lids []topology.LID) *completion {
+func newCompletion(t *topology.FatTree, tables *Tables, lids []ib.LID) *completion {
 	f := t.Fabric
 	c := &completion{fabric: f, tables: tables, of: make([]int32, len(f.Nodes)), slow: map[topology.PortRef]bool{}}
 	for i := range c.of {
@@ -125,7 +126,7 @@ func has(bits *[4]uint64, n uint8) bool { return bits[n/64]&(1<<(n%64)) != 0 }
 
 // round adds the entries for a LID that lead to switches which had one before. It reports
 // whether there were any.
-func (c *completion) round(lid topology.LID) bool {
+func (c *completion) round(lid ib.LID) bool {
 	c.added = c.added[:0]
 	for s := range c.nodes {
 		if c.tables.Port(s, lid) == NoPath {
@@ -143,7 +144,7 @@ func (c *completion) round(lid topology.LID) bool {
 // way finds a port by which a LID may leave a switch: first one that other LIDs already use
 // in the same way, then one to the neighbours with most cables. So packets turn up again at
 // few switches, and channels depend on each other as little as possible.
-func (c *completion) way(s int, lid topology.LID) uint8 {
+func (c *completion) way(s int, lid ib.LID) uint8 {
 	for _, slow := range []bool{false, true} {
 		for _, known := range []bool{true, false} {
 			for _, p := range c.order[s] {
@@ -181,7 +182,7 @@ func (c *completion) mayFollow(s int, port uint8, next int, out uint8) bool {
 
 // mayLead reports whether switches that already send a LID to a switch without an entry for
 // it may have it continue by a port.
-func (c *completion) mayLead(s int, out uint8, lid topology.LID) bool {
+func (c *completion) mayLead(s int, out uint8, lid ib.LID) bool {
 	for from := range c.nodes {
 		if p := c.tables.Port(from, lid); p != NoPath && c.next(from, p) == s && !c.mayFollow(from, p, s, out) {
 			return false

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -46,7 +47,7 @@ func TestComplete(t *testing.T) {
 }
 
 // homeOf is the switch at which a LID is delivered.
-func homeOf(f *topology.Fabric, lid topology.LID) int32 {
+func homeOf(f *topology.Fabric, lid ib.LID) int32 {
 	for _, e := range f.EndPorts() {
 		if lid >= e.LID && int(lid) < int(e.LID)+1<<e.LMC {
 			if f.Nodes[e.Node].Kind == topology.Switch {
@@ -131,7 +132,7 @@ func TestShifted(t *testing.T) {
 		was, now := build(t, ft), build(t, shifted)
 		for i := range was.Switches {
 			for lid, port := range was.Switches[i].Out {
-				if got := now.Port(i, topology.LID(lid+by)); got != port {
+				if got := now.Port(i, ib.LID(lid+by)); got != port {
 					t.Fatalf("seed %d, switch %d, LID %d: port %d, and %d for LID %d", seed, i, lid, port, got, lid+by)
 				}
 			}

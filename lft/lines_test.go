@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -166,7 +167,7 @@ func TestPodPins(t *testing.T) {
 		t.Errorf("pinned to port %d, the entry is port %d; %+v", other, pinned.Port(at, lid), d)
 	}
 	ports := uint8(len(f.Nodes[leaf].Ports))
-	length := topology.LID(len(plain.Switches[0].Out))
+	length := ib.LID(len(plain.Switches[0].Out))
 	hurt := f.Clone()
 	hurt.Disconnect(topology.PortRef{Node: leaf, Port: other})
 	for name, c := range map[string]struct {
@@ -226,7 +227,7 @@ func TestPinnedWhole(t *testing.T) {
 	}
 	for _, p := range more {
 		want := ft.Leaves[p.Leaf].Cables[p.Lane].LeafPort
-		if got := a.Port(a.Find(ft.Leaves[p.Leaf].GUID), ft.Hosts[p.Host].LID+topology.LID(p.LID)); got != want {
+		if got := a.Port(a.Find(ft.Leaves[p.Leaf].GUID), ft.Hosts[p.Host].LID+ib.LID(p.LID)); got != want {
 			t.Errorf("%+v: port %d, want %d", p, got, want)
 		}
 	}
@@ -287,11 +288,11 @@ func TestWriteLines(t *testing.T) {
 	for n := range f.Nodes { // the highest first
 		for p := range f.Nodes[n].Ports {
 			if port := &f.Nodes[n].Ports[p]; port.LID != 0 {
-				port.LID = 1000 - port.LID - topology.LID(1<<port.LMC)
+				port.LID = 1000 - port.LID - ib.LID(1<<port.LMC)
 			}
 		}
 	}
-	last := topology.LID(0)
+	last := ib.LID(0)
 	for _, o := range OwnersOf(f) {
 		if o.LID <= last {
 			t.Errorf("LID %d comes after %d", o.LID, last)

@@ -3,6 +3,7 @@ package lft
 import (
 	"sort"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -23,7 +24,7 @@ type upper struct {
 // end is a range of LIDs and where it leaves the tree: a port of a leaf or of an upper
 // switch.
 type end struct {
-	lid         topology.LID
+	lid         ib.LID
 	n           int   // LIDs
 	leaf, upper int   // one of them is −1
 	port        uint8 // of that switch; 0 for the switch's own LID

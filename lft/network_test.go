@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -171,7 +172,7 @@ func preferred(links []link, lanes, own, h int) link {
 // TestNewTables checks the length of tables: up to the largest LID of any port.
 func TestNewTables(t *testing.T) {
 	for _, c := range []struct {
-		lid   topology.LID
+		lid   ib.LID
 		lmc   uint8
 		ports int
 		want  int // length

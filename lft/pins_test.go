@@ -6,10 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"pgregory.net/rapid"
 )
 
 // drawPins pins random LIDs of random servers to lanes that join them with a
@@ -54,7 +55,7 @@ func TestPins(t *testing.T) {
 			}
 			leaf := &ft.Leaves[i/pins.LIDs/len(ft.Servers)]
 			h := &ft.Hosts[ft.Servers[i/pins.LIDs%len(ft.Servers)]]
-			lid := h.LID + topology.LID(i%pins.LIDs)
+			lid := h.LID + ib.LID(i%pins.LIDs)
 			pinned[[2]int{tables.Find(leaf.GUID), int(lid)}] = true
 			up, down := tables.Port(tables.Find(leaf.GUID), lid), tables.Port(tables.Find(ft.Spines[ft.LaneOf[k]].GUID), lid)
 			if up != leaf.Cables[k].LeafPort || down != ft.Leaves[h.Leaf].Cables[k].SpinePort {
@@ -76,7 +77,7 @@ func TestPins(t *testing.T) {
 				if port == NoPath {
 					continue
 				}
-				if path, arrived, err := w.walk(ft.Fabric.Find(tables.Switches[i].GUID), topology.LID(lid)); err != nil || !arrived {
+				if path, arrived, err := w.walk(ft.Fabric.Find(tables.Switches[i].GUID), ib.LID(lid)); err != nil || !arrived {
 					r.Fatalf("LID %d is lost on the way %v: %v", lid, path, err)
 				}
 			}
@@ -96,7 +97,7 @@ func pinnable(t *testing.T) *topology.FatTree {
 	fabgen.AssignLIDs(f, 1)
 	return tree(t, f, func(f *topology.Fabric) {
 		for _, c := range [][2]int{{1, 0}, {2, 0}, {2, 1}, {3, 2}, {3, 3}} {
-			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(4 + c[1])})
+			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(c[0])), Port: uint8(4 + c[1])})
 		}
 	})
 }
@@ -127,7 +128,7 @@ func TestPinRefused(t *testing.T) {
 					}
 					if s := ft.Servers; err == nil {
 						good++
-						if got, want := tables.Port(tables.Find(ft.Leaves[leaf].GUID), h.LID+topology.LID(lid)), ft.Leaves[leaf].Cables[lane].LeafPort; got != want {
+						if got, want := tables.Port(tables.Find(ft.Leaves[leaf].GUID), h.LID+ib.LID(lid)), ft.Leaves[leaf].Cables[lane].LeafPort; got != want {
 							t.Fatalf("pinned to lane %d: port %d, want %d", lane, got, want)
 						}
 					} else if at := slices.Index(s, i); at >= 0 { // the same, as one of many
@@ -186,7 +187,7 @@ func TestPinnedDown(t *testing.T) {
 		h := &ft.Hosts[i]
 		for j := range 2 {
 			for spine := range ft.Spines {
-				lid, at := h.LID+topology.LID(j), tables.Find(ft.Spines[spine].GUID)
+				lid, at := h.LID+ib.LID(j), tables.Find(ft.Spines[spine].GUID)
 				port := plain.Port(at, lid)
 				if k := want.Down[s*8+j*4+spine]; k >= 0 {
 					port = ft.Leaves[h.Leaf].Cables[k].SpinePort

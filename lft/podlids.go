@@ -3,7 +3,7 @@ package lft
 import (
 	"slices"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // turned is an LID with the parameters of its entries.
@@ -42,7 +42,7 @@ func (b *podBuilder) leafLIDs(l int) {
 
 // ring returns the planes for an LID on a leaf: those of the base LIDs in its block, or all
 // if the block has none or 2^lmc LIDs suffice for all lanes.
-func (b *podBuilder) ring(l int, lid topology.LID, lmc uint8) (planes []int) {
+func (b *podBuilder) ring(l int, lid ib.LID, lmc uint8) (planes []int) {
 	for _, i := range b.hosts[l] {
 		h := &b.Hosts[i]
 		if j := h.Alpha % b.Planes; h.LID/Block == lid/Block && 1<<lmc < len(b.Lanes) && !slices.Contains(planes, j) {

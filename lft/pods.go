@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/topology"
 )
@@ -14,7 +15,7 @@ import (
 // Entry is a table entry that a plan requires.
 type Entry struct {
 	Node int32
-	LID  topology.LID
+	LID  ib.LID
 	Port uint8
 }
 

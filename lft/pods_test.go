@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -99,7 +100,7 @@ func TestPodRelay(t *testing.T) {
 		for i := range hurt.Switches {
 			name := g.Nodes[g.Find(hurt.Switches[i].GUID)].Name
 			for _, lid := range on {
-				now, was := hurt.Port(i, topology.LID(lid)), whole.Port(i, topology.LID(lid))
+				now, was := hurt.Port(i, ib.LID(lid)), whole.Port(i, ib.LID(lid))
 				if now == lft.NoPath || !strings.HasPrefix(name, "Leaf") && name != fmt.Sprintf("Mid%03d", mid) && now != was {
 					t.Errorf("%+v, %v: %s has port %d for LID %d, and had %d", s, dead, name, now, lid, was)
 				}

@@ -6,10 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"pgregory.net/rapid"
 )
 
 // tree fits the fabric to its own baseline after the change, which can be nil.
@@ -68,11 +69,11 @@ func addPort(f *topology.Fabric, i int32) topology.PortRef {
 	return topology.PortRef{Node: i, Port: uint8(len(n.Ports) - 1)}
 }
 
-var hdr = topology.Rate{Width: 4, Speed: topology.HDR}
+var hdr = ib.Rate{Width: 4, Speed: ib.HDR}
 
 // addHost plugs a new host into a new port of switch i. Its GUID must be above
 // those of all nodes.
-func addHost(f *topology.Fabric, i int32, g topology.GUID) {
+func addHost(f *topology.Fabric, i int32, g ib.GUID) {
 	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: g, Name: fmt.Sprintf("Extra%x", uint64(g)),
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: g + 1}}})
 	f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, addPort(f, i), hdr)
@@ -80,7 +81,7 @@ func addHost(f *topology.Fabric, i int32, g topology.GUID) {
 
 // addSwitch adds a new switch with cables to the given nodes and one host. Its
 // GUID must be above those of all nodes.
-func addSwitch(f *topology.Fabric, g topology.GUID, to ...int32) {
+func addSwitch(f *topology.Fabric, g ib.GUID, to ...int32) {
 	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Switch, GUID: g, Name: fmt.Sprintf("New%x", uint64(g)),
 		Ports: []topology.Port{{Peer: topology.None, GUID: g, State: topology.Active}}})
 	i := int32(len(f.Nodes) - 1)
@@ -134,7 +135,7 @@ func damage(r *rapid.T, f *topology.Fabric) {
 			lmc = f.Nodes[i].Ports[1].LMC
 		}
 	}
-	next := topology.GUID(0xA00000)
+	next := ib.GUID(0xA00000)
 	for _, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"spine", "leaf", "leaf to leaf and spine", "chain"}), 0, 3).Draw(r, "new switches") {
 		switch kind {
 		case "spine":
@@ -205,11 +206,11 @@ func drawTree(r *rapid.T) *topology.FatTree {
 // walker follows tables on its own, sharing nothing with Trace.
 type walker struct {
 	f     *topology.Fabric
-	table map[topology.GUID][]uint8
+	table map[ib.GUID][]uint8
 }
 
 func newWalker(f *topology.Fabric, t *Tables) *walker {
-	w := &walker{f, map[topology.GUID][]uint8{}}
+	w := &walker{f, map[ib.GUID][]uint8{}}
 	for _, s := range t.Switches {
 		w.table[s.GUID] = s.Out
 	}
@@ -218,7 +219,7 @@ func newWalker(f *topology.Fabric, t *Tables) *walker {
 
 // walk returns the nodes passed from switch i on, the owner last, and whether the
 // LID arrived there. It stops at a missing entry, and fails on everything else.
-func (w *walker) walk(i int32, lid topology.LID) (path []int32, arrived bool, err error) {
+func (w *walker) walk(i int32, lid ib.LID) (path []int32, arrived bool, err error) {
 	for range w.f.Nodes {
 		if slices.Contains(path, i) {
 			break

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // maxLine is the length in bytes up to which OpenSM reads a line in one piece.
@@ -29,7 +29,7 @@ func Read(r io.Reader) (*Tables, error) {
 // a section of dump_fts or OpenSM ends in a line "… lids dumped", and every line ends in a
 // line feed.
 func ReadBytes(data []byte) (*Tables, error) {
-	r := &reader{rest: data, seen: map[topology.GUID]int{}, entries: -1, out: bytes.Repeat([]byte{NoPath}, int(topology.MaxUnicastLID)+1)}
+	r := &reader{rest: data, seen: map[ib.GUID]int{}, entries: -1, out: bytes.Repeat([]byte{NoPath}, int(ib.MaxUnicastLID)+1)}
 	if err := r.read(); err != nil {
 		return nil, fmt.Errorf("read tables: line %d: %w", r.line, err)
 	}
@@ -42,11 +42,11 @@ type reader struct {
 	line int // number of the current line
 
 	done     []Table
-	seen     map[topology.GUID]int // line of the switch's header
-	switches int                   // as counted in the first comment
-	entries  int                   // likewise, −1 without one
-	found    int                   // entries so far
-	trailers int                   // sections that ended in a trailer
+	seen     map[ib.GUID]int // line of the switch's header
+	switches int             // as counted in the first comment
+	entries  int             // likewise, −1 without one
+	found    int             // entries so far
+	trailers int             // sections that ended in a trailer
 
 	open    bool // inside a section
 	owed    bool // the section's form requires a trailer
@@ -246,7 +246,7 @@ func (r *reader) start(line string) error {
 	if err != nil || digits == len(tail) || tail[digits] != ' ' {
 		return fmt.Errorf("%.30q is not the guid of a switch", tail)
 	}
-	r.current = Table{GUID: topology.GUID(guid), Name: string(appendName(nil, name(tail[digits:])))}
+	r.current = Table{GUID: ib.GUID(guid), Name: string(appendName(nil, name(tail[digits:])))}
 	if before, dup := r.seen[r.current.GUID]; dup {
 		return fmt.Errorf("switch %s appears again: its table begins on line %d", r.current.GUID, before)
 	}
@@ -255,10 +255,10 @@ func (r *reader) start(line string) error {
 	if _, lid, ok := strings.Cut(at, "Lid "); ok {
 		lid, _, _ = strings.Cut(lid, " ")
 		v, err := strconv.ParseUint(lid, 10, 16)
-		if err != nil || v > uint64(topology.MaxUnicastLID) {
+		if err != nil || v > uint64(ib.MaxUnicastLID) {
 			return fmt.Errorf("%.20q is not the LID of a switch", lid)
 		}
-		r.current.LID = topology.LID(v)
+		r.current.LID = ib.LID(v)
 	}
 	_, span, ranged := strings.Cut(span, "[")
 	r.owed = ranged && !strings.HasPrefix(span, "0x") || strings.HasPrefix(at, "DR path")
@@ -286,8 +286,8 @@ func (r *reader) entry(line []byte) error {
 	}
 	text, rest := word(line[2:])
 	lid, err := strconv.ParseUint(string(text), 16, 16)
-	if err != nil || lid > uint64(topology.MaxUnicastLID) {
-		return fmt.Errorf("0x%.20s is not a unicast LID: they end at 0x%04x", text, topology.MaxUnicastLID)
+	if err != nil || lid > uint64(ib.MaxUnicastLID) {
+		return fmt.Errorf("0x%.20s is not a unicast LID: they end at 0x%04x", text, ib.MaxUnicastLID)
 	}
 	text, _ = word(rest)
 	port, err := strconv.ParseUint(string(text), 10, 16)

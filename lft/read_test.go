@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/topology"
 )
 
 func readSample(t testing.TB, name string) []byte {
@@ -127,7 +128,7 @@ func TestTruncated(t *testing.T) {
 			for i := range got.Switches {
 				w := &whole.Switches[whole.Find(got.Switches[i].GUID)]
 				for lid := range w.Out {
-					if p := got.Port(i, topology.LID(lid)); p != w.Out[lid] {
+					if p := got.Port(i, ib.LID(lid)); p != w.Out[lid] {
 						t.Fatalf("%s cut off after byte %d: LID %d of %s was read as port %d", name, n, lid, w.Name, p)
 					}
 				}

@@ -1,6 +1,7 @@
 package lft
 
 import (
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -8,7 +9,7 @@ import (
 // channels without successors away until none is left.
 func ringByHand(t *Tables, f *topology.Fabric) bool {
 	follows := map[topology.PortRef]map[topology.PortRef]bool{}
-	channel := func(node int32, lid topology.LID) (topology.PortRef, bool) {
+	channel := func(node int32, lid ib.LID) (topology.PortRef, bool) {
 		i := t.Find(f.Nodes[node].GUID)
 		if i < 0 {
 			return topology.PortRef{}, false

@@ -5,6 +5,7 @@ package lft
 import (
 	"sort"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -13,8 +14,8 @@ const NoPath uint8 = 0xFF
 
 // Table is the linear forwarding table of one switch.
 type Table struct {
-	GUID  topology.GUID
-	LID   topology.LID // the switch's own LID, 0 if not known
+	GUID  ib.GUID
+	LID   ib.LID // the switch's own LID, 0 if not known
 	Name  string
 	Ports int     // number of external ports, 0 if not known
 	Out   []uint8 // [LID] output port, NoPath without an entry; 0 delivers to the switch itself
@@ -27,7 +28,7 @@ type Tables struct {
 }
 
 // Find returns the index of the switch with GUID g, or -1.
-func (t *Tables) Find(g topology.GUID) int {
+func (t *Tables) Find(g ib.GUID) int {
 	i := sort.Search(len(t.Switches), func(i int) bool { return t.Switches[i].GUID >= g })
 	if i < len(t.Switches) && t.Switches[i].GUID == g {
 		return i
@@ -36,7 +37,7 @@ func (t *Tables) Find(g topology.GUID) int {
 }
 
 // Port returns the output port of lid at switch i, NoPath beyond the table.
-func (t *Tables) Port(i int, lid topology.LID) uint8 {
+func (t *Tables) Port(i int, lid ib.LID) uint8 {
 	if out := t.Switches[i].Out; int(lid) < len(out) {
 		return out[lid]
 	}
@@ -44,8 +45,8 @@ func (t *Tables) Port(i int, lid topology.LID) uint8 {
 }
 
 // LIDs lists the LIDs in use in f, in ascending order.
-func LIDs(f *topology.Fabric) []topology.LID {
-	var used [int(topology.MaxUnicastLID) + 1]bool
+func LIDs(f *topology.Fabric) []ib.LID {
+	var used [int(ib.MaxUnicastLID) + 1]bool
 	count := 0
 	for i := range f.Nodes {
 		for p := range f.Nodes[i].Ports {
@@ -61,10 +62,10 @@ func LIDs(f *topology.Fabric) []topology.LID {
 			}
 		}
 	}
-	lids := make([]topology.LID, 0, count)
+	lids := make([]ib.LID, 0, count)
 	for lid, u := range used {
 		if u {
-			lids = append(lids, topology.LID(lid))
+			lids = append(lids, ib.LID(lid))
 		}
 	}
 	return lids

@@ -3,6 +3,7 @@ package lft
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -18,7 +19,7 @@ type Hop struct {
 // owner of the LID. On an error they are the nodes up to the place that it names: a switch
 // without a table or an entry, a port that is down, a loop, or a port that does not own the
 // LID.
-func (t *Tables) Trace(f *topology.Fabric, from topology.PortRef, lid topology.LID) ([]Hop, error) {
+func (t *Tables) Trace(f *topology.Fabric, from topology.PortRef, lid ib.LID) ([]Hop, error) {
 	at := topology.PortRef{Node: from.Node}
 	var hops []Hop
 	if port := f.At(from); f.Nodes[from.Node].Kind != topology.Switch {
@@ -68,6 +69,6 @@ func (t *Tables) Trace(f *topology.Fabric, from topology.PortRef, lid topology.L
 }
 
 // owns reports whether the port owns lid.
-func owns(p *topology.Port, lid topology.LID) bool {
+func owns(p *topology.Port, lid ib.LID) bool {
 	return p.LID != 0 && int(lid) >= int(p.LID) && int(lid) < int(p.LID)+1<<p.LMC
 }

@@ -3,10 +3,11 @@ package lft
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestTrace: the way of a packet by hand, on FT(2;2,2) with one host on a leaf,
@@ -18,7 +19,7 @@ func TestTrace(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		from   topology.PortRef
-		lid    topology.LID
+		lid    ib.LID
 		change func(*Tables)
 		want   []Hop
 		err    string

@@ -3,7 +3,7 @@ package lft
 import (
 	"bytes"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // FillUnread adds the entries that dump_fts cannot read: if the largest LID begins a block
@@ -11,7 +11,7 @@ import (
 // want, the tables planned, and the LID is returned; it is 0 if nothing was added, because
 // the LID does not begin a block or a table reaches it. Switches that want lacks get no
 // entry.
-func FillUnread(got, want *Tables) topology.LID {
+func FillUnread(got, want *Tables) ib.LID {
 	last := 0
 	if len(want.Switches) > 0 {
 		last = len(want.Switches[0].Out) - 1
@@ -33,5 +33,5 @@ func FillUnread(got, want *Tables) topology.LID {
 		}
 		s.Out = out
 	}
-	return topology.LID(last)
+	return ib.LID(last)
 }

@@ -3,8 +3,8 @@ package lft
 import (
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // TestFillUnread cuts tables off before the largest LID, as dump_fts does where
@@ -13,7 +13,7 @@ func TestFillUnread(t *testing.T) {
 	for _, c := range []struct {
 		hosts int // of the one leaf that varies
 		cut   int // table length as read
-		lid   topology.LID
+		lid   ib.LID
 	}{
 		{14, 64, 64}, // 56 hosts, 8 switches
 		{14, 65, 0},  // read after all

@@ -3,6 +3,7 @@ package lft
 import (
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -33,7 +34,7 @@ type hop struct {
 
 // owned is a range of LIDs and the port that it leaves a switch by.
 type owned struct {
-	lid, end topology.LID
+	lid, end ib.LID
 	port     uint8
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -98,7 +99,7 @@ func TestGate(t *testing.T) {
 				sw := &f.Nodes[ends[i]]
 				as := spine[f.Nodes[f.Find(fabgen.LeafGUID)+leaf].LID()]
 				host := f.Nodes[ends[i]+1].Ports[1].LID
-				for _, lid := range []topology.LID{sw.LID(), host, host + 1} {
+				for _, lid := range []ib.LID{sw.LID(), host, host + 1} {
 					path, arrived, err := w.walk(f.Find(fabgen.SpineGUID+1), lid)
 					if !arrived || err != nil {
 						t.Errorf("leaves %d and %d: LID %d takes %v: %v", near, far, lid, path, err)

@@ -7,14 +7,15 @@ import (
 	"io"
 	"sort"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
 // Owner is an end port that owns a range of LIDs.
 type Owner struct {
-	LID  topology.LID
+	LID  ib.LID
 	LMC  uint8
-	GUID topology.GUID // port GUID
+	GUID ib.GUID // port GUID
 	Kind topology.Kind
 	Name string // node description
 }
@@ -81,8 +82,8 @@ func appendCount(buf []byte, switches, entries int) []byte {
 
 // check counts the entries and rejects those that OpenSM would reject.
 func (s *Table) check() (entries int, err error) {
-	if len(s.Out) > int(topology.MaxUnicastLID)+1 {
-		return 0, fmt.Errorf("the table of switch %s goes up to LID 0x%04x: unicast LIDs end at 0x%04x", s.label(), len(s.Out)-1, topology.MaxUnicastLID)
+	if len(s.Out) > int(ib.MaxUnicastLID)+1 {
+		return 0, fmt.Errorf("the table of switch %s goes up to LID 0x%04x: unicast LIDs end at 0x%04x", s.label(), len(s.Out)-1, ib.MaxUnicastLID)
 	}
 	last := int(NoPath) - 1
 	if s.Ports > 0 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -90,8 +91,8 @@ func TestTraceRefuses(t *testing.T) {
 func TestSpeedsOfCables(t *testing.T) {
 	f, tables := small(t)
 	slow := topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 4}
-	f.At(slow).Rate = topology.Rate{Width: 1, Speed: topology.HDR}
-	f.Nodes[f.Find(fabgen.LeafGUID+1)].Ports[4].Rate = topology.Rate{}
+	f.At(slow).Rate = ib.Rate{Width: 1, Speed: ib.HDR}
+	f.Nodes[f.Find(fabgen.LeafGUID+1)].Ports[4].Rate = ib.Rate{}
 	routes, err := liquid.Trace(f, tables, f.ConnectedHosts(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -142,12 +143,12 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		want  string
-		spoil func(to []int32, dlid []topology.LID)
+		spoil func(to []int32, dlid []ib.LID)
 	}{
-		{"are in no phase", func(to []int32, _ []topology.LID) { to[0] = -1 }},
-		{"once too often", func(to []int32, dlid []topology.LID) { to[9], dlid[9] = to[0], dlid[0] }},
-		{"are lost", func(_ []int32, dlid []topology.LID) { dlid[0]++ }},
-		{"transfers on", func(to []int32, dlid []topology.LID) {
+		{"are in no phase", func(to []int32, _ []ib.LID) { to[0] = -1 }},
+		{"once too often", func(to []int32, dlid []ib.LID) { to[9], dlid[9] = to[0], dlid[0] }},
+		{"are lost", func(_ []int32, dlid []ib.LID) { dlid[0]++ }},
+		{"transfers on", func(to []int32, dlid []ib.LID) {
 			for i := 1; i < 9; i++ { // two hosts of a phase change what they do in the next
 				to[i], to[9+i], dlid[i], dlid[9+i] = to[9+i], to[i], dlid[9+i], dlid[i]
 			}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -91,7 +92,7 @@ func NewDirectory(f *topology.Fabric, hosts []topology.EndPort) *Directory {
 // ports have that name.
 func (d *Directory) Find(name string) (int32, error) {
 	places := d.at[name]
-	if g, err := topology.ParseGUID(name); err == nil && len(places) == 0 {
+	if g, err := ib.ParseGUID(name); err == nil && len(places) == 0 {
 		places = d.at[g.String()]
 	}
 	if len(places) == 0 {

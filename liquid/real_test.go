@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/opensm"
@@ -207,7 +208,7 @@ func TestDamagedFatTree(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, at := range c.lost {
-				fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + topology.GUID(at[0])), Port: uint8(at[1])})
+				fabric.Disconnect(topology.PortRef{Node: fabric.Find(fabgen.LeafGUID + ib.GUID(at[0])), Port: uint8(at[1])})
 			}
 			f, tables := programmed(t, fabric, "minhop")
 			routes, r, shift := schedule(t, f, tables)
@@ -221,7 +222,7 @@ func TestDamagedFatTree(t *testing.T) {
 			// forsd's plan needs an LMC with a LID for each lane.
 			own := fabgen.Generate(fabgen.Spec{Spines: 8, Leaves: 8, LMC: 3})
 			for _, at := range c.lost {
-				own.Disconnect(topology.PortRef{Node: own.Find(fabgen.LeafGUID + topology.GUID(at[0])), Port: uint8(at[1])})
+				own.Disconnect(topology.PortRef{Node: own.Find(fabgen.LeafGUID + ib.GUID(at[0])), Port: uint8(at[1])})
 			}
 			if tree, err = topology.Fit(own, base, nil); err != nil {
 				t.Fatal(err)

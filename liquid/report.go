@@ -3,7 +3,7 @@ package liquid
 import (
 	"context"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Report is a schedule as commands and the API print it.
@@ -54,9 +54,9 @@ type Effort struct {
 
 // Host is a host port of a running fabric.
 type Host struct {
-	GUID topology.GUID `json:"guid"` // of the port
-	LID  topology.LID  `json:"lid"`  // base
-	Name string        `json:"name"`
+	GUID ib.GUID `json:"guid"` // of the port
+	LID  ib.LID  `json:"lid"`  // base
+	Name string  `json:"name"`
 }
 
 // NewReport reports the result of Make.

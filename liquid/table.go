@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/topology"
@@ -16,7 +17,7 @@ import (
 func (r *Routes) Table(s Schedule) (*phasetable.Table, error) {
 	n := len(r.Hosts)
 	t := &phasetable.Table{TopologyHash: r.Fabric.Hash(), Phases: len(s), To: make([]int32, n*len(s)), Lane: make([]int16, n*len(s)),
-		DLID: make([]topology.LID, n*len(s))}
+		DLID: make([]ib.LID, n*len(s))}
 	leaf := make(map[int32]int) // [switch]
 	for _, h := range r.Hosts {
 		at := r.Fabric.At(h.PortRef).Peer

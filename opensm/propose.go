@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // ReadConf reads an opensm.conf as OpenSM does, on top of its defaults. The settings are
@@ -26,7 +26,7 @@ func SuitableLMC(lanes, ports, switches int) (lmc int, enough bool) {
 	for lmc < maxLMC && lanes > 1<<lmc {
 		lmc++
 	}
-	for lmc > 0 && HighestLID(lmc, ports, switches) > int(topology.MaxUnicastLID) {
+	for lmc > 0 && HighestLID(lmc, ports, switches) > int(ib.MaxUnicastLID) {
 		lmc--
 	}
 	return lmc, lanes <= 1<<lmc

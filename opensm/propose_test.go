@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // badLines are lines of opensm.conf that forsd can do nothing with, and lines that do
@@ -107,7 +107,7 @@ func TestSuitableLMC(t *testing.T) {
 		if lmc != c.lmc || enough != c.enough {
 			t.Errorf("%d lanes, %d ports, %d switches: LMC %d (%v), want %d (%v)", c.lanes, c.ports, c.switches, lmc, enough, c.lmc, c.enough)
 		}
-		if highest := HighestLID(lmc, c.ports, c.switches); highest > int(topology.MaxUnicastLID) {
+		if highest := HighestLID(lmc, c.ports, c.switches); highest > int(ib.MaxUnicastLID) {
 			t.Errorf("%+v takes LIDs up to %d", c, highest)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -16,7 +17,7 @@ import (
 // itself, none from a spine to a leaf whose cable is dead. Where the manager's place is not
 // known, the switch is one of those with hosts.
 func WriteRoot(path string, f *topology.Fabric) error {
-	var root topology.GUID
+	var root ib.GUID
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		for p := range n.Ports {

@@ -149,18 +149,18 @@ func pick(all []umad.LocalPort, setting string, f *topology.Fabric) (umad.LocalP
 
 // noPort says why no port may be used: ports of Ethernet are not for a subnet manager.
 func noPort(all []umad.LocalPort, setting string) error {
-	ib := slices.DeleteFunc(slices.Clone(all), func(p umad.LocalPort) bool { return !p.InfiniBand })
+	usable := slices.DeleteFunc(slices.Clone(all), func(p umad.LocalPort) bool { return !p.InfiniBand })
 	ethernet := ""
-	if n := len(all) - len(ib); n > 0 {
+	if n := len(all) - len(usable); n > 0 {
 		ethernet = fmt.Sprintf(" (%d of Ethernet do not count)", n)
 	}
 	switch {
-	case len(ib) == 0:
+	case len(usable) == 0:
 		return errors.New("there is no InfiniBand port on this machine" + ethernet)
 	case slices.ContainsFunc(all, func(p umad.LocalPort) bool { return setting == p.Device || setting == p.String() }):
-		return fmt.Errorf("%s is a port of Ethernet: set opensm.umad to one of %v", setting, ib)
+		return fmt.Errorf("%s is a port of Ethernet: set opensm.umad to one of %v", setting, usable)
 	}
-	return fmt.Errorf("there is no InfiniBand port %s on this machine: set opensm.umad to one of %v", setting, ib)
+	return fmt.Errorf("there is no InfiniBand port %s on this machine: set opensm.umad to one of %v", setting, usable)
 }
 
 // rank is how well a port suits: 2 in the fabric, 1 active, 0 neither.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -54,7 +55,7 @@ func TestSwitchesFallBack(t *testing.T) {
 
 func TestPick(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2})
-	var inside topology.GUID
+	var inside ib.GUID
 	for _, e := range f.EndPorts() {
 		if f.Nodes[e.Node].Kind == topology.Adapter {
 			inside = e.GUID

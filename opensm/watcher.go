@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -292,7 +293,7 @@ func (s *watch) finish() error {
 }
 
 // readGUID2LID returns the ranges of guid2lid, nil if the file does not exist.
-func (s *watch) readGUID2LID() (version, map[topology.GUID]topology.LIDRange, error) {
+func (s *watch) readGUID2LID() (version, map[ib.GUID]topology.LIDRange, error) {
 	if s.GUID2LID == "" {
 		return version{}, nil, nil
 	}

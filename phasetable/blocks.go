@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Version 2 of the format holds plans by a rule, for fabrics whose rows would take
@@ -25,7 +25,7 @@ type Blocks struct {
 	// To, Lane and DLID are like those of Table, indexed [block·slots + slot].
 	To   []int32
 	Lane []int16
-	DLID []topology.LID
+	DLID []ib.LID
 }
 
 // Members are servers in a row.

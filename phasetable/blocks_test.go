@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // blockTable is a plan in blocks: in block b the servers of leaf a, a group, send to those
@@ -24,7 +24,7 @@ func blockTable(leaves, servers int, lmc uint8) *Table {
 				d := (a+block)%leaves*servers + i
 				lane, dlid := int16(Local), t.Servers[d].LID
 				if block != 0 {
-					lane, dlid = int16(i), dlid+topology.LID(i%(1<<lmc))
+					lane, dlid = int16(i), dlid+ib.LID(i%(1<<lmc))
 				}
 				b.To, b.Lane, b.DLID = append(b.To, int32(d)), append(b.Lane, lane), append(b.DLID, dlid)
 			}

@@ -1,14 +1,16 @@
 package phasetable
 
-import "github.com/forsd/forsd/topology"
+import (
+	"github.com/forsd/forsd/ib"
+)
 
 // PairChange is an ordered pair of servers whose destination LID differs from the previous
 // plan. A connection made for the old LID must be made again.
 type PairChange struct {
-	Src  topology.GUID `json:"src"`
-	Dst  topology.GUID `json:"dst"`
-	Was  topology.LID  `json:"was"`  // the destination LID of the plan before
-	DLID topology.LID  `json:"dlid"` // that of this plan
+	Src  ib.GUID `json:"src"`
+	Dst  ib.GUID `json:"dst"`
+	Was  ib.LID  `json:"was"`  // the destination LID of the plan before
+	DLID ib.LID  `json:"dlid"` // that of this plan
 }
 
 // Changes lists the pairs of both tables, by port GUID, whose destination LID differs, in
@@ -23,7 +25,7 @@ func Changes(old, now *View) []PairChange {
 			before[s] = Idle
 		}
 	}
-	was := make([]topology.LID, old.servers) // [old number] the LID the source sends to
+	was := make([]ib.LID, old.servers) // [old number] the LID the source sends to
 	for s, o := range before {
 		if o == Idle {
 			continue

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // TestChanges compares with a reading of both tables pair by pair.
@@ -50,7 +50,7 @@ func TestChanges(t *testing.T) {
 }
 
 // dlidOf returns the last LID that src sends to dst by, or 0 if it sends nothing.
-func dlidOf(v *View, src, dst topology.GUID) (lid topology.LID) {
+func dlidOf(v *View, src, dst ib.GUID) (lid ib.LID) {
 	s, ok := v.FindGUID(src)
 	if !ok {
 		return 0

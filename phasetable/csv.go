@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // CSVHeader is the first line of phases.csv.
@@ -20,9 +20,9 @@ const CSVHeader = "phase,src_guid,dst_guid,lane,dlid"
 // Row is a line of phases.csv: one transfer.
 type Row struct {
 	Phase    int
-	Src, Dst topology.GUID // port GUIDs
-	Lane     int           // Local for same-leaf transfers
-	DLID     topology.LID
+	Src, Dst ib.GUID // port GUIDs
+	Lane     int     // Local for same-leaf transfers
+	DLID     ib.LID
 }
 
 // WriteCSV writes the table's transfers as phases.csv: ordered by phase, then by
@@ -69,7 +69,7 @@ func WriteCSV(w io.Writer, t *Table) error {
 }
 
 // appendGUID appends the 18 characters of a GUID.
-func appendGUID(buf []byte, g topology.GUID) []byte {
+func appendGUID(buf []byte, g ib.GUID) []byte {
 	const digits = "0123456789abcdef"
 	buf = append(buf, "0x"...)
 	for shift := 60; shift >= 0; shift -= 4 {
@@ -138,8 +138,8 @@ func parseLine(line []byte) (row Row, err error) {
 			return row, err
 		}
 	}
-	lid, err := parseInt(fields[4], "dlid", 1, int(topology.MaxUnicastLID))
-	row.DLID = topology.LID(lid)
+	lid, err := parseInt(fields[4], "dlid", 1, int(ib.MaxUnicastLID))
+	row.DLID = ib.LID(lid)
 	return row, err
 }
 
@@ -161,8 +161,8 @@ func parseInt(s []byte, field string, least, most int) (int, error) {
 }
 
 // parseGUID reads 0x and 16 hexadecimal digits.
-func parseGUID(s []byte, field string) (topology.GUID, error) {
-	var g topology.GUID
+func parseGUID(s []byte, field string) (ib.GUID, error) {
+	var g ib.GUID
 	ok := len(s) == 18 && s[0] == '0' && s[1] == 'x'
 	for i := 2; ok && i < len(s); i++ {
 		c := s[i]
@@ -176,7 +176,7 @@ func parseGUID(s []byte, field string) (topology.GUID, error) {
 		default:
 			ok = false
 		}
-		g = g<<4 | topology.GUID(c)
+		g = g<<4 | ib.GUID(c)
 	}
 	if !ok || g == 0 {
 		return 0, fmt.Errorf("%s %.40q: want 0x and 16 hexadecimal digits, not all of them 0", field, s)

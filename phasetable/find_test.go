@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // TestFindServer looks servers up by all that names them.
@@ -58,7 +58,7 @@ func TestFindServer(t *testing.T) {
 func TestFindPair(t *testing.T) {
 	table := newTable(3, 3, 2)
 	for s := range table.Servers {
-		table.Servers[s] = ServerEntry{GUID: topology.GUID(s + 1), LID: topology.LID(10 + 2*s), LMC: 1, Leaf: s}
+		table.Servers[s] = ServerEntry{GUID: ib.GUID(s + 1), LID: ib.LID(10 + 2*s), LMC: 1, Leaf: s}
 	}
 	table.set(1, 0, 1, 1) // by LID 13
 	table.set(2, 0, 1, 0)
@@ -96,8 +96,8 @@ func TestBounds(t *testing.T) {
 		"phases":         {func(t *Table) { t.Phases = math.MaxInt32 + 1 }, "2147483648 phases: want 0 to 2147483647"},
 		"LMC":            {func(t *Table) { t.Servers[0].LMC = 7 }, ""},
 		"more LMC":       {func(t *Table) { t.Servers[0].LMC = 8 }, "LMC 8"},
-		"last LID":       {func(t *Table) { t.Servers[0].LID = topology.MaxUnicastLID }, ""},
-		"LIDs beyond":    {func(t *Table) { t.Servers[0].LID, t.Servers[0].LMC = topology.MaxUnicastLID, 1 }, "LID"},
+		"last LID":       {func(t *Table) { t.Servers[0].LID = ib.MaxUnicastLID }, ""},
+		"LIDs beyond":    {func(t *Table) { t.Servers[0].LID, t.Servers[0].LMC = ib.MaxUnicastLID, 1 }, "LID"},
 		"leaf":           {func(t *Table) { t.Servers[0].Leaf = 65535 }, ""},
 		"leaf beyond":    {func(t *Table) { t.Servers[0].Leaf = 65536 }, "65536"},
 		"more servers":   {func(t *Table) { t.Servers = make([]ServerEntry, MaxServers+1) }, "49152 servers: at most 49151 have a unicast LID"},
@@ -108,10 +108,6 @@ func TestBounds(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-	}
-	hosts := []topology.Host{{}, {EndPort: topology.EndPort{GUID: 7, LID: 9, LMC: 2}, Leaf: 3, Name: "a"}}
-	if d := Directory(hosts, []int{1}); len(d) != 1 || d[0] != (ServerEntry{7, 9, 2, 3, "a"}) {
-		t.Errorf("%+v", d)
 	}
 	if s := Summarize("exact", 9, 7); s != (Summary{Length{"exact", 9, 7}, 2}) {
 		t.Errorf("%+v", s)

@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // MediaType is the media type of a binary table in HTTP.
@@ -23,7 +23,7 @@ const MediaType = "application/vnd.forsd.phasetable"
 const Version = 1
 
 // MaxServers is the largest number of servers: each needs a unicast LID.
-const MaxServers = int(topology.MaxUnicastLID)
+const MaxServers = int(ib.MaxUnicastLID)
 
 // Idle is the server number that means "none". Local is the lane of a transfer within a
 // leaf, and of every transfer in a table without lanes.
@@ -34,21 +34,11 @@ const (
 
 // ServerEntry is a server of the directory.
 type ServerEntry struct {
-	GUID topology.GUID // port GUID
-	LID  topology.LID  // base LID
-	LMC  uint8         // the server answers to LIDs LID … LID+2^LMC−1
-	Leaf int           // index of its leaf
-	Name string        // host description
-}
-
-// Directory lists servers, which are hosts by their indices, as phase tables have them.
-func Directory(hosts []topology.Host, servers []int) []ServerEntry {
-	out := make([]ServerEntry, len(servers))
-	for s, i := range servers {
-		h := &hosts[i]
-		out[s] = ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name}
-	}
-	return out
+	GUID ib.GUID // port GUID
+	LID  ib.LID  // base LID
+	LMC  uint8   // the server answers to LIDs LID … LID+2^LMC−1
+	Leaf int     // index of its leaf
+	Name string  // host description
 }
 
 // Table is a plan bound to the LIDs of a fabric. To, Lane and DLID are indexed
@@ -60,9 +50,9 @@ type Table struct {
 	Servers      []ServerEntry
 	Phases       int
 	Lanes        int
-	To           []int32        // destination server, Idle where the source does not send
-	Lane         []int16        // lane, Local for same-leaf transfers; of no meaning where idle
-	DLID         []topology.LID // destination LID; of no meaning where idle
+	To           []int32  // destination server, Idle where the source does not send
+	Lane         []int16  // lane, Local for same-leaf transfers; of no meaning where idle
+	DLID         []ib.LID // destination LID; of no meaning where idle
 
 	// One of these takes the place of Phases, To, Lane and DLID: the table is of version 2.
 	Blocks *Blocks
@@ -103,12 +93,12 @@ func (s *ServerEntry) check() error {
 	switch {
 	case s.GUID == 0:
 		return errors.New("it has no port GUID")
-	case s.LMC > topology.MaxLMC:
-		return fmt.Errorf("LMC %d is over %d", s.LMC, topology.MaxLMC)
+	case s.LMC > ib.MaxLMC:
+		return fmt.Errorf("LMC %d is over %d", s.LMC, ib.MaxLMC)
 	case s.LID == 0:
 		return errors.New("it has no LID")
-	case int(s.LID)+1<<s.LMC-1 > int(topology.MaxUnicastLID):
-		return fmt.Errorf("LIDs %d–%d leave the unicast range, which ends at %d", s.LID, int(s.LID)+1<<s.LMC-1, topology.MaxUnicastLID)
+	case int(s.LID)+1<<s.LMC-1 > int(ib.MaxUnicastLID):
+		return fmt.Errorf("LIDs %d–%d leave the unicast range, which ends at %d", s.LID, int(s.LID)+1<<s.LMC-1, ib.MaxUnicastLID)
 	case s.Leaf < 0 || s.Leaf > maxLeaf:
 		return fmt.Errorf("leaf %d: want 0 to %d", s.Leaf, maxLeaf)
 	}
@@ -122,7 +112,7 @@ type peer struct {
 	more uint16 // 2^LMC−1: how many LIDs follow the base LID
 }
 
-func peerOf(leaf uint16, lid topology.LID, lmc uint8) peer {
+func peerOf(leaf uint16, lid ib.LID, lmc uint8) peer {
 	return peer{leaf, uint16(lid), 1<<lmc - 1}
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -69,10 +69,10 @@ func TestFind(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		in := anyTable(rt)
 		v := mustDecode(rt, mustEncode(rt, in))
-		owner := map[topology.LID]int{}
+		owner := map[ib.LID]int{}
 		for s, e := range in.Servers {
 			for j := range 1 << e.LMC {
-				owner[e.LID+topology.LID(j)] = s
+				owner[e.LID+ib.LID(j)] = s
 			}
 			if got, ok := v.FindGUID(e.GUID); !ok || got != s {
 				rt.Fatalf("GUID %s: server %d (%t), want %d", e.GUID, got, ok, s)
@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 				rt.Fatalf("GUID %s found at server %d", e.GUID^0x80, got)
 			}
 		}
-		for lid := range topology.LID(200) {
+		for lid := range ib.LID(200) {
 			want, has := owner[lid]
 			if got, ok := v.FindLID(lid); ok != has || ok && got != want {
 				rt.Fatalf("LID %d: server %d (%t), want %d (%t)", lid, got, ok, want, has)

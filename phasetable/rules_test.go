@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // words encodes numbers as in the format: in two bytes each, or in four if written as 4:N.
@@ -31,7 +31,7 @@ func unequal() *Table {
 	return &Table{Servers: servers, Lanes: 2, Blocks: &Blocks{Group: 2, Blocks: 2, Groups: []Members{{0, 2}, {2, 1}},
 		To:   []int32{0, 1, 2, Idle, 2, Idle, 1, 0},
 		Lane: []int16{Local, Local, Local, 7, 1, 7, 0, 1},
-		DLID: []topology.LID{100, 102, 104, 9, 105, 9, 102, 101}}}
+		DLID: []ib.LID{100, 102, 104, 9, 105, 9, 102, 101}}}
 }
 
 // pods is a shift of four servers in two pods, on places of five; the first two are on one

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/forsd/forsd/topology"
-
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // shiftTable is the linear shift on a full tree of leaves with perLeaf servers
@@ -17,7 +17,7 @@ func shiftTable(leaves, perLeaf int, lmc uint8) *Table {
 	t := newTable(n, n-1, 1<<lmc)
 	t.Epoch, t.TopologyHash = 42, fmt.Sprintf("%064x", 0xfeed)
 	for s := range t.Servers {
-		t.Servers[s] = ServerEntry{GUID: topology.GUID(0x100001 + 2*s), LID: topology.LID(100 + s<<lmc),
+		t.Servers[s] = ServerEntry{GUID: ib.GUID(0x100001 + 2*s), LID: ib.LID(100 + s<<lmc),
 			LMC: lmc, Leaf: s / perLeaf, Name: fmt.Sprintf("Hca%04d mlx5_0", s)}
 	}
 	for p := range t.Phases {
@@ -31,7 +31,7 @@ func shiftTable(leaves, perLeaf int, lmc uint8) *Table {
 
 func newTable(servers, phases, lanes int) *Table {
 	t := &Table{Phases: phases, Lanes: lanes, Servers: make([]ServerEntry, servers), To: make([]int32, servers*phases),
-		Lane: make([]int16, servers*phases), DLID: make([]topology.LID, servers*phases)}
+		Lane: make([]int16, servers*phases), DLID: make([]ib.LID, servers*phases)}
 	for i := range t.To {
 		t.To[i], t.Lane[i] = Idle, Local
 	}
@@ -44,7 +44,7 @@ func (t *Table) set(p, s, d, lane int) {
 	t.To[i], t.Lane[i], t.DLID[i] = int32(d), Local, dst.LID
 	if t.Servers[s].Leaf != dst.Leaf {
 		t.Lane[i] = int16(lane)
-		t.DLID[i] = dst.LID + topology.LID(lane%(1<<dst.LMC))
+		t.DLID[i] = dst.LID + ib.LID(lane%(1<<dst.LMC))
 	}
 }
 
@@ -66,7 +66,7 @@ func anyTable(rt *rapid.T) *Table {
 	for k, s := range rng.Perm(n) {
 		lmc := rng.IntN(4)
 		lid += rng.IntN(3)
-		t.Servers[s] = ServerEntry{GUID: topology.GUID(rng.Uint64()>>8<<8 + uint64(k) + 1), LID: topology.LID(lid), LMC: uint8(lmc),
+		t.Servers[s] = ServerEntry{GUID: ib.GUID(rng.Uint64()>>8<<8 + uint64(k) + 1), LID: ib.LID(lid), LMC: uint8(lmc),
 			Leaf: rng.IntN(4), Name: rapid.SampledFrom([]string{"", "node", "größe/é;1", "node"}).Draw(rt, "name")}
 		lid += 1 << lmc
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // View reads a table in place: it refers to the bytes given to Decode and
@@ -61,12 +61,12 @@ func (v *View) Server(i int) ServerEntry {
 		Leaf: int(v.leaf(i)), Name: string(v.name(i))}
 }
 
-func (v *View) entry(i int) []byte         { return v.dir[i*srvSize : (i+1)*srvSize] }
-func (v *View) guid(i int) topology.GUID   { return topology.GUID(le.Uint64(v.entry(i)[srvGUID:])) }
-func (v *View) lid(i int) topology.LID     { return topology.LID(le.Uint16(v.entry(i)[srvLID:])) }
-func (v *View) leaf(i int) uint16          { return le.Uint16(v.entry(i)[srvLeaf:]) }
-func (v *View) lmcOf(i int) uint8          { return v.entry(i)[srvLMC] }
-func (v *View) lastLID(i int) topology.LID { return v.lid(i) + 1<<v.lmcOf(i) - 1 }
+func (v *View) entry(i int) []byte   { return v.dir[i*srvSize : (i+1)*srvSize] }
+func (v *View) guid(i int) ib.GUID   { return ib.GUID(le.Uint64(v.entry(i)[srvGUID:])) }
+func (v *View) lid(i int) ib.LID     { return ib.LID(le.Uint16(v.entry(i)[srvLID:])) }
+func (v *View) leaf(i int) uint16    { return le.Uint16(v.entry(i)[srvLeaf:]) }
+func (v *View) lmcOf(i int) uint8    { return v.entry(i)[srvLMC] }
+func (v *View) lastLID(i int) ib.LID { return v.lid(i) + 1<<v.lmcOf(i) - 1 }
 
 func (v *View) name(i int) []byte {
 	e := v.entry(i)
@@ -75,7 +75,7 @@ func (v *View) name(i int) []byte {
 }
 
 // FindGUID returns the number of the server with port GUID g.
-func (v *View) FindGUID(g topology.GUID) (int, bool) {
+func (v *View) FindGUID(g ib.GUID) (int, bool) {
 	i := sort.Search(v.servers, func(i int) bool { return v.guid(v.nth(v.byGUID, i)) >= g })
 	if i == v.servers {
 		return 0, false
@@ -86,7 +86,7 @@ func (v *View) FindGUID(g topology.GUID) (int, bool) {
 
 // FindLID returns the number of the server that answers to lid, its base LID or
 // any other of its LIDs.
-func (v *View) FindLID(lid topology.LID) (int, bool) {
+func (v *View) FindLID(lid ib.LID) (int, bool) {
 	i := sort.Search(v.servers, func(i int) bool { return v.lastLID(v.nth(v.byLID, i)) >= lid })
 	if i == v.servers {
 		return 0, false
@@ -119,23 +119,23 @@ func (v *View) Find(key string) (int, error) {
 		return v.only(key, found)
 	}
 	if strings.HasPrefix(key, "0x") {
-		if g, err := topology.ParseGUID(key); err == nil {
+		if g, err := ib.ParseGUID(key); err == nil {
 			if i, ok := v.FindGUID(g); ok {
 				return i, nil
 			}
 		}
 	} else if lid, err := strconv.ParseUint(key, 10, 16); err == nil {
-		if i, ok := v.FindLID(topology.LID(lid)); ok {
+		if i, ok := v.FindLID(ib.LID(lid)); ok {
 			return i, nil
 		}
 	}
 	for _, means := range []func(host string) bool{
 		func(host string) bool { return host == key },
-		func(host string) bool { return topology.SameHost(host, key) },
+		func(host string) bool { return ib.SameHost(host, key) },
 	} {
 		var found []int
 		for i := range v.servers {
-			if means(topology.FirstWord(string(v.name(i)))) && key != "" {
+			if means(ib.FirstWord(string(v.name(i)))) && key != "" {
 				found = append(found, i)
 			}
 		}
@@ -143,9 +143,9 @@ func (v *View) Find(key string) (int, error) {
 			return v.only(key, found)
 		}
 	}
-	hint := topology.DidYouMean(key, func(yield func(string) bool) {
+	hint := ib.DidYouMean(key, func(yield func(string) bool) {
 		for i := range v.servers {
-			if !yield(topology.FirstWord(string(v.name(i)))) {
+			if !yield(ib.FirstWord(string(v.name(i)))) {
 				return
 			}
 		}
@@ -173,10 +173,10 @@ type ServerRow []byte
 
 // Entry is what a server does in one phase.
 type Entry struct {
-	SendTo   int          // server number, Idle when it does not send
-	RecvFrom int          // server number, Idle when it does not receive
-	DLID     topology.LID // where to send to, 0 when it does not send
-	Lane     int          // the lane its message takes; Local on its leaf or when it does not send
+	SendTo   int    // server number, Idle when it does not send
+	RecvFrom int    // server number, Idle when it does not receive
+	DLID     ib.LID // where to send to, 0 when it does not send
+	Lane     int    // the lane its message takes; Local on its leaf or when it does not send
 }
 
 // At returns what server s does in phase p.
@@ -205,7 +205,7 @@ func (r ServerRow) At(p int) Entry { return entryOf(le.Uint64(r[p*entrySize:])) 
 
 func entryOf(e uint64) Entry {
 	return Entry{SendTo: number(uint16(e)), RecvFrom: number(uint16(e >> shiftRecv)),
-		DLID: topology.LID(e >> shiftDLID), Lane: int(int16(e >> shiftLane))}
+		DLID: ib.LID(e >> shiftDLID), Lane: int(int16(e >> shiftLane))}
 }
 
 // number converts a server number of the file: Idle if none.
@@ -219,8 +219,8 @@ func number(n uint16) int {
 // Pair is the first message that one server has for another.
 type Pair struct {
 	Phase int
-	Lane  int          // Local on its leaf
-	DLID  topology.LID // where to send to
+	Lane  int    // Local on its leaf
+	DLID  ib.LID // where to send to
 	// SrcPathBits is where to send from, as an offset to the sender's base LID: the LID
 	// at which the sender receives from its peer, so that the two ends of a reliable
 	// connection mirror each other. It is 0 where the peer sends nothing back.
@@ -275,7 +275,7 @@ func (v *View) ToBaseLIDs() bool {
 	if r := v.rules; r != nil {
 		for i := 0; r.form == formBlocks && i < len(r.units); i += unitSize {
 			_, members := r.membersOf(i / unitSize / (r.group * r.blocks))
-			if d := le.Uint16(r.units[i:]); members > 0 && d != nobody && v.lid(int(d)) != topology.LID(le.Uint16(r.units[i+2:])) {
+			if d := le.Uint16(r.units[i:]); members > 0 && d != nobody && v.lid(int(d)) != ib.LID(le.Uint16(r.units[i+2:])) {
 				return false
 			}
 		}
@@ -297,7 +297,7 @@ func (v *View) Table() *Table {
 	n := v.servers
 	t := &Table{Epoch: v.epoch, Job: v.job, TopologyHash: v.TopologyHash(), Phases: v.phases, Lanes: v.lanes,
 		Servers: make([]ServerEntry, n), To: make([]int32, n*v.phases),
-		Lane: make([]int16, n*v.phases), DLID: make([]topology.LID, n*v.phases)}
+		Lane: make([]int16, n*v.phases), DLID: make([]ib.LID, n*v.phases)}
 	for s := range n {
 		t.Servers[s] = v.Server(s)
 	}

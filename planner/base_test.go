@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -152,7 +153,7 @@ func TestBaseTables(t *testing.T) {
 	if err := verify.Plan(ft, bare, r.Rows, nil); err != nil {
 		t.Errorf("the plan by lanes on tables without the base plan: %v", err)
 	}
-	own := map[topology.LID]*topology.Host{}
+	own := map[ib.LID]*topology.Host{}
 	for i := range ft.Hosts {
 		own[ft.Hosts[i].LID] = &ft.Hosts[i]
 	}
@@ -162,7 +163,7 @@ func TestBaseTables(t *testing.T) {
 			if out == bare.Switches[at].Out[lid] {
 				continue
 			}
-			h := own[topology.LID(lid)]
+			h := own[ib.LID(lid)]
 			if h == nil {
 				t.Fatalf("leaf %d: the entry of LID %d has changed, which is not a base LID", l, lid)
 			}
@@ -256,7 +257,7 @@ func TestCrowded(t *testing.T) {
 // TestTwentyLIDs checks that with a LID for each server of a leaf there are 359 phases
 // on FT(2;20,18), and that no pair's LID ever changes.
 func TestTwentyLIDs(t *testing.T) {
-	lids := map[[2]int32]topology.LID{}
+	lids := map[[2]int32]ib.LID{}
 	for _, c := range []struct {
 		dead   [][2]int
 		phases int

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -98,9 +99,9 @@ func bindGroups(t *topology.FatTree, plan *fors.Grouped, first int, start time.T
 	if err != nil {
 		return nil, err
 	}
-	base, group := make([]topology.LID, plan.Servers), make([]topology.LID, plan.Servers)
+	base, group := make([]ib.LID, plan.Servers), make([]ib.LID, plan.Servers)
 	for d, i := range t.Servers {
-		base[d], group[d] = t.Hosts[i].LID, topology.LID(first+plan.Group[d])
+		base[d], group[d] = t.Hosts[i].LID, ib.LID(first+plan.Group[d])
 	}
 	for ph := range plan.Phases {
 		to, lane := plan.Row(fors.Phase(ph))
@@ -125,7 +126,7 @@ func unbound(t *topology.FatTree, plan *fors.Plan) (*Schedule, error) {
 	if n := len(t.Servers); plan.Servers != n {
 		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", plan.Servers, n)
 	}
-	rows := verify.Rows{Phases: plan.Phases, To: make([]int32, len(plan.To)), Lane: make([]int16, len(plan.To)), DLID: make([]topology.LID, len(plan.To))}
+	rows := verify.Rows{Phases: plan.Phases, To: make([]int32, len(plan.To)), Lane: make([]int16, len(plan.To)), DLID: make([]ib.LID, len(plan.To))}
 	for i, d := range plan.To {
 		rows.To[i], rows.Lane[i] = int32(d), int16(plan.Lane[i])
 	}
@@ -140,9 +141,9 @@ func (s *Schedule) finish(start time.Time) {
 
 // dlids tabulates the destination LIDs: [server][lane+1], the base LID for
 // local transfers in column 0, zero where the lane is closed to the server.
-func dlids(t *topology.FatTree) []topology.LID {
+func dlids(t *topology.FatTree) []ib.LID {
 	width := t.Lanes + 1
-	out := make([]topology.LID, len(t.Servers)*width)
+	out := make([]ib.LID, len(t.Servers)*width)
 	for s, i := range t.Servers {
 		h := &t.Hosts[i]
 		out[s*width] = h.LID

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -80,7 +81,7 @@ func TestLaneLess(t *testing.T) {
 		ft := fabgen.Fitted(t, fabgen.Generate(s), func(f *topology.Fabric) {
 			for l := range s.Leaves {
 				for k := range s.Spines {
-					if rng.IntN(100) > keep && f.Find(fabgen.LeafGUID+topology.GUID(l)) != topology.None && k > 0 {
+					if rng.IntN(100) > keep && f.Find(fabgen.LeafGUID+ib.GUID(l)) != topology.None && k > 0 {
 						s.Cut(f, [2]int{l, k})
 					}
 				}

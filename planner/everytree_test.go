@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/sim"
@@ -24,7 +25,7 @@ type cable struct {
 }
 
 // walked follows a LID from the switch of its sender on, and returns the cables that it takes.
-func walked(t testing.TB, f *topology.Fabric, tables *lft.Tables, at int32, lid topology.LID, to int32) (way []cable) {
+func walked(t testing.TB, f *topology.Fabric, tables *lft.Tables, at int32, lid ib.LID, to int32) (way []cable) {
 	t.Helper()
 	for len(way) < 8 {
 		port := tables.Port(tables.Find(f.Nodes[at].GUID), lid)
@@ -368,7 +369,7 @@ func TestEveryDrawnTree(t *testing.T) {
 // entry is a switch's for a base LID.
 type entry struct {
 	node int32
-	lid  topology.LID
+	lid  ib.LID
 }
 
 // baseEntries is the ports by which switches send what servers send to base LIDs, and the entries

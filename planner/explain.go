@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
@@ -10,22 +11,22 @@ import (
 
 // Explanation is the transfer of one ordered pair of servers in a plan.
 type Explanation struct {
-	Epoch uint64       `json:"epoch"`
-	Src   Endpoint     `json:"src"`
-	Dst   Endpoint     `json:"dst"`
-	Phase int          `json:"phase"`
-	Lane  int          `json:"lane"`  // −1 within a leaf
-	Spine string       `json:"spine"` // of the lane, empty within a leaf
-	DLID  topology.LID `json:"dlid"`
-	Hops  []Step       `json:"hops"`
+	Epoch uint64   `json:"epoch"`
+	Src   Endpoint `json:"src"`
+	Dst   Endpoint `json:"dst"`
+	Phase int      `json:"phase"`
+	Lane  int      `json:"lane"`  // −1 within a leaf
+	Spine string   `json:"spine"` // of the lane, empty within a leaf
+	DLID  ib.LID   `json:"dlid"`
+	Hops  []Step   `json:"hops"`
 }
 
 // Endpoint identifies a server.
 type Endpoint struct {
-	GUID topology.GUID `json:"guid"`
-	Name string        `json:"name"`
-	LID  topology.LID  `json:"lid"`
-	Leaf string        `json:"leaf"`
+	GUID ib.GUID `json:"guid"`
+	Name string  `json:"name"`
+	LID  ib.LID  `json:"lid"`
+	Leaf string  `json:"leaf"`
 }
 
 // Step is a switch on the path.
@@ -84,7 +85,7 @@ func endpoint(t *topology.FatTree, table *phasetable.View, s int) Endpoint {
 	return e
 }
 
-func portOf(t *topology.FatTree, g topology.GUID) (topology.PortRef, bool) {
+func portOf(t *topology.FatTree, g ib.GUID) (topology.PortRef, bool) {
 	for i := range t.Hosts {
 		if t.Hosts[i].GUID == g {
 			return t.Hosts[i].PortRef, true

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -41,10 +42,10 @@ func TestChains(t *testing.T) {
 			}
 			tree := fabgen.Fitted(t, fabgen.Generate(fabgen.Spec{Spines: 6, Leaves: 6, LMC: 3}), func(f *topology.Fabric) {
 				for _, c := range dead {
-					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(c[0])), Port: uint8(7 + c[1])})
+					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(c[0])), Port: uint8(7 + c[1])})
 				}
 				for _, h := range gone {
-					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(h[0])), Port: uint8(1 + h[1])})
+					f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(h[0])), Port: uint8(1 + h[1])})
 				}
 			})
 			route := func(s Settings) *Result {

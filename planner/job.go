@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -21,11 +22,11 @@ var ErrNoMember = errors.New("none of the job's hosts is attached to the fabric"
 // its order. Any host on a leaf can be a member, including bystanders. If tables follow
 // from the fabric's plan (Settings.TablesFollow), the lane of a transfer is given by those
 // tables for the destination's LIDs, and the engine is conservative.
-func PlanJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
+func PlanJob(ctx context.Context, t *topology.FatTree, members []ib.GUID, s Settings, on ...*lft.Tables) (*Schedule, error) {
 	return s.planJob(ctx, s.Apart(t), members, on)
 }
 
-func (s Settings) planJob(ctx context.Context, t *topology.FatTree, members []topology.GUID, on []*lft.Tables) (*Schedule, error) {
+func (s Settings) planJob(ctx context.Context, t *topology.FatTree, members []ib.GUID, on []*lft.Tables) (*Schedule, error) {
 	if len(on) == 0 {
 		return nil, errors.New("plan a job: the tables in force are not known")
 	}
@@ -53,8 +54,8 @@ func (s Settings) planJob(ctx context.Context, t *topology.FatTree, members []to
 
 // Restrict returns the tree whose servers are the hosts on leaves with one of the port
 // GUIDs; all others are bystanders.
-func Restrict(t *topology.FatTree, members []topology.GUID) *topology.FatTree {
-	wanted := make(map[topology.GUID]bool, len(members))
+func Restrict(t *topology.FatTree, members []ib.GUID) *topology.FatTree {
+	wanted := make(map[ib.GUID]bool, len(members))
 	for _, g := range members {
 		wanted[g] = true
 	}
@@ -70,8 +71,8 @@ func Restrict(t *topology.FatTree, members []topology.GUID) *topology.FatTree {
 
 // Member is a host port that belongs to a job.
 type Member struct {
-	GUID topology.GUID `json:"guid"`
-	Name string        `json:"name"` // its description when the job was created
+	GUID ib.GUID `json:"guid"`
+	Name string  `json:"name"` // its description when the job was created
 }
 
 // ErrUnknownHost is returned for a name that matches no host port.
@@ -96,7 +97,7 @@ func FindKnownMembers(t *topology.FatTree, names []string) (members []Member, un
 
 // members finds ports by names, each port once.
 func (d *directory) members(names []string, skip bool) (members []Member, unknown []string, err error) {
-	by := make(map[topology.GUID]string, len(names))
+	by := make(map[ib.GUID]string, len(names))
 	for _, name := range names {
 		p, err := d.find(name)
 		if skip && errors.Is(err, ErrUnknownHost) {
@@ -129,17 +130,17 @@ type directory struct {
 	names map[string][]int // descriptions, index of ports
 	words map[string][]int // their first words
 	hosts map[string][]int // these in lower case, up to their first dot
-	guids map[topology.GUID]int
-	lids  map[topology.LID]int
+	guids map[ib.GUID]int
+	lids  map[ib.LID]int
 }
 
 func newDirectory(t *topology.FatTree) *directory {
-	d := &directory{names: map[string][]int{}, words: map[string][]int{}, hosts: map[string][]int{}, guids: map[topology.GUID]int{}, lids: map[topology.LID]int{}}
+	d := &directory{names: map[string][]int{}, words: map[string][]int{}, hosts: map[string][]int{}, guids: map[ib.GUID]int{}, lids: map[ib.LID]int{}}
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
 		for j := range 1 << h.LMC {
 			if h.LID != 0 {
-				d.lids[h.LID+topology.LID(j)] = len(d.ports)
+				d.lids[h.LID+ib.LID(j)] = len(d.ports)
 			}
 		}
 		d.add(port{Member{h.GUID, h.Name}, h.Leaf, h.Server, true})
@@ -160,7 +161,7 @@ func (d *directory) add(p port) {
 	d.guids[p.GUID] = n
 	if p.Name != "" {
 		d.names[p.Name] = append(d.names[p.Name], n)
-		word := topology.FirstWord(p.Name)
+		word := ib.FirstWord(p.Name)
 		if word != p.Name {
 			d.words[word] = append(d.words[word], n)
 		}
@@ -190,9 +191,9 @@ func (d *directory) find(name string) (port, error) {
 
 // unknown returns the error for a name that matches no port.
 func (d *directory) unknown(name string) error {
-	hint := topology.DidYouMean(name, func(yield func(string) bool) {
+	hint := ib.DidYouMean(name, func(yield func(string) bool) {
 		for i := range d.ports {
-			if full := d.ports[i].Name; !yield(topology.FirstWord(full)) || !yield(full) {
+			if full := d.ports[i].Name; !yield(ib.FirstWord(full)) || !yield(full) {
 				return
 			}
 		}
@@ -219,7 +220,7 @@ func (d *directory) truncated(name string) []int {
 func (d *directory) sameHost(name string) (places []int) {
 	short, _, _ := strings.Cut(strings.ToLower(name), ".")
 	for _, i := range d.hosts[short] {
-		if topology.SameHost(name, topology.FirstWord(d.ports[i].Name)) {
+		if ib.SameHost(name, ib.FirstWord(d.ports[i].Name)) {
 			places = append(places, i)
 		}
 	}
@@ -228,12 +229,12 @@ func (d *directory) sameHost(name string) (places []int) {
 
 // number finds a port by its GUID or one of its LIDs.
 func (d *directory) number(text string) (place int, ok bool) {
-	if g, err := topology.ParseGUID(text); err == nil && strings.HasPrefix(text, "0x") {
+	if g, err := ib.ParseGUID(text); err == nil && strings.HasPrefix(text, "0x") {
 		place, ok = d.guids[g]
 		return place, ok
 	}
 	if lid, err := strconv.ParseUint(text, 10, 16); err == nil {
-		place, ok = d.lids[topology.LID(lid)]
+		place, ok = d.lids[ib.LID(lid)]
 	}
 	return place, ok
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -17,7 +18,7 @@ import (
 )
 
 // every picks the port GUIDs of every step-th host of a tree.
-func every(t *topology.FatTree, step int) (out []topology.GUID) {
+func every(t *topology.FatTree, step int) (out []ib.GUID) {
 	for i := 0; i < len(t.Hosts); i += step {
 		out = append(out, t.Hosts[i].GUID)
 	}
@@ -96,7 +97,7 @@ func TestPlanJobRandomly(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		var members []topology.GUID
+		var members []ib.GUID
 		for i := range ft.Hosts {
 			if rapid.Bool().Draw(t, "in") {
 				members = append(members, ft.Hosts[i].GUID)
@@ -133,7 +134,7 @@ func TestPlanJobLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified(t, s, r.Tables, 8)
-	if _, err := PlanJob(bg, ft, []topology.GUID{0xdead}, Settings{}, r.Tables); !errors.Is(err, ErrNoMember) {
+	if _, err := PlanJob(bg, ft, []ib.GUID{0xdead}, Settings{}, r.Tables); !errors.Is(err, ErrNoMember) {
 		t.Errorf("a job without a host gave %v", err)
 	}
 	if _, err := PlanJob(bg, ft, every(ft, 2), Settings{}); err == nil {

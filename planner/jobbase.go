@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
@@ -204,7 +205,7 @@ func (s Settings) MayRoute(t *topology.FatTree) bool {
 // Moves returns the tree with the members of jobs whose base LIDs are routed marked as
 // Moved, if each lane has an LID of its own.
 func Moves(t *topology.FatTree, jobs []Job) *topology.FatTree {
-	moved := map[topology.GUID]bool{}
+	moved := map[ib.GUID]bool{}
 	for _, j := range jobs {
 		for _, g := range j.Members {
 			moved[g] = moved[g] || j.Routed

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -16,7 +17,7 @@ import (
 
 // wayOf walks from a host to a LID by the tables, and returns the ports that the packet
 // leaves switches by.
-func wayOf(f *topology.Fabric, tables *lft.Tables, from *topology.Host, to topology.LID) (way []topology.PortRef, err error) {
+func wayOf(f *topology.Fabric, tables *lft.Tables, from *topology.Host, to ib.LID) (way []topology.PortRef, err error) {
 	at := f.At(from.PortRef).Peer
 	for range 8 {
 		node := &f.Nodes[at]
@@ -228,7 +229,7 @@ func TestJobFixed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var members []topology.GUID
+			var members []ib.GUID
 			for _, i := range rng.Perm(360)[:2+rng.IntN(359)] {
 				members = append(members, ft.Hosts[i].GUID)
 			}

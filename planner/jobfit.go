@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -41,7 +42,7 @@ func carriedBy(ctx context.Context, t *topology.FatTree, lids int, on []*lft.Tab
 type way struct {
 	lane int16
 	down int16 // the lane by which it comes down, of the same spine
-	dlid topology.LID
+	dlid ib.LID
 }
 
 // bitmap has a bit set for each occupied phase; phases beyond its end are free.
@@ -78,7 +79,7 @@ type fit struct {
 	up, down     []bitmap      // [leaf·lanes+lane]
 	put          []placed
 	cut          []fors.Pair
-	rows         []topology.LID // [phase·servers+source] the LIDs of the plan
+	rows         []ib.LID // [phase·servers+source] the LIDs of the plan
 }
 
 // placed is a transfer with its phase.
@@ -117,7 +118,7 @@ func waysTo(t *topology.FatTree, on []*lft.Tables, leaf int, h *topology.Host) [
 	}
 	var out []way
 	for j := range 1 << h.LMC {
-		lid := h.LID + topology.LID(j)
+		lid := h.LID + ib.LID(j)
 		lane, down := lanesOf(t, on[0], leaf, h.Leaf, lid)
 		if lane < 0 || slices.ContainsFunc(out, func(x way) bool { return int(x.lane) == lane && int(x.down) == down }) ||
 			slices.ContainsFunc(on[1:], func(other *lft.Tables) bool {
@@ -133,7 +134,7 @@ func waysTo(t *topology.FatTree, on []*lft.Tables, leaf int, h *topology.Host) [
 
 // lanesOf returns the lane by which the tables lead a LID up from one leaf, and the lane by
 // which its spine leads it down to another one, −1 if there are none that are up.
-func lanesOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid topology.LID) (up, down int) {
+func lanesOf(t *topology.FatTree, tables *lft.Tables, from, to int, lid ib.LID) (up, down int) {
 	leaf := tables.Find(t.Leaves[from].GUID)
 	if leaf < 0 {
 		return -1, -1
@@ -183,7 +184,7 @@ func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 	}
 	n := len(t.Servers)
 	plan := fors.NewPlan(fors.Conservative, n, phases)
-	w.rows = make([]topology.LID, n*phases)
+	w.rows = make([]ib.LID, n*phases)
 	sends, hears := make([]int, n), make([]int, n)
 	for _, x := range w.put {
 		sends[x.src]++

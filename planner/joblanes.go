@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
 // Job is the part of a job that planning needs.
 type Job struct {
-	ID      uint64          `json:"id"`
-	Members []topology.GUID `json:"members"` // host ports
+	ID      uint64    `json:"id"`
+	Members []ib.GUID `json:"members"` // host ports
 	// Lanes are reserved for the job at their leaves, whether they are up or not; empty if
 	// it uses the lanes reserved for no job.
 	Lanes []JobLane `json:"lanes,omitempty"`
@@ -22,16 +23,16 @@ type Job struct {
 
 // JobLane is a lane at a leaf, by identifiers that survive renumbering of lanes.
 type JobLane struct {
-	Leaf  topology.GUID `json:"leaf"`
-	Spine topology.GUID `json:"spine"`
-	Cable int           `json:"cable,omitempty"` // index among the cables between the two
+	Leaf  ib.GUID `json:"leaf"`
+	Spine ib.GUID `json:"spine"`
+	Cable int     `json:"cable,omitempty"` // index among the cables between the two
 }
 
 // holders returns, [leaf·lanes + lane], the number of the job that the lane is reserved
 // for, 0 if none.
 func holders(t *topology.FatTree, jobs []Job) []uint64 {
 	out := make([]uint64, len(t.Leaves)*t.Lanes)
-	leaves, spines := map[topology.GUID]int{}, map[topology.GUID]int{}
+	leaves, spines := map[ib.GUID]int{}, map[ib.GUID]int{}
 	for i := range t.Leaves {
 		leaves[t.Leaves[i].GUID] = i
 	}
@@ -146,7 +147,7 @@ func OwnLanes(ctx context.Context, t *topology.FatTree, job *Job, jobs []Job) ([
 // restOf counts, at some leaves, the hosts outside the job and outside jobs with reserved
 // lanes.
 func restOf(t *topology.FatTree, job *Job, jobs []Job, leaves []int) []int {
-	taken := map[topology.GUID]bool{}
+	taken := map[ib.GUID]bool{}
 	for _, j := range append([]Job{*job}, jobs...) {
 		for _, g := range j.Members {
 			taken[g] = taken[g] || j.ID == job.ID || len(j.Lanes) > 0

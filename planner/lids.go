@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -34,10 +35,10 @@ func ParseLIDs(text string) (LIDs, error) {
 	case "lanes":
 		return LaneLIDs, nil
 	}
-	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 1<<topology.MaxLMC {
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= 1<<ib.MaxLMC {
 		return LIDs(n), nil
 	}
-	return 0, fmt.Errorf("%q is not one of auto, lanes and the numbers 1 to %d", text, 1<<topology.MaxLMC)
+	return 0, fmt.Errorf("%q is not one of auto, lanes and the numbers 1 to %d", text, 1<<ib.MaxLMC)
 }
 
 // String returns the text that ParseLIDs parses.
@@ -102,7 +103,7 @@ func (s Settings) groups(t *topology.FatTree) (int, error) {
 	case s.LIDs == AutoLIDs:
 		return one(least), nil
 	case s.LIDs < 1:
-		return 0, fmt.Errorf("lids %d: want a number from 1 to %d", s.LIDs, 1<<topology.MaxLMC)
+		return 0, fmt.Errorf("lids %d: want a number from 1 to %d", s.LIDs, 1<<ib.MaxLMC)
 	case !s.exact():
 		return 0, fmt.Errorf("lids %d does not go with engine %s, which knows lanes alone: use auto or exact", s.LIDs, s.Engine)
 	case cabledTwice(t):

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -171,11 +172,11 @@ func unevenServers(t *testing.T, rng *rand.Rand, dead int) (*topology.FatTree, f
 	return fabgen.Fitted(t, fabgen.Generate(spec), func(f *topology.Fabric) {
 		if gone > 0 {
 			for _, at := range rng.Perm(spec.Hosts[0] * leaves)[:gone] {
-				f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(at%leaves)), Port: uint8(1 + at/leaves)})
+				f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(at%leaves)), Port: uint8(1 + at/leaves)})
 			}
 		}
 		for range max(1, dead) {
-			leaf := f.Find(fabgen.LeafGUID + topology.GUID(rng.IntN(leaves)))
+			leaf := f.Find(fabgen.LeafGUID + ib.GUID(rng.IntN(leaves)))
 			if ports := f.Trunks(leaf); dead > 0 && len(ports) > 1 {
 				f.Disconnect(topology.PortRef{Node: leaf, Port: ports[rng.IntN(len(ports))]})
 			}

@@ -314,3 +314,10 @@ func TestFilesHaveNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestDirectory(t *testing.T) {
+	hosts := []topology.Host{{}, {EndPort: topology.EndPort{GUID: 7, LID: 9, LMC: 2}, Leaf: 3, Name: "a"}}
+	if d := Directory(hosts, []int{1}); len(d) != 1 || d[0] != (phasetable.ServerEntry{GUID: 7, LID: 9, LMC: 2, Leaf: 3, Name: "a"}) {
+		t.Errorf("%+v", d)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -90,7 +91,7 @@ func pastOf(old *phasetable.View, done int) verify.Past {
 // the phases that have not run. A server that moved to another leaf keeps its phases; the
 // planner checks the lanes.
 func (r *Rest) split(t *topology.FatTree) (*fors.PairSet, *fors.Plan) {
-	now := make(map[topology.GUID]fors.Server, len(t.Servers))
+	now := make(map[ib.GUID]fors.Server, len(t.Servers))
 	for i, h := range t.Servers {
 		now[t.Hosts[h].GUID] = fors.Server(i)
 	}

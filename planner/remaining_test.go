@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -17,8 +18,8 @@ import (
 // old ones too.
 func TestRemaining(t *testing.T) {
 	spec := fabgen.Spec{Spines: 6, Leaves: 4, LMC: 3}
-	leaf := func(i uint64) topology.GUID { return fabgen.LeafGUID + topology.GUID(i) }
-	cut := func(f *topology.Fabric, at topology.GUID, ports ...uint8) {
+	leaf := func(i uint64) ib.GUID { return fabgen.LeafGUID + ib.GUID(i) }
+	cut := func(f *topology.Fabric, at ib.GUID, ports ...uint8) {
 		for _, p := range ports {
 			f.Disconnect(topology.PortRef{Node: f.Find(at), Port: p})
 		}
@@ -70,12 +71,12 @@ func TestRemaining(t *testing.T) {
 // before and after, and over both plans every ordered pair occurs exactly once.
 func TestRemainingLHCb(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
-	cable := func(leaf topology.GUID, port uint8) func(*topology.Fabric) {
+	cable := func(leaf ib.GUID, port uint8) func(*topology.Fabric) {
 		return func(f *topology.Fabric) {
 			f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + leaf), Port: port})
 		}
 	}
-	spine := func(i topology.GUID) func(*topology.Fabric) {
+	spine := func(i ib.GUID) func(*topology.Fabric) {
 		return func(f *topology.Fabric) {
 			for port := uint8(1); port <= 18; port++ {
 				f.Disconnect(topology.PortRef{Node: f.Find(fabgen.SpineGUID + i), Port: port})

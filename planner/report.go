@@ -158,7 +158,7 @@ func affectedSpines(t *topology.FatTree) int {
 // Table returns the schedule as the phase table that ranks read.
 func (s *Schedule) Table(epoch uint64) *phasetable.Table {
 	t := s.Tree
-	return &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes, Servers: phasetable.Directory(t.Hosts, t.Servers),
+	return &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes, Servers: Directory(t.Hosts, t.Servers),
 		To: s.Rows.To, Lane: s.Rows.Lane, DLID: s.Rows.DLID}
 }
 
@@ -248,4 +248,14 @@ func tableFiles(table *phasetable.Table, csv, bin string) ([]file, error) {
 		return nil, err
 	}
 	return []file{{csv, text.Bytes()}, {bin, data}}, nil
+}
+
+// Directory lists servers, which are hosts by their indices, as phase tables have them.
+func Directory(hosts []topology.Host, servers []int) []phasetable.ServerEntry {
+	out := make([]phasetable.ServerEntry, len(servers))
+	for s, i := range servers {
+		h := &hosts[i]
+		out[s] = phasetable.ServerEntry{GUID: h.GUID, LID: h.LID, LMC: h.LMC, Leaf: h.Leaf, Name: h.Name}
+	}
+	return out
 }

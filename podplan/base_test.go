@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -33,7 +34,7 @@ func newWalker(t *testing.T, f *topology.Fabric, tables *lft.Tables) *walker {
 // walk lists the ports by which switches send what goes from a host to an LID, and where it
 // arrives.
 // The list is good until the next walk.
-func (w *walker) walk(from int32, lid topology.LID) (ports []topology.PortRef, to int32) {
+func (w *walker) walk(from int32, lid ib.LID) (ports []topology.PortRef, to int32) {
 	node := w.f.Nodes[from].Ports[1].Peer
 	ports = w.ports[:0]
 	defer func() { w.ports = ports }()
@@ -57,7 +58,7 @@ type exchange struct {
 	busiest int // transfers on the fullest cable between switches
 }
 
-func (w *walker) exchange(hosts []int32, lids []topology.LID) (x exchange) {
+func (w *walker) exchange(hosts []int32, lids []ib.LID) (x exchange) {
 	total, now := make([]int, 256*len(w.f.Nodes)), make([]int, 256*len(w.f.Nodes)) // [256·node + port]
 	for step := 1; step < len(hosts); step++ {
 		most := 0
@@ -120,7 +121,7 @@ func (w *walker) carries(hosts []int32, r *podplan.Result, base bool) {
 }
 
 // hostsOf lists the servers of a tree, with their base LIDs.
-func hostsOf(tree *topology.PodTree) (hosts []int32, lids []topology.LID) {
+func hostsOf(tree *topology.PodTree) (hosts []int32, lids []ib.LID) {
 	for _, i := range tree.Servers {
 		hosts, lids = append(hosts, tree.Hosts[i].Node), append(lids, tree.Hosts[i].LID)
 	}
@@ -234,7 +235,7 @@ func basePlanAtMost(k, bound int, one string) int {
 
 // moved counts the ways from leaves to base LIDs that differ from those before though all of
 // their cables live.
-func (w *walker) moved(before *walker, hosts []int32, lids []topology.LID) (n, of int) {
+func (w *walker) moved(before *walker, hosts []int32, lids []ib.LID) (n, of int) {
 	seen := map[int32]bool{}
 	for _, from := range hosts {
 		leaf := w.f.Nodes[from].Ports[1].Peer

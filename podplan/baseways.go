@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -356,7 +357,7 @@ func (w *baseWays) moved() (n int) {
 
 // pins lists the entries of the ways, as Result.entries does.
 func (w *baseWays) pins() []iter.Seq[lft.Entry] {
-	return w.byPod(func(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool) {
+	return w.byPod(func(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid ib.LID) bool) {
 		t := w.Tree
 		for a := first; a < end; a++ {
 			from := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf]

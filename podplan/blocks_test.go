@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -106,9 +107,9 @@ func renumber(f *topology.Fabric, order string) {
 	if order == "shuffled" {
 		rand.New(rand.NewPCG(9, 9)).Shuffle(len(ports), func(a, b int) { ports[a], ports[b] = ports[b], ports[a] })
 	}
-	used := map[topology.LID]bool{}
+	used := map[ib.LID]bool{}
 	for _, port := range ports {
-		n := topology.LID(1) << port.LMC
+		n := ib.LID(1) << port.LMC
 		port.LID = n
 		for used[port.LID] || used[port.LID+n-1] {
 			port.LID += n

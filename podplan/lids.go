@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
@@ -290,7 +291,7 @@ func (r *Result) leafOf(slot int) int {
 func (r *Result) entries() []iter.Seq[lft.Entry] { return r.byPod(r.units) }
 
 // senders calls for each unit that some leaves send over cables, until that says no.
-type senders func(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool)
+type senders func(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid ib.LID) bool)
 
 // byPod lists the entries of units.
 func (r *Result) byPod(units senders) []iter.Seq[lft.Entry] {
@@ -309,7 +310,7 @@ func (r *Result) byPod(units senders) []iter.Seq[lft.Entry] {
 }
 
 // units calls for each unit that some leaves send over cables, until that says no.
-func (r *Result) units(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool) {
+func (r *Result) units(first, end int, unit func(from, to *topology.PodLeaf, way int16, lid ib.LID) bool) {
 	t, p := r.Tree, r.Plan
 	slots := int(p.First[len(p.First)-1])
 	for b := range p.Blocks {
@@ -321,7 +322,7 @@ func (r *Result) units(first, end int, unit func(from, to *topology.PodLeaf, way
 					continue
 				}
 				h := &t.Hosts[t.Servers[p.To[at]]]
-				if !unit(from, &t.Leaves[h.Leaf], p.Way[at], h.LID+topology.LID(r.Offset[at])) {
+				if !unit(from, &t.Leaves[h.Leaf], p.Way[at], h.LID+ib.LID(r.Offset[at])) {
 					return
 				}
 			}
@@ -356,9 +357,9 @@ func severalLanes(t *topology.PodTree) []bool {
 }
 
 // up lists the entries by which an LID leaves a leaf, and its pod.
-func (x *crossings) up(yield func(lft.Entry) bool) func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool {
+func (x *crossings) up(yield func(lft.Entry) bool) func(from, to *topology.PodLeaf, way int16, lid ib.LID) bool {
 	t := x.t
-	return func(from, _ *topology.PodLeaf, way int16, lid topology.LID) bool {
+	return func(from, _ *topology.PodLeaf, way int16, lid ib.LID) bool {
 		j := int(way) - len(t.Lanes)
 		if j >= 0 {
 			return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
@@ -370,9 +371,9 @@ func (x *crossings) up(yield func(lft.Entry) bool) func(from, to *topology.PodLe
 }
 
 // down lists those by which it comes to a pod, and to a leaf.
-func (x *crossings) down(yield func(lft.Entry) bool) func(from, to *topology.PodLeaf, way int16, lid topology.LID) bool {
+func (x *crossings) down(yield func(lft.Entry) bool) func(from, to *topology.PodLeaf, way int16, lid ib.LID) bool {
 	t := x.t
-	return func(_, to *topology.PodLeaf, way int16, lid topology.LID) bool {
+	return func(_, to *topology.PodLeaf, way int16, lid ib.LID) bool {
 		j := int(way) - len(t.Lanes)
 		if j < 0 {
 			j = t.Lanes[way].Plane

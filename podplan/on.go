@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
@@ -120,7 +121,7 @@ func (x *roads) cables() int { return int(x.first[len(x.first)-1]) }
 
 // walk follows an LID from a leaf to another one; it is false where that takes other cables
 // than plans may.
-func (x *roads) walk(a, b int, lid topology.LID) (c pods.Choice, ok bool) {
+func (x *roads) walk(a, b int, lid ib.LID) (c pods.Choice, ok bool) {
 	c.Cables, c.Way = pods.NoCables, -1
 	f, node := x.Tree.Fabric, x.node[a]
 	for n := range c.Cables {
@@ -158,7 +159,7 @@ func (x *roads) choices(a int, to int32) (out []pods.Choice) {
 		return []pods.Choice{{Cables: pods.NoCables, Way: -1}}
 	}
 	for o := range x.lids {
-		if c, ok := x.walk(a, b, x.Tree.Hosts[x.Tree.Servers[to]].LID+topology.LID(o)); ok {
+		if c, ok := x.walk(a, b, x.Tree.Hosts[x.Tree.Servers[to]].LID+ib.LID(o)); ok {
 			c.Pick = uint8(o)
 			out = append(out, c)
 		}

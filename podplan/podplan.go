@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -84,17 +85,17 @@ type Row struct {
 	r     *Result
 	To    []int32 // [server] destination, pods.Idle without one
 	Way   []int16 // [server] lane; lanes + plane within a pod; −1 within a leaf
-	DLID  []topology.LID
+	DLID  []ib.LID
 	off   []uint8
-	lid   []topology.LID // [server] base LID
-	leaf  []int32        // [server]
-	lanes []int16        // [server] see laneTo, where the plan is the shift
+	lid   []ib.LID // [server] base LID
+	leaf  []int32  // [server]
+	lanes []int16  // [server] see laneTo, where the plan is the shift
 }
 
 // NewRow makes room for the rows of a plan.
 func (r *Result) NewRow() *Row {
 	n := len(r.Tree.Servers)
-	x := &Row{r: r, To: make([]int32, n), Way: make([]int16, n), DLID: make([]topology.LID, n), off: make([]uint8, n), lid: make([]topology.LID, n), leaf: make([]int32, n)}
+	x := &Row{r: r, To: make([]int32, n), Way: make([]int16, n), DLID: make([]ib.LID, n), off: make([]uint8, n), lid: make([]ib.LID, n), leaf: make([]int32, n)}
 	for s, i := range r.Tree.Servers {
 		h := &r.Tree.Hosts[i]
 		x.lid[s], x.leaf[s] = h.LID, int32(h.Leaf)
@@ -117,7 +118,7 @@ func (x *Row) Fill(phase int) {
 		if x.leaf[s] == x.leaf[d] {
 			continue
 		}
-		x.DLID[s] += topology.LID(x.off[s])
+		x.DLID[s] += ib.LID(x.off[s])
 		if x.lanes != nil {
 			if x.Way[s] = x.lanes[d]; r.Tree.Leaves[x.leaf[s]].Pod == r.Tree.Leaves[x.leaf[d]].Pod {
 				x.Way[s] = int16(len(r.Tree.Lanes) + r.Tree.Hosts[r.Tree.Servers[d]].Alpha%r.Tree.Planes)
@@ -128,7 +129,7 @@ func (x *Row) Fill(phase int) {
 
 // lids returns how many LIDs every server has.
 func lids(t *topology.PodTree) int {
-	least := 1 << topology.MaxLMC
+	least := 1 << ib.MaxLMC
 	for _, i := range t.Servers {
 		least = min(least, 1<<t.Hosts[i].LMC)
 	}

@@ -3,6 +3,7 @@ package podplan
 import (
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/pods"
@@ -79,7 +80,7 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 	t, n := r.Tree, len(r.Tree.Servers)
 	phases := r.Plan.Phases()
 	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: phases, Lanes: len(t.Lanes) + t.Planes,
-		Servers: phasetable.Directory(t.Hosts, t.Servers), To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]topology.LID, n*phases)}
+		Servers: planner.Directory(t.Hosts, t.Servers), To: make([]int32, n*phases), Lane: make([]int16, n*phases), DLID: make([]ib.LID, n*phases)}
 	row := r.NewRow()
 	for p := range phases {
 		row.Fill(p)
@@ -99,7 +100,7 @@ func (r *Result) Rows(epoch uint64) *phasetable.Table {
 // takes a small part of the room where groups are large.
 func (r *Result) Compact(epoch uint64) *phasetable.Table {
 	t, p := r.Tree, r.Plan
-	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Lanes: len(t.Lanes) + t.Planes, Servers: phasetable.Directory(t.Hosts, t.Servers)}
+	out := &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Lanes: len(t.Lanes) + t.Planes, Servers: planner.Directory(t.Hosts, t.Servers)}
 	if p.Engine == pods.Shift {
 		out.Shift = &phasetable.Shift{Places: p.Places}
 		for s, i := range t.Servers {
@@ -109,7 +110,7 @@ func (r *Result) Compact(epoch uint64) *phasetable.Table {
 		}
 		return out
 	}
-	b := &phasetable.Blocks{Group: p.Group, Blocks: p.Blocks, To: p.To, Lane: p.Way, DLID: make([]topology.LID, len(p.To))}
+	b := &phasetable.Blocks{Group: p.Group, Blocks: p.Blocks, To: p.To, Lane: p.Way, DLID: make([]ib.LID, len(p.To))}
 	for a := range len(p.First) - 1 {
 		first := int(p.Base[a])
 		for slot := p.First[a]; slot < p.First[a+1]; slot += int32(p.Group) {
@@ -122,7 +123,7 @@ func (r *Result) Compact(epoch uint64) *phasetable.Table {
 		if d != pods.Idle {
 			b.DLID[i] = t.Hosts[t.Servers[d]].LID
 			if p.Way[i] >= 0 && r.Offset != nil {
-				b.DLID[i] += topology.LID(r.Offset[i])
+				b.DLID[i] += ib.LID(r.Offset[i])
 			}
 		}
 	}

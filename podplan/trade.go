@@ -4,8 +4,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/topology"
 )
 
 // Where each lane has an LID, a base LID that leaves a way that lives trades it with the LID
@@ -51,7 +51,7 @@ func (w *baseWays) trade(r *Result) []iter.Seq[lft.Entry] {
 	for at := range w.way {
 		if o := traded(at); o >= 0 {
 			w.entries(at/w.n, at%w.n, w.whole[at], func(e lft.Entry) {
-				e.LID += topology.LID(o)
+				e.LID += ib.LID(o)
 				all = append(all, e)
 			})
 		}

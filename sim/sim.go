@@ -7,6 +7,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -14,8 +15,8 @@ import (
 // Row is one transfer of a schedule.
 type Row struct {
 	Phase    int32
-	DLID     topology.LID
-	Src, Dst topology.GUID // port GUIDs
+	DLID     ib.LID
+	Src, Dst ib.GUID // port GUIDs
 }
 
 // Result is what an exchange costs.
@@ -78,7 +79,7 @@ func Run(f *topology.Fabric, tables *lft.Tables, rows []Row) (*Result, error) {
 type transfer struct {
 	phase    int32
 	src, dst int32 // indices into ends
-	lid      topology.LID
+	lid      ib.LID
 }
 
 // runner carries the work of Run. A link is a port of a switch or of an adapter,
@@ -86,15 +87,15 @@ type transfer struct {
 type runner struct {
 	f      *topology.Fabric
 	ends   []topology.EndPort
-	at     map[topology.GUID]int32 // port GUID to index into ends
-	memo   [1024]known             // answers of at, by a hash of the GUID
-	first  []int32                 // [node] number of the link at port 0
-	target []target                // [link]
-	out    [][]uint8               // [node] the table of a switch
-	load   []int32                 // [link] transfers of the phase
-	used   []int32                 // links with a load
-	path   []int32                 // the links of the phase's transfers, one transfer after the other
-	seen   []bool                  // [end] it sends or receives
+	at     map[ib.GUID]int32 // port GUID to index into ends
+	memo   [1024]known       // answers of at, by a hash of the GUID
+	first  []int32           // [node] number of the link at port 0
+	target []target          // [link]
+	out    [][]uint8         // [node] the table of a switch
+	load   []int32           // [link] transfers of the phase
+	used   []int32           // links with a load
+	path   []int32           // the links of the phase's transfers, one transfer after the other
+	seen   []bool            // [end] it sends or receives
 	result Result
 }
 
@@ -123,7 +124,7 @@ func newRunner(f *topology.Fabric, tables *lft.Tables) *runner {
 	}
 	r.load = make([]int32, len(r.target))
 	r.seen = make([]bool, len(r.ends))
-	r.at = make(map[topology.GUID]int32, len(r.ends))
+	r.at = make(map[ib.GUID]int32, len(r.ends))
 	for i, e := range r.ends {
 		if e.GUID != 0 {
 			r.at[e.GUID] = int32(i)
@@ -172,12 +173,12 @@ func (r *runner) resolve(rows []Row) (sorted []transfer, phases int, err error) 
 
 // known is a port GUID with its index into ends.
 type known struct {
-	guid topology.GUID
+	guid ib.GUID
 	end  int32
 }
 
 // find is the index into ends of a port GUID, or −1.
-func (r *runner) find(g topology.GUID) int32 {
+func (r *runner) find(g ib.GUID) int32 {
 	m := &r.memo[uint64(g)*0x9E3779B97F4A7C15>>54]
 	if m.guid != g || g == 0 {
 		end, ok := r.at[g]

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
-
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 // fabric generates a fabric, fits it after the change to what it was before, and
@@ -92,7 +93,7 @@ func TestDeadCable(t *testing.T) {
 func TestByHand(t *testing.T) {
 	ft, tables := fabric(t, fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}, nil)
 	h := ft.Hosts
-	lid := func(d, lane int) topology.LID {
+	lid := func(d, lane int) ib.LID {
 		v, ok := ft.DLID(&h[d], lane)
 		if !ok {
 			t.Fatalf("lane %d is closed to host %d", lane, d)
@@ -123,7 +124,7 @@ func TestLost(t *testing.T) {
 	ft, tables := fabric(t, fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}, nil)
 	a, b := &ft.Hosts[0], &ft.Hosts[2]
 	for want, c := range map[string]struct {
-		lid  topology.LID
+		lid  ib.LID
 		port uint8
 	}{
 		"phase 0, Hca0000 port 1 to Hca0002 port 1: LID 0x0006 is not one of the destination's":                       {a.LID, 3},
@@ -177,7 +178,7 @@ func TestAgainstTrace(t *testing.T) {
 		n := len(ft.Hosts)
 		rows := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) Row {
 			src, dst := &ft.Hosts[rapid.IntRange(0, n-1).Draw(r, "src")], &ft.Hosts[rapid.IntRange(0, n-1).Draw(r, "dst")]
-			return Row{int32(rapid.IntRange(0, 3).Draw(r, "phase")), dst.LID + topology.LID(rapid.IntRange(0, 3).Draw(r, "lane")), src.GUID, dst.GUID}
+			return Row{int32(rapid.IntRange(0, 3).Draw(r, "phase")), dst.LID + ib.LID(rapid.IntRange(0, 3).Draw(r, "lane")), src.GUID, dst.GUID}
 		}), 1, 60).Draw(r, "rows")
 		loads := map[string]int{}
 		most := make([]int, 4)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -95,7 +96,7 @@ type route struct{ leaf, to int32 }
 
 type fault struct {
 	node int32
-	lid  topology.LID
+	lid  ib.LID
 }
 
 type surveyor struct {
@@ -123,7 +124,7 @@ func (s *surveyor) follow(leaf int32, d, n int, way []topology.PortRef, lost int
 }
 
 // entry is the port by which a switch sends packets on to a LID, lft.NoPath for none.
-func (s *surveyor) entry(node int32, lid topology.LID) uint8 {
+func (s *surveyor) entry(node int32, lid ib.LID) uint8 {
 	if table := s.out[node]; int(lid) < len(table) && int(table[lid]) < len(s.f.Nodes[node].Ports) {
 		return table[lid]
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -22,7 +23,7 @@ func TestTogether(t *testing.T) {
 			names, schedules = append(names, string(rune('a'+i))), append(schedules, nil)
 			for range rapid.IntRange(0, 20).Draw(rt, "rows") {
 				src, dst := &ft.Hosts[rapid.IntRange(0, 8).Draw(rt, "src")], &ft.Hosts[rapid.IntRange(0, 8).Draw(rt, "dst")]
-				row := Row{Phase: int32(rapid.IntRange(0, 3).Draw(rt, "phase")), Src: src.GUID, Dst: dst.GUID, DLID: dst.LID + topology.LID(rapid.IntRange(0, 1).Draw(rt, "lid"))}
+				row := Row{Phase: int32(rapid.IntRange(0, 3).Draw(rt, "phase")), Src: src.GUID, Dst: dst.GUID, DLID: dst.LID + ib.LID(rapid.IntRange(0, 1).Draw(rt, "lid"))}
 				schedules[i], all = append(schedules[i], row), append(all, row)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/sealed"
 )
 
@@ -29,14 +30,14 @@ type Baseline struct {
 
 // BaselineSpine is a spine with its lanes.
 type BaselineSpine struct {
-	GUID   GUID   `json:"guid"`
-	Name   string `json:"name"`
-	Cables int    `json:"cables"` // lanes of this spine: its parallel cables to a leaf
+	GUID   ib.GUID `json:"guid"`
+	Name   string  `json:"name"`
+	Cables int     `json:"cables"` // lanes of this spine: its parallel cables to a leaf
 }
 
 // BaselineLeaf is a leaf with its cables and host ports.
 type BaselineLeaf struct {
-	GUID    GUID     `json:"guid"`
+	GUID    ib.GUID  `json:"guid"`
 	Name    string   `json:"name"`
 	Uplinks []Uplink `json:"uplinks"`              // [lane]; zero ports if the leaf never had the cable
 	Slots   []Slot   `json:"slots"`                // [α]; a zero GUID is a free index
@@ -51,9 +52,9 @@ type Uplink struct {
 
 // Slot is a host port's place on a leaf.
 type Slot struct {
-	GUID     GUID   `json:"port_guid"`
-	Name     string `json:"name"`
-	LeafPort uint8  `json:"leaf_port"`
+	GUID     ib.GUID `json:"port_guid"`
+	Name     string  `json:"name"`
+	LeafPort uint8   `json:"leaf_port"`
 }
 
 // Lanes is K, the number of lanes.
@@ -118,9 +119,9 @@ func readBaseline(data []byte, into interface{ validate() error }) error {
 }
 
 // meanings maps the GUIDs of a baseline to their uses: each has exactly one.
-type meanings map[GUID]string
+type meanings map[ib.GUID]string
 
-func (m meanings) add(g GUID, format string, args ...any) error {
+func (m meanings) add(g ib.GUID, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	if old, dup := m[g]; dup {
 		return fmt.Errorf("GUID %s stands for both %s and %s", g, old, what)
@@ -223,8 +224,8 @@ func NewBaseline(f *Fabric) (*Baseline, error) {
 
 // commonRate returns the rate that most leaf–spine cables run at, the faster one when two
 // are equally common; unknown rates do not vote.
-func commonRate(f *Fabric, leaves []int32, spineAt map[int32]int) Rate {
-	votes := map[Rate]int{}
+func commonRate(f *Fabric, leaves []int32, spineAt map[int32]int) ib.Rate {
+	votes := map[ib.Rate]int{}
 	for _, i := range leaves {
 		for p := range f.Nodes[i].Ports {
 			port := &f.Nodes[i].Ports[p]
@@ -233,7 +234,7 @@ func commonRate(f *Fabric, leaves []int32, spineAt map[int32]int) Rate {
 			}
 		}
 	}
-	rates := make([]Rate, 0, len(votes))
+	rates := make([]ib.Rate, 0, len(votes))
 	for r := range votes {
 		rates = append(rates, r)
 	}
@@ -248,7 +249,7 @@ func commonRate(f *Fabric, leaves []int32, spineAt map[int32]int) Rate {
 		return x.Width > y.Width
 	})
 	if len(rates) == 0 {
-		return Rate{}
+		return ib.Rate{}
 	}
 	return rates[0]
 }

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 func TestNewBaseline(t *testing.T) {
@@ -68,21 +69,21 @@ func TestBaselineRate(t *testing.T) {
 	}{
 		{"the common rate", func(_ *topology.Fabric, p *topology.Port, leaf, lane int) {
 			if leaf == 0 && lane == 0 {
-				p.Rate.Speed = topology.EDR
+				p.Rate.Speed = ib.EDR
 			}
 		}, "4xHDR", 1},
 		{"half and half", func(_ *topology.Fabric, p *topology.Port, _, lane int) {
-			p.Rate.Speed = []topology.Speed{topology.EDR, topology.NDR, topology.UnknownSpeed}[lane]
+			p.Rate.Speed = []ib.Speed{ib.EDR, ib.NDR, ib.UnknownSpeed}[lane]
 		}, "4xNDR", 3},
 		{"unknown", func(_ *topology.Fabric, p *topology.Port, _, _ int) {
-			p.Rate = topology.Rate{}
+			p.Rate = ib.Rate{}
 		}, "0x?", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := fabgen.Generate(spec)
 			for l := range spec.Leaves {
 				for k := range spec.Spines {
-					at := f.At(ref(t, f, fabgen.LeafGUID+topology.GUID(l), 4+k))
+					at := f.At(ref(t, f, fabgen.LeafGUID+ib.GUID(l), 4+k))
 					test.set(f, at, l, k)
 					f.Nodes[at.Peer].Ports[at.PeerPort].Rate = at.Rate
 				}
@@ -188,18 +189,18 @@ func FuzzReadBaseline(f *testing.F) {
 // tree by its leaf end, and the index of every host port.
 type numbering struct {
 	Lanes  int
-	Leaves []topology.GUID
-	Spines []topology.GUID
+	Leaves []ib.GUID
+	Spines []ib.GUID
 	Cables map[cableAt]int // lane
 	Alpha  map[hostAt]int
 }
 
 type cableAt struct {
-	Leaf, Spine         topology.GUID
+	Leaf, Spine         ib.GUID
 	LeafPort, SpinePort uint8
 }
 
-type hostAt struct{ Leaf, Port topology.GUID }
+type hostAt struct{ Leaf, Port ib.GUID }
 
 func numbersOf(ft *topology.FatTree) numbering {
 	n := numbering{Lanes: ft.Lanes, Cables: map[cableAt]int{}, Alpha: map[hostAt]int{}}
@@ -230,7 +231,7 @@ func TestFitNeverRenumbers(t *testing.T) {
 		whole := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, Hosts: []int{3, 2}, Cables: rapid.IntRange(1, 2).Draw(rt, "cables"),
 			LMC: 2, Shuffle: rapid.Uint64Range(0, 5).Draw(rt, "shuffle")})
 		partly := func() *topology.Fabric {
-			var gone []topology.GUID
+			var gone []ib.GUID
 			for i := range whole.Nodes {
 				n := &whole.Nodes[i]
 				if often := 4 + 4*int(n.Kind&topology.Switch); rapid.IntRange(0, often).Draw(rt, "gone") == 0 {

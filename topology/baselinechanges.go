@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // BaselineChanges describes in words how another baseline differs: removed, added and
@@ -18,8 +20,8 @@ func BaselineChanges(from, to *Baseline) []string {
 	if oldLanes != newLanes {
 		out = append(out, fmt.Sprintf("%d lanes instead of %d", newLanes, oldLanes))
 	}
-	nodes := func(b *Baseline) (leaves, hosts, place map[GUID]string) {
-		leaves, hosts, place = map[GUID]string{}, map[GUID]string{}, map[GUID]string{}
+	nodes := func(b *Baseline) (leaves, hosts, place map[ib.GUID]string) {
+		leaves, hosts, place = map[ib.GUID]string{}, map[ib.GUID]string{}, map[ib.GUID]string{}
 		for l := range b.slots() {
 			leaves[l.GUID] = l.Name
 			for index, s := range l.Slots {
@@ -34,7 +36,7 @@ func BaselineChanges(from, to *Baseline) []string {
 	l2, h2, p2 := nodes(to)
 	for _, k := range []struct {
 		one, many string
-		a, b      map[GUID]string
+		a, b      map[ib.GUID]string
 	}{{"spine", "spines", s1, s2}, {"leaf", "leaves", l1, l2}, {"host port", "host ports", h1, h2}} {
 		out = append(out, missing("forgotten", k.one, k.many, k.a, k.b)...)
 		out = append(out, missing("taken up", k.one, k.many, k.b, k.a)...)
@@ -49,7 +51,7 @@ func BaselineChanges(from, to *Baseline) []string {
 }
 
 // missing describes the nodes of a that are not in b, three by name.
-func missing(what, one, many string, a, b map[GUID]string) []string {
+func missing(what, one, many string, a, b map[ib.GUID]string) []string {
 	var names []string
 	for _, g := range slices.Sorted(maps.Keys(a)) {
 		if _, there := b[g]; !there {
@@ -68,7 +70,7 @@ func missing(what, one, many string, a, b map[GUID]string) []string {
 }
 
 // numbered counts the keys of both maps whose values differ.
-func numbered[V comparable](a, b map[GUID]V) (n int) {
+func numbered[V comparable](a, b map[ib.GUID]V) (n int) {
 	for g, v := range a {
 		if w, there := b[g]; there && v != w {
 			n++

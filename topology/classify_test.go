@@ -7,10 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"pgregory.net/rapid"
 )
 
 // populations puts 326 hosts on 18 leaves: ten with 20, six with 18, two with 9.
@@ -26,7 +27,7 @@ func recognised(t testing.TB, f *topology.Fabric, spines, leaves, cables int) *t
 		t.Fatalf("%d spines, %d leaves, %d lanes; want %d, %d, %d", len(ft.Spines), len(ft.Leaves), ft.Lanes, spines, leaves, spines*cables)
 	}
 	for l := range ft.Leaves {
-		if ft.Leaves[l].GUID != fabgen.LeafGUID+topology.GUID(l) {
+		if ft.Leaves[l].GUID != fabgen.LeafGUID+ib.GUID(l) {
 			t.Fatalf("leaf %d is %s", l, ft.Leaves[l].Name)
 		}
 		for k := range ft.Lanes {
@@ -36,7 +37,7 @@ func recognised(t testing.TB, f *topology.Fabric, spines, leaves, cables int) *t
 		}
 	}
 	for k, s := range ft.LaneOf {
-		if s != k/cables || ft.Spines[s].First != s*cables || ft.Spines[s].GUID != fabgen.SpineGUID+topology.GUID(s) {
+		if s != k/cables || ft.Spines[s].First != s*cables || ft.Spines[s].GUID != fabgen.SpineGUID+ib.GUID(s) {
 			t.Fatalf("lane %d is on spine %d", k, s)
 		}
 	}
@@ -79,7 +80,7 @@ func TestRecogniseAlpha(t *testing.T) {
 	number := 0
 	for l := range spec.Leaves {
 		for a := range spec.HostsOn(l) {
-			if h := ft.Hosts[number]; h.GUID != fabgen.HostGUID+topology.GUID(2*number+1) || h.Leaf != l || h.Alpha != a {
+			if h := ft.Hosts[number]; h.GUID != fabgen.HostGUID+ib.GUID(2*number+1) || h.Leaf != l || h.Alpha != a {
 				t.Errorf("host %d is %s, index %d of leaf %d", number, h.Name, h.Alpha, h.Leaf)
 			}
 			number++
@@ -91,12 +92,12 @@ func TestRecogniseAlpha(t *testing.T) {
 func onSpines(t testing.TB, f *topology.Fabric, n int) *topology.Fabric {
 	for s := range n {
 		nodes := f.Clone().Nodes
-		at := f.Find(fabgen.SpineGUID + topology.GUID(s))
+		at := f.Find(fabgen.SpineGUID + ib.GUID(s))
 		nodes[at].Ports = append(nodes[at].Ports, topology.Port{Peer: topology.None})
 		port := len(nodes[at].Ports) - 1
-		g := topology.GUID(0x900000 + 2*s)
-		f = newFabric(t, append(nodes, adapter(g, fmt.Sprintf("Manager%d", s), topology.LID(40000+s), 0)))
-		f.Connect(ref(t, f, g, 1), ref(t, f, fabgen.SpineGUID+topology.GUID(s), port), hdr)
+		g := ib.GUID(0x900000 + 2*s)
+		f = newFabric(t, append(nodes, adapter(g, fmt.Sprintf("Manager%d", s), ib.LID(40000+s), 0)))
+		f.Connect(ref(t, f, g, 1), ref(t, f, fabgen.SpineGUID+ib.GUID(s), port), hdr)
 	}
 	return f
 }
@@ -122,7 +123,7 @@ func TestRecogniseDamaged(t *testing.T) {
 		f := fabgen.Generate(spec)
 		for range rapid.IntRange(0, 8).Draw(rt, "dead") {
 			l, p := rapid.IntRange(0, spec.Leaves-1).Draw(rt, "leaf"), rapid.IntRange(1, spec.Spines*spec.Cables).Draw(rt, "cable")
-			f.Disconnect(ref(t, f, fabgen.LeafGUID+topology.GUID(l), spec.Spines+p))
+			f.Disconnect(ref(t, f, fabgen.LeafGUID+ib.GUID(l), spec.Spines+p))
 		}
 		b, err := topology.NewBaseline(f)
 		var verdict *topology.NotFatTree
@@ -162,7 +163,7 @@ func wire(t testing.TB, hosts []int, cables [][2]int) *topology.Fabric {
 	t.Helper()
 	var nodes []topology.Node
 	for i := range hosts {
-		nodes = append(nodes, bare(topology.GUID(0x200000+i), fmt.Sprintf("S%02d", i), topology.LID(i+1), 0))
+		nodes = append(nodes, bare(ib.GUID(0x200000+i), fmt.Sprintf("S%02d", i), ib.LID(i+1), 0))
 	}
 	plug := func(i int) topology.PortRef {
 		nodes[i].Ports = append(nodes[i].Ports, topology.Port{Peer: topology.None})
@@ -171,7 +172,7 @@ func wire(t testing.TB, hosts []int, cables [][2]int) *topology.Fabric {
 	for i, n := range hosts {
 		for range n {
 			at, h := plug(i), len(nodes)
-			nodes = append(nodes, adapter(topology.GUID(0x600000+2*h), fmt.Sprintf("H%02d", h), topology.LID(1000+h), 0))
+			nodes = append(nodes, adapter(ib.GUID(0x600000+2*h), fmt.Sprintf("H%02d", h), ib.LID(1000+h), 0))
 			(&topology.Fabric{Nodes: nodes}).Connect(at, topology.PortRef{Node: int32(h), Port: 1}, hdr)
 		}
 	}
@@ -227,7 +228,7 @@ func TestNewLeafOnDamagedSpine(t *testing.T) {
 		if ft := fitted(t, f, base); leaf < 17 && len(ft.Leaves) != 18+min(1, max(0, 10-leaf)) {
 			t.Errorf("%d cables cut: %d leaves, %d servers", leaf, len(ft.Leaves), len(ft.Servers))
 		}
-		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: 21 + 2})
+		f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(leaf)), Port: 21 + 2})
 	}
 }
 
@@ -336,12 +337,12 @@ func TestRewired(t *testing.T) {
 	b := baselineOf(t, f)
 	for l := range 5 {
 		for p := 4; p <= 6; p++ {
-			f.Disconnect(ref(t, f, fabgen.LeafGUID+topology.GUID(l), p))
+			f.Disconnect(ref(t, f, fabgen.LeafGUID+ib.GUID(l), p))
 		}
 	}
 	cut := f.Clone()
 	for l := range 5 {
-		f.Connect(ref(t, f, fabgen.LeafGUID+topology.GUID(l), 4), ref(t, f, fabgen.LeafGUID+topology.GUID((l+1)%5), 5), hdr)
+		f.Connect(ref(t, f, fabgen.LeafGUID+ib.GUID(l), 4), ref(t, f, fabgen.LeafGUID+ib.GUID((l+1)%5), 5), hdr)
 	}
 	var verdict *topology.NotFatTree
 	if _, err := topology.Fit(f, b, nil); !errors.As(err, &verdict) {

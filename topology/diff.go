@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // ChangeKind is the kind of a Change, a stable code.
@@ -24,8 +26,8 @@ const (
 
 // CableEnd is an end of a cable in terms that outlast a fabric's node indices.
 type CableEnd struct {
-	Node GUID  `json:"node"`
-	Port uint8 `json:"port"`
+	Node ib.GUID `json:"node"`
+	Port uint8   `json:"port"`
 }
 
 // Change is one difference between two fabrics.
@@ -63,7 +65,7 @@ func Diff(before, after *Fabric) []Change {
 // differ compares two fabrics.
 type differ struct {
 	old, new *half
-	names    map[string]GUID // the node with a name, 0 if several have it; built on first use
+	names    map[string]ib.GUID // the node with a name, 0 if several have it; built on first use
 	changes  []Change
 }
 
@@ -116,7 +118,7 @@ func twins(before, after *Fabric) (old, young []int32) {
 // shared reports whether several nodes of either fabric have a name.
 func (d *differ) shared(name string) bool {
 	if d.names == nil {
-		d.names = make(map[string]GUID, len(d.old.Nodes))
+		d.names = make(map[string]ib.GUID, len(d.old.Nodes))
 		for _, f := range []*half{d.old, d.new} {
 			for i := range f.Nodes {
 				n := &f.Nodes[i]

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // must fails what the specs name.
@@ -46,8 +47,8 @@ func says(changes []topology.Change) []string {
 // TestDiff changes a fabric with three leaves of two hosts, three spines and free ports, and
 // compares Diff's answers in both directions.
 func TestDiff(t *testing.T) {
-	rate := func(width uint8, speed topology.Speed) topology.Rate {
-		return topology.Rate{Width: width, Speed: speed}
+	rate := func(width uint8, speed ib.Speed) ib.Rate {
+		return ib.Rate{Width: width, Speed: speed}
 	}
 	for name, c := range map[string]struct {
 		change      func(t *testing.T, f *topology.Fabric)
@@ -61,12 +62,12 @@ func TestDiff(t *testing.T) {
 			[]string{"cable-down 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 went down"},
 			[]string{"cable-up 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 came up"}},
 		"a rate": {func(t *testing.T, f *topology.Fabric) {
-			f.At(port(t, f, "Leaf001", 4)).Rate, f.At(port(t, f, "Spine001", 2)).Rate = rate(2, topology.HDR), rate(2, topology.HDR)
+			f.At(port(t, f, "Leaf001", 4)).Rate, f.At(port(t, f, "Spine001", 2)).Rate = rate(2, ib.HDR), rate(2, ib.HDR)
 		},
 			[]string{"cable-rate 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 now runs at 2xHDR (was 4xHDR)"},
 			[]string{"cable-rate 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 now runs at 4xHDR (was 2xHDR)"}},
 		"a rate at the far end": {func(t *testing.T, f *topology.Fabric) {
-			f.At(port(t, f, "Spine001", 2)).Rate = rate(4, topology.EDR)
+			f.At(port(t, f, "Spine001", 2)).Rate = rate(4, ib.EDR)
 		},
 			[]string{"cable-rate 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 now runs at 4xEDR (was 4xHDR)"},
 			[]string{"cable-rate 200001/4 300001/2: Leaf001 port 4 – Spine001 port 2 now runs at 4xHDR (was 4xEDR)"}},
@@ -84,26 +85,26 @@ func TestDiff(t *testing.T) {
 				"node-new 10000a/0 0/0: channel adapter Hca0005 appeared (on Leaf002 port 2)"}},
 		"a cable in other ports": {func(t *testing.T, f *topology.Fabric) {
 			must(t, f, "Leaf001/4")
-			f.Connect(port(t, f, "Leaf001", 6), port(t, f, "Spine001", 4), rate(4, topology.HDR))
+			f.Connect(port(t, f, "Leaf001", 6), port(t, f, "Spine001", 4), rate(4, ib.HDR))
 		},
 			[]string{"cable-moved 200001/6 300001/4: Leaf001 – Spine001 moved from port 4/2 to port 6/4"},
 			[]string{"cable-moved 200001/4 300001/2: Leaf001 – Spine001 moved from port 6/4 to port 4/2"}},
 		"a cable to another spine": {func(t *testing.T, f *topology.Fabric) {
 			must(t, f, "Leaf001/4")
-			f.Connect(port(t, f, "Leaf001", 4), port(t, f, "Spine002", 4), rate(4, topology.HDR))
+			f.Connect(port(t, f, "Leaf001", 4), port(t, f, "Spine002", 4), rate(4, ib.HDR))
 		},
 			[]string{"cable-moved 200001/4 300002/4: Leaf001 port 4 moved from Spine001 port 2 to Spine002 port 4"},
 			[]string{"cable-moved 200001/4 300001/2: Leaf001 port 4 moved from Spine002 port 4 to Spine001 port 2"}},
 		"a host on another leaf": {func(t *testing.T, f *topology.Fabric) {
 			must(t, f, "Hca0000")
-			f.Connect(port(t, f, "Hca0000", 1), port(t, f, "Leaf001", 6), rate(4, topology.HDR))
+			f.Connect(port(t, f, "Hca0000", 1), port(t, f, "Leaf001", 6), rate(4, ib.HDR))
 		},
 			[]string{"cable-moved 100000/1 200001/6: Hca0000 port 1 moved from Leaf000 port 1 to Leaf001 port 6"},
 			[]string{"cable-moved 100000/1 200000/1: Hca0000 port 1 moved from Leaf001 port 6 to Leaf000 port 1"}},
 		"two cables swapped": {func(t *testing.T, f *topology.Fabric) {
 			must(t, f, "Leaf001/4", "Leaf002/4")
-			f.Connect(port(t, f, "Leaf001", 4), port(t, f, "Spine001", 3), rate(4, topology.HDR))
-			f.Connect(port(t, f, "Leaf002", 4), port(t, f, "Spine001", 2), rate(4, topology.HDR))
+			f.Connect(port(t, f, "Leaf001", 4), port(t, f, "Spine001", 3), rate(4, ib.HDR))
+			f.Connect(port(t, f, "Leaf002", 4), port(t, f, "Spine001", 2), rate(4, ib.HDR))
 		},
 			[]string{"cable-moved 200001/4 300001/3: Leaf001 – Spine001 moved from port 4/2 to port 4/3",
 				"cable-moved 200002/4 300001/2: Leaf002 – Spine001 moved from port 4/3 to port 4/2"},
@@ -111,7 +112,7 @@ func TestDiff(t *testing.T) {
 				"cable-moved 200002/4 300001/3: Leaf002 – Spine001 moved from port 4/2 to port 4/3"}},
 		"a cable of what is a switch no more": {func(t *testing.T, f *topology.Fabric) {
 			must(t, f, "Leaf001/4")
-			f.Connect(port(t, f, "Leaf001", 6), port(t, f, "Spine001", 4), rate(4, topology.HDR))
+			f.Connect(port(t, f, "Leaf001", 6), port(t, f, "Spine001", 4), rate(4, ib.HDR))
 			f.Nodes[port(t, f, "Spine001", 0).Node].Kind = topology.Adapter
 		},
 			[]string{"cable-moved 300001/4 200001/6: Spine001 – Leaf001 moved from port 2/4 to port 4/6"},
@@ -218,7 +219,7 @@ func TestDiffTells(t *testing.T) {
 			t.Fatalf("no change, but %v", says(again))
 		}
 		changes := topology.Diff(was, is)
-		gone := map[topology.GUID]bool{}
+		gone := map[ib.GUID]bool{}
 		for _, c := range changes {
 			switch c.Kind {
 			case topology.ChangeNodeGone:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // A Baseline is that of a fat tree of two levels or, if Pods is set, of three. Code that
@@ -90,8 +92,8 @@ func (b *Baseline) Hosts() iter.Seq[Slot] {
 
 // uppers lists the switches above the leaves, with the first lane of those that lanes are
 // counted by.
-func (b *Baseline) uppers() (names map[GUID]string, lanes int, first map[GUID]int) {
-	names, first = map[GUID]string{}, map[GUID]int{}
+func (b *Baseline) uppers() (names map[ib.GUID]string, lanes int, first map[ib.GUID]int) {
+	names, first = map[ib.GUID]string{}, map[ib.GUID]int{}
 	for i := range b.Spines {
 		names[b.Spines[i].GUID], first[b.Spines[i].GUID] = b.Spines[i].Name, lanes
 		lanes += b.Spines[i].Cables

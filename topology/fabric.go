@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // Kind is the kind of a node.
@@ -51,12 +53,12 @@ const None int32 = -1
 
 // Port is one port of a node.
 type Port struct {
-	GUID     GUID  // port GUID; on a switch only port 0 has one
-	LID      LID   // base LID; on a switch only port 0 has one
-	LMC      uint8 // the port answers to LIDs LID … LID+2^LMC−1
-	Peer     int32 // index of the node at the other end, None without a cable
+	GUID     ib.GUID // port GUID; on a switch only port 0 has one
+	LID      ib.LID  // base LID; on a switch only port 0 has one
+	LMC      uint8   // the port answers to LIDs LID … LID+2^LMC−1
+	Peer     int32   // index of the node at the other end, None without a cable
 	PeerPort uint8
-	Rate     Rate
+	Rate     ib.Rate
 	State    PortState
 }
 
@@ -69,11 +71,11 @@ func (p *Port) Up() bool { return p.Peer != None && p.State == Active }
 // Node is a switch, a channel adapter or a router.
 type Node struct {
 	Kind   Kind
-	GUID   GUID
-	System GUID   // system image GUID, shared by the nodes of one chassis
-	Vendor uint32 // 0 if the source lacks it
-	Device uint32 // 0 if the source lacks it
-	Role   Role   // see SetRoles
+	GUID   ib.GUID
+	System ib.GUID // system image GUID, shared by the nodes of one chassis
+	Vendor uint32  // 0 if the source lacks it
+	Device uint32  // 0 if the source lacks it
+	Role   Role    // see SetRoles
 	Name   string
 	// Ports is indexed by port number. Index 0 is a switch's management port;
 	// on other nodes it is unused.
@@ -90,7 +92,7 @@ type PortRef struct {
 // ascending order of GUID; every cable is recorded at both its ends.
 type Fabric struct {
 	Nodes []Node
-	SM    GUID // node GUID of the master subnet manager, 0 if the source lacks it
+	SM    ib.GUID // node GUID of the master subnet manager, 0 if the source lacks it
 }
 
 // NewFabric sorts the nodes by GUID, translates every Peer accordingly, and
@@ -98,7 +100,7 @@ type Fabric struct {
 // that neither overlap nor leave the unicast space. Of adapters that have one port GUID
 // and one LID the first keeps the LID. Nodes get the roles that they
 // have by themselves; see SetRoles.
-func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
+func NewFabric(nodes []Node, sm ib.GUID) (*Fabric, error) {
 	order := make([]int32, len(nodes))
 	for i := range order {
 		order[i] = int32(i)
@@ -133,7 +135,7 @@ func NewFabric(nodes []Node, sm GUID) (*Fabric, error) {
 // earlier port: a manager identifies ports by GUID, and gave both the same. They are
 // reported like any host that does not take part.
 func (f *Fabric) partTwins() {
-	first := map[GUID]LID{}
+	first := map[ib.GUID]ib.LID{}
 	for _, e := range f.EndPorts() {
 		if e.GUID == 0 || e.LID == 0 || f.Nodes[e.Node].Kind == Switch {
 			continue
@@ -163,7 +165,7 @@ func (n *Node) Label() string {
 }
 
 // LID returns a switch's own LID.
-func (n *Node) LID() LID {
+func (n *Node) LID() ib.LID {
 	if n.Kind == Switch && len(n.Ports) > 0 {
 		return n.Ports[0].LID
 	}
@@ -210,16 +212,16 @@ func (f *Fabric) validateLIDs() error {
 		if e.LID == 0 {
 			continue
 		}
-		if e.LMC > MaxLMC {
-			return fmt.Errorf("%s: LMC %d is over %d", f.PortLabel(e.PortRef), e.LMC, MaxLMC)
+		if e.LMC > ib.MaxLMC {
+			return fmt.Errorf("%s: LMC %d is over %d", f.PortLabel(e.PortRef), e.LMC, ib.MaxLMC)
 		}
 		if int(e.LID) < next {
 			return fmt.Errorf("%s has LID %d, which is in the range %d–%d of %s", f.PortLabel(e.PortRef), e.LID,
 				last.LID, next-1, f.PortLabel(last.PortRef))
 		}
 		next, last = int(e.LID)+1<<e.LMC, e
-		if next-1 > int(MaxUnicastLID) {
-			return fmt.Errorf("%s: LIDs %d–%d leave the unicast range, which ends at %d", f.PortLabel(e.PortRef), e.LID, next-1, MaxUnicastLID)
+		if next-1 > int(ib.MaxUnicastLID) {
+			return fmt.Errorf("%s: LIDs %d–%d leave the unicast range, which ends at %d", f.PortLabel(e.PortRef), e.LID, next-1, ib.MaxUnicastLID)
 		}
 	}
 	return nil
@@ -229,8 +231,8 @@ func (f *Fabric) validateLIDs() error {
 // of every switch.
 type EndPort struct {
 	PortRef
-	GUID GUID
-	LID  LID
+	GUID ib.GUID
+	LID  ib.LID
 	LMC  uint8
 }
 
@@ -253,7 +255,7 @@ func (f *Fabric) EndPorts() []EndPort {
 }
 
 // Find returns the index of the node with GUID g, or None.
-func (f *Fabric) Find(g GUID) int32 {
+func (f *Fabric) Find(g ib.GUID) int32 {
 	i := sort.Search(len(f.Nodes), func(i int) bool { return f.Nodes[i].GUID >= g })
 	if i < len(f.Nodes) && f.Nodes[i].GUID == g {
 		return int32(i)
@@ -313,7 +315,7 @@ func (f *Fabric) Disconnect(r PortRef) {
 }
 
 // Connect joins two ports by an active cable of the given rate.
-func (f *Fabric) Connect(a, b PortRef, rate Rate) {
+func (f *Fabric) Connect(a, b PortRef, rate ib.Rate) {
 	pa, pb := f.At(a), f.At(b)
 	pa.Peer, pa.PeerPort, pa.Rate, pa.State = b.Node, b.Port, rate, Active
 	pb.Peer, pb.PeerPort, pb.Rate, pb.State = a.Node, a.Port, rate, Active
@@ -349,7 +351,7 @@ func (f *Fabric) Hash() string {
 			buf = append(buf, byte(p), port.LMC, port.PeerPort, port.Rate.Width, byte(port.Rate.Speed), byte(port.State))
 			buf = binary.LittleEndian.AppendUint16(buf, uint16(port.LID))
 			buf = binary.LittleEndian.AppendUint64(buf, uint64(port.GUID))
-			var peer GUID
+			var peer ib.GUID
 			if port.Peer != None {
 				peer = f.Nodes[port.Peer].GUID
 			}

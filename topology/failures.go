@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // Fail removes the part that spec names, a whole node or one port's cable, and describes
@@ -61,7 +63,7 @@ func (f *Fabric) findNode(name string) (int32, error) {
 			return node, err
 		}
 	}
-	if g, err := ParseGUID(name); err == nil {
+	if g, err := ib.ParseGUID(name); err == nil {
 		if node := f.Find(g); node != None {
 			return node, nil
 		}
@@ -69,7 +71,7 @@ func (f *Fabric) findNode(name string) (int32, error) {
 			return n.Kind == Adapter && slices.ContainsFunc(n.Ports, func(p Port) bool { return p.GUID == g })
 		})), nil
 	}
-	return named(f, name, func(n *Node) bool { return n.Kind == Adapter && SameHost(FirstWord(n.Name), name) })
+	return named(f, name, func(n *Node) bool { return n.Kind == Adapter && ib.SameHost(ib.FirstWord(n.Name), name) })
 }
 
 // named returns the one node that a name means, None when there is none.
@@ -173,9 +175,9 @@ func (f *Fabric) failPort(spec string) (string, error) {
 
 // noSuchNode returns the error for an unknown node name, with the closest name.
 func (f *Fabric) noSuchNode(name string) error {
-	hint := DidYouMean(name, func(yield func(string) bool) {
+	hint := ib.DidYouMean(name, func(yield func(string) bool) {
 		for i := range f.Nodes {
-			if label := f.Nodes[i].Label(); !yield(label) || !yield(FirstWord(label)) {
+			if label := f.Nodes[i].Label(); !yield(label) || !yield(ib.FirstWord(label)) {
 				return
 			}
 		}

@@ -1,6 +1,9 @@
 package topology
 
-import "github.com/forsd/forsd/internal/health"
+import (
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/health"
+)
 
 // CableState is the state of a lane at a leaf.
 type CableState uint8
@@ -27,7 +30,7 @@ func (c Cable) Usable() bool { return c.State >= Degraded }
 // Leaf is a leaf switch of the baseline.
 type Leaf struct {
 	Node   int32 // None while it is absent
-	GUID   GUID
+	GUID   ib.GUID
 	Name   string
 	Cables []Cable // [lane]
 }
@@ -35,7 +38,7 @@ type Leaf struct {
 // Spine is a spine switch of the baseline.
 type Spine struct {
 	Node   int32 // None while it is absent
-	GUID   GUID
+	GUID   ib.GUID
 	Name   string
 	First  int // its first lane
 	Cables int // the number of its lanes
@@ -127,7 +130,7 @@ func (t *FatTree) LIDLane(h *Host, j int) int {
 // DLID returns the destination LID that leads to the host over the lane: base + ((k − α −
 // first) mod K), or the next LID after that for the same lane where that is the base LID
 // and Host.Moved. It is false where the host's LMC is too small for it.
-func (t *FatTree) DLID(h *Host, lane int) (LID, bool) {
+func (t *FatTree) DLID(h *Host, lane int) (ib.LID, bool) {
 	j := (lane - h.Alpha - h.First) % t.Lanes
 	if j < 0 {
 		j += t.Lanes
@@ -135,5 +138,5 @@ func (t *FatTree) DLID(h *Host, lane int) (LID, bool) {
 	if j == 0 && h.Moved {
 		j = t.Lanes
 	}
-	return h.LID + LID(j), j < 1<<h.LMC
+	return h.LID + ib.LID(j), j < 1<<h.LMC
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // hdr is the rate of generated cables.
-var hdr = topology.Rate{Width: 4, Speed: topology.HDR}
+var hdr = ib.Rate{Width: 4, Speed: ib.HDR}
 
 // baselineOf recognises the tree in f.
 func baselineOf(t testing.TB, f *topology.Fabric) *topology.Baseline {
@@ -46,7 +47,7 @@ func newFabric(t testing.TB, nodes []topology.Node) *topology.Fabric {
 }
 
 // without takes nodes away, as a dump does that no longer lists them.
-func without(t testing.TB, f *topology.Fabric, gone ...topology.GUID) *topology.Fabric {
+func without(t testing.TB, f *topology.Fabric, gone ...ib.GUID) *topology.Fabric {
 	t.Helper()
 	c := f.Clone()
 	place := make([]int32, len(c.Nodes))
@@ -77,7 +78,7 @@ func with(t testing.TB, f *topology.Fabric, n topology.Node) *topology.Fabric {
 }
 
 // bare is a switch without cables.
-func bare(g topology.GUID, name string, lid topology.LID, ports int) topology.Node {
+func bare(g ib.GUID, name string, lid ib.LID, ports int) topology.Node {
 	n := topology.Node{Kind: topology.Switch, GUID: g, System: g, Name: name, Ports: make([]topology.Port, ports+1)}
 	for p := range n.Ports {
 		n.Ports[p].Peer = topology.None
@@ -87,13 +88,13 @@ func bare(g topology.GUID, name string, lid topology.LID, ports int) topology.No
 }
 
 // adapter is a host of one port without a cable.
-func adapter(g topology.GUID, name string, lid topology.LID, lmc uint8) topology.Node {
+func adapter(g ib.GUID, name string, lid ib.LID, lmc uint8) topology.Node {
 	return topology.Node{Kind: topology.Adapter, GUID: g, System: g, Name: name,
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: g + 1, LID: lid, LMC: lmc}}}
 }
 
 // ref names a port by GUID.
-func ref(t testing.TB, f *topology.Fabric, g topology.GUID, port int) topology.PortRef {
+func ref(t testing.TB, f *topology.Fabric, g ib.GUID, port int) topology.PortRef {
 	t.Helper()
 	n := f.Find(g)
 	if n == topology.None {
@@ -189,13 +190,13 @@ func TestFitCables(t *testing.T) {
 			f.At(r).State, f.At(peer).State = topology.Init, topology.Init
 		}, map[int]topology.CableState{1: topology.Missing}, []string{topology.CableDown, "Leaf001 port 4"}},
 		{"slow cable", plain, func(t *testing.T, f *topology.Fabric) {
-			f.At(ref(t, f, leaf1, 4)).Rate.Speed = topology.EDR
+			f.At(ref(t, f, leaf1, 4)).Rate.Speed = ib.EDR
 		}, map[int]topology.CableState{1: topology.Degraded}, []string{topology.CableDegraded, "Leaf001 port 4 – Spine001 port 2 runs at 4xEDR instead of 4xHDR"}},
 		{"narrow cable, seen at the spine alone", plain, func(t *testing.T, f *topology.Fabric) {
 			f.At(ref(t, f, spine1, 2)).Rate.Width = 1
 		}, map[int]topology.CableState{1: topology.Degraded}, []string{topology.CableDegraded, "runs at 1xHDR instead of 4xHDR"}},
 		{"unknown rate", plain, func(t *testing.T, f *topology.Fabric) {
-			f.At(ref(t, f, leaf1, 4)).Rate = topology.Rate{}
+			f.At(ref(t, f, leaf1, 4)).Rate = ib.Rate{}
 		}, nil, nil},
 		{"cable moved to a free leaf port", fabgen.Spec{Spines: 3, Leaves: 3, Hosts: []int{2}, Missing: [][2]int{{1, 1}}, LMC: 2}, func(t *testing.T, f *topology.Fabric) {
 			f.Disconnect(ref(t, f, leaf1, 4))
@@ -386,7 +387,7 @@ func TestLIDLaneInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ft := &topology.FatTree{Lanes: rapid.IntRange(1, 140).Draw(t, "K")}
 		h := &topology.Host{Alpha: rapid.IntRange(0, 300).Draw(t, "alpha")}
-		h.LID, h.LMC = topology.LID(rapid.IntRange(1, 40000).Draw(t, "lid")), uint8(rapid.IntRange(0, topology.MaxLMC).Draw(t, "lmc"))
+		h.LID, h.LMC = ib.LID(rapid.IntRange(1, 40000).Draw(t, "lid")), uint8(rapid.IntRange(0, ib.MaxLMC).Draw(t, "lmc"))
 		open := 0
 		for k := range ft.Lanes {
 			lid, ok := ft.DLID(h, k)

@@ -3,6 +3,8 @@ package topology
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // fitter carries the work of Fit.
@@ -11,7 +13,7 @@ type fitter struct {
 	near            []neighbours
 	leafAt, spineAt []int  // [node] index, −1
 	newSpine        []bool // [node]
-	rate            Rate
+	rate            ib.Rate
 }
 
 // Fit matches fabric f with baseline b and adds new parts to a copy of b without
@@ -37,7 +39,7 @@ func Fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) (*FatTree, error) {
 
 func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
 	b = b.clone()
-	t := &fitter{FatTree: &FatTree{Fabric: f, Baseline: b, Lanes: b.Lanes()}, near: f.neighbours(), rate: ParseRate(b.Rate)}
+	t := &fitter{FatTree: &FatTree{Fabric: f, Baseline: b, Lanes: b.Lanes()}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}
 	t.placeSwitches()
 	for l := range t.Leaves {
 		t.placeCables(l)
@@ -93,7 +95,7 @@ func (t *fitter) strange() bool {
 }
 
 // find returns the node of the switch with GUID g, or None.
-func (t *fitter) find(g GUID) int32 {
+func (t *fitter) find(g ib.GUID) int32 {
 	if i := t.Fabric.Find(g); i != None && t.Fabric.Nodes[i].Kind == Switch {
 		return i
 	}
@@ -105,7 +107,7 @@ func (t *fitter) report(code, format string, args ...any) {
 }
 
 // reportAt reports a deviation at a switch, or at one of its ports.
-func (t *fitter) reportAt(node GUID, port uint8, code, format string, args ...any) {
+func (t *fitter) reportAt(node ib.GUID, port uint8, code, format string, args ...any) {
 	t.Findings = append(t.Findings, Finding{Code: code, Text: fmt.Sprintf(format, args...), Node: uint64(node), Port: port})
 }
 
@@ -318,7 +320,7 @@ func (t *fitter) plug(l, k, p int) {
 	port := &t.Fabric.Nodes[leaf.Node].Ports[p]
 	back := &t.Fabric.Nodes[port.Peer].Ports[port.PeerPort]
 	leaf.Cables[k] = Cable{LeafPort: uint8(p), SpinePort: port.PeerPort, State: Full}
-	for _, rate := range []Rate{port.Rate, back.Rate} {
+	for _, rate := range []ib.Rate{port.Rate, back.Rate} {
 		if rate.Below(t.rate) {
 			leaf.Cables[k].State = Degraded
 			t.reportAt(leaf.GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), rate, t.rate)

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestFormatsAgree draws fabrics, prints them in each format, and reads back what the plain
@@ -73,7 +74,7 @@ func TestTopoAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fabgen.Generate(fabgen.Spec{Spines: rapid.IntRange(3, 5).Draw(t, "spines"), Leaves: rapid.IntRange(3, 5).Draw(t, "leaves"),
 			Cables: rapid.IntRange(1, 2).Draw(t, "cables"), Shuffle: rapid.Uint64().Draw(t, "shuffle"), Hosts: []int{4, 2},
-			Rate: topology.Rate{Width: 4, Speed: rapid.SampledFrom([]topology.Speed{0, topology.SDR, topology.FDR10, topology.HDR}).Draw(t, "speed")}})
+			Rate: ib.Rate{Width: 4, Speed: rapid.SampledFrom([]ib.Speed{0, ib.SDR, ib.FDR10, ib.HDR}).Draw(t, "speed")}})
 		got, source, err := topology.Read(fabgen.Topo(f))
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +100,7 @@ func byName(f *topology.Fabric) []string {
 			if port.Connected() {
 				rate := port.Rate
 				if !rate.Known() {
-					rate = topology.Rate{}
+					rate = ib.Rate{}
 				}
 				lines = append(lines, fmt.Sprintf("%s %s port %d – %s port %d, %s", n.Kind, n.Name, p, f.Nodes[port.Peer].Name, port.PeerPort, rate))
 			}
@@ -144,11 +145,11 @@ func TestNoLID(t *testing.T) {
 // TestLoopback: a plug that leads back into its switch belongs to no tree, and does no harm.
 func TestLoopback(t *testing.T) {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3})
-	for _, at := range []topology.GUID{fabgen.SpineGUID, fabgen.LeafGUID} {
+	for _, at := range []ib.GUID{fabgen.SpineGUID, fabgen.LeafGUID} {
 		i := f.Find(at)
 		free := len(f.Nodes[i].Ports)
 		f.Nodes[i].Ports = append(f.Nodes[i].Ports, topology.Port{}, topology.Port{})
-		f.Connect(topology.PortRef{Node: i, Port: uint8(free)}, topology.PortRef{Node: i, Port: uint8(free + 1)}, topology.Rate{Width: 4, Speed: topology.HDR})
+		f.Connect(topology.PortRef{Node: i, Port: uint8(free)}, topology.PortRef{Node: i, Port: uint8(free + 1)}, ib.Rate{Width: 4, Speed: ib.HDR})
 	}
 	b, err := topology.NewBaseline(f)
 	if err != nil {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // LIDRange is the range of LIDs that a port owns, both ends included.
 type LIDRange struct {
-	Min, Max LID
+	Min, Max ib.LID
 }
 
 // Size returns the number of LIDs in the range.
@@ -20,8 +22,8 @@ func (r LIDRange) Size() int { return int(r.Max) - int(r.Min) + 1 }
 // accepts numbers in any base of C, ignores the text after the two LIDs, and keeps the
 // first of two ranges for one GUID. Unlike OpenSM, which drops them, it rejects impossible
 // ranges.
-func ReadGUID2LID(data []byte) (map[GUID]LIDRange, error) {
-	ranges := make(map[GUID]LIDRange, bytes.Count(data, newline)/2+1)
+func ReadGUID2LID(data []byte) (map[ib.GUID]LIDRange, error) {
+	ranges := make(map[ib.GUID]LIDRange, bytes.Count(data, newline)/2+1)
 	for number := 1; len(data) > 0; number++ {
 		var line []byte
 		line, data, _ = bytes.Cut(data, newline)
@@ -39,7 +41,7 @@ func ReadGUID2LID(data []byte) (map[GUID]LIDRange, error) {
 	return ranges, nil
 }
 
-func parseGUID2LID(line []byte) (GUID, LIDRange, error) {
+func parseGUID2LID(line []byte) (ib.GUID, LIDRange, error) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return 0, LIDRange{}, fmt.Errorf("%s begins with a space: a GUID was expected", quote(line))
 	}
@@ -51,26 +53,26 @@ func parseGUID2LID(line []byte) (GUID, LIDRange, error) {
 	if err != nil || guid == 0 {
 		return 0, LIDRange{}, fmt.Errorf("%s is not a GUID", quote(words[0]))
 	}
-	var lids [2]LID
+	var lids [2]ib.LID
 	for i := range lids {
 		lid, err := strconv.ParseUint(string(words[1+i]), 0, 16)
-		if err != nil || lid == 0 || LID(lid) > MaxUnicastLID {
-			return 0, LIDRange{}, fmt.Errorf("%s is not a unicast LID (1 to %#x), for port %s", quote(words[1+i]), MaxUnicastLID, GUID(guid))
+		if err != nil || lid == 0 || ib.LID(lid) > ib.MaxUnicastLID {
+			return 0, LIDRange{}, fmt.Errorf("%s is not a unicast LID (1 to %#x), for port %s", quote(words[1+i]), ib.MaxUnicastLID, ib.GUID(guid))
 		}
-		lids[i] = LID(lid)
+		lids[i] = ib.LID(lid)
 	}
 	r := LIDRange{lids[0], lids[1]}
 	if r.Min > r.Max {
-		return 0, LIDRange{}, fmt.Errorf("the LIDs %#x to %#x of port %s are in the wrong order", r.Min, r.Max, GUID(guid))
+		return 0, LIDRange{}, fmt.Errorf("the LIDs %#x to %#x of port %s are in the wrong order", r.Min, r.Max, ib.GUID(guid))
 	}
-	return GUID(guid), r, nil
+	return ib.GUID(guid), r, nil
 }
 
 // ApplyGUID2LID sets the LMC of every port that owns LIDs to the size of its range in
 // ranges. Every adapter and router port with a LID must be in ranges, and its LID must be
 // the first of its range; otherwise the error names the port for which the cache is stale,
 // and f is unchanged.
-func (f *Fabric) ApplyGUID2LID(ranges map[GUID]LIDRange) error {
+func (f *Fabric) ApplyGUID2LID(ranges map[ib.GUID]LIDRange) error {
 	ends := f.EndPorts()
 	old := make([]uint8, len(ends))
 	lmcs := make([]uint8, len(ends))
@@ -102,8 +104,8 @@ func (f *Fabric) lmcOf(e EndPort, r LIDRange) (uint8, error) {
 	switch {
 	case e.LID != 0 && e.LID != r.Min:
 		return 0, fmt.Errorf("the cache is stale: port %s (%s) has LID %d, and the cache has %d to %d", e.GUID, f.PortLabel(e.PortRef), e.LID, r.Min, r.Max)
-	case size < 1 || size > 1<<MaxLMC || size&(size-1) != 0:
-		return 0, fmt.Errorf("port %s (%s) has %d LIDs, %d to %d: a power of two up to %d was expected", e.GUID, f.PortLabel(e.PortRef), size, r.Min, r.Max, 1<<MaxLMC)
+	case size < 1 || size > 1<<ib.MaxLMC || size&(size-1) != 0:
+		return 0, fmt.Errorf("port %s (%s) has %d LIDs, %d to %d: a power of two up to %d was expected", e.GUID, f.PortLabel(e.PortRef), size, r.Min, r.Max, 1<<ib.MaxLMC)
 	case int(r.Min)%size != 0:
 		return 0, fmt.Errorf("port %s (%s) has %d LIDs from %d on, which is not a multiple of %d", e.GUID, f.PortLabel(e.PortRef), size, r.Min, size)
 	}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"sort"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // placeHosts gives every end port its index α, and decides which take part.
@@ -33,10 +35,10 @@ func takesPart(h *Host, exclude *regexp.Regexp) bool {
 // attached lists the end ports on leaves, in order of leaf and leaf port, those
 // on spines, in order of GUID, and the set of all port GUIDs that are attached. The
 // others go to Routed. Those that should take part and cannot are uncovered.
-func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, present map[GUID]bool) {
+func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, present map[ib.GUID]bool) {
 	f := t.Fabric
-	present = make(map[GUID]bool, len(f.Nodes))
-	holders := make(map[GUID]PortRef, len(f.Nodes))
+	present = make(map[ib.GUID]bool, len(f.Nodes))
+	holders := make(map[ib.GUID]PortRef, len(f.Nodes))
 	for _, e := range f.EndPorts() {
 		n := &f.Nodes[e.Node]
 		port := f.At(e.PortRef)
@@ -84,13 +86,13 @@ func (t *fitter) attached(exclude *regexp.Regexp) (onLeaf, onSpine []Host, prese
 // indexHosts finds each host's α in the baseline. A known port keeps its index; one
 // on a port whose former adapter is gone from the fabric takes that index over;
 // any other newcomer takes the lowest free one.
-func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
+func (t *fitter) indexHosts(hosts []Host, present map[ib.GUID]bool) {
 	type place struct{ leaf, alpha int }
-	inside := make(map[GUID]bool, len(t.Routed)) // old baselines may hold aggregation nodes
+	inside := make(map[ib.GUID]bool, len(t.Routed)) // old baselines may hold aggregation nodes
 	for i := range t.Routed {
 		inside[t.Routed[i].GUID] = !present[t.Routed[i].GUID]
 	}
-	known := make(map[GUID]place)
+	known := make(map[ib.GUID]place)
 	first := true // nothing is known yet: in a new baseline, nothing is news
 	vacant := make([]bool, len(t.Baseline.Leaves))
 	for l := range t.Baseline.Leaves {
@@ -137,7 +139,7 @@ func (t *fitter) indexHosts(hosts []Host, present map[GUID]bool) {
 
 // takeSlot gives a newcomer its index, records it in the baseline, and reports whether the
 // newcomer replaced an adapter that is gone.
-func (t *fitter) takeSlot(h *Host, present map[GUID]bool) (replaced bool) {
+func (t *fitter) takeSlot(h *Host, present map[ib.GUID]bool) (replaced bool) {
 	leaf := &t.Baseline.Leaves[h.Leaf]
 	free := len(leaf.Slots)
 	for a, s := range leaf.Slots {
@@ -160,7 +162,7 @@ func (t *fitter) takeSlot(h *Host, present map[GUID]bool) (replaced bool) {
 
 // absentees reports the baseline's host ports that the fabric lacks, unless
 // their whole leaf is absent.
-func (t *fitter) absentees(present map[GUID]bool) {
+func (t *fitter) absentees(present map[ib.GUID]bool) {
 	for l := range t.Baseline.Leaves {
 		if t.Leaves[l].Node == None {
 			continue

@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // alphas maps host names to (leaf, α).
@@ -51,7 +52,7 @@ func TestSettleHosts(t *testing.T) {
 		f.Connect(ref(t, f, 0x600000, 1), ref(t, f, leaf0, 2), hdr)
 		return f
 	}
-	move := func(f *topology.Fabric, host, leaf topology.GUID, port int) *topology.Fabric {
+	move := func(f *topology.Fabric, host, leaf ib.GUID, port int) *topology.Fabric {
 		f = f.Clone()
 		f.Disconnect(ref(t, f, host, 1))
 		f.Connect(ref(t, f, host, 1), ref(t, f, leaf, port), hdr)
@@ -135,7 +136,7 @@ func TestHostWithoutLID(t *testing.T) {
 	if len(ft.Hosts) != 4 || len(ft.Servers) != 3 {
 		t.Errorf("%d hosts, %d servers", len(ft.Hosts), len(ft.Servers))
 	}
-	for _, g := range []topology.GUID{fabgen.HostGUID + 2, fabgen.HostGUID + 4} {
+	for _, g := range []ib.GUID{fabgen.HostGUID + 2, fabgen.HostGUID + 4} {
 		f.At(ref(t, f, g, 1)).LID = 0
 	}
 	_, err := topology.Fit(f, b, nil)

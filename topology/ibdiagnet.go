@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // Files of ibdiagnet begin with a comment that holds the first of these, and end with one
@@ -25,7 +27,7 @@ var (
 // present, whose master becomes Fabric.SM. Columns are found by name. If a section is
 // missing or does not end, the error wraps ErrIncomplete.
 func ReadDBCSV(data []byte) (*Fabric, error) {
-	r := dbReader{index: make(map[GUID]int32)}
+	r := dbReader{index: make(map[ib.GUID]int32)}
 	sections, err := dbSections(data)
 	if err != nil {
 		return nil, err
@@ -167,9 +169,9 @@ func (r *dbRow) number(column string, limit uint64) uint64 {
 }
 
 // guid reads a GUID.
-func (r *dbRow) guid(column string) GUID {
+func (r *dbRow) guid(column string) ib.GUID {
 	text := r.cell(column)
-	g, err := ParseGUID(text)
+	g, err := ib.ParseGUID(text)
 	if r.err == nil && err != nil {
 		r.err = fmt.Errorf("column %s: %w", column, err)
 	}
@@ -179,9 +181,9 @@ func (r *dbRow) guid(column string) GUID {
 // dbReader gathers nodes, ports and cables.
 type dbReader struct {
 	nodes []Node
-	index map[GUID]int32
+	index map[ib.GUID]int32
 	slab  []Port
-	sm    GUID
+	sm    ib.GUID
 }
 
 func (r *dbReader) node(row *dbRow) error {
@@ -229,15 +231,15 @@ func (r *dbReader) port(row *dbRow) error {
 	}
 	n := &r.nodes[at.Node]
 	p := &n.Ports[at.Port]
-	p.Rate = Rate{Width: dbWidth(row.cell("LinkWidthActv")), Speed: dbSpeed(row.cell("LinkSpeedActv"))}
+	p.Rate = ib.Rate{Width: dbWidth(row.cell("LinkWidthActv")), Speed: dbSpeed(row.cell("LinkSpeedActv"))}
 	if p.State = Down; row.number("PortState", 4) > 1 {
 		p.State = PortState(row.number("PortState", 4) - 1)
 	}
 	if (n.Kind == Switch) == (at.Port == 0) {
-		p.GUID, p.LID, p.LMC = row.guid("PortGuid"), assigned(LID(row.number("LID", 0xFFFF))), uint8(row.number("LMC", MaxLMC))
+		p.GUID, p.LID, p.LMC = row.guid("PortGuid"), assigned(ib.LID(row.number("LID", 0xFFFF))), uint8(row.number("LMC", ib.MaxLMC))
 	}
 	if at.Port == 0 {
-		p.Rate, p.State = Rate{}, Active
+		p.Rate, p.State = ib.Rate{}, Active
 	}
 	return row.err
 }
@@ -288,20 +290,20 @@ func dbWidth(text string) uint8 {
 
 // dbSpeed returns the speed of three fields of PortInfo, a byte each: up to QDR, from FDR
 // on, and FDR10; the fastest that is set counts.
-func dbSpeed(text string) Speed {
+func dbSpeed(text string) ib.Speed {
 	v, err := strconv.ParseUint(text, 0, 32)
 	if err != nil {
-		return UnknownSpeed
+		return ib.UnknownSpeed
 	}
 	for _, of := range []struct {
 		bits   uint64
-		speeds []Speed // by bit, from the lowest
-	}{{v >> 8 & 0xFF, []Speed{FDR, EDR, HDR, NDR, XDR}}, {v >> 16 & 0xFF, []Speed{FDR10}}, {v & 0xFF, []Speed{SDR, DDR, QDR}}} {
+		speeds []ib.Speed // by bit, from the lowest
+	}{{v >> 8 & 0xFF, []ib.Speed{ib.FDR, ib.EDR, ib.HDR, ib.NDR, ib.XDR}}, {v >> 16 & 0xFF, []ib.Speed{ib.FDR10}}, {v & 0xFF, []ib.Speed{ib.SDR, ib.DDR, ib.QDR}}} {
 		for bit, speed := range slices.Backward(of.speeds) {
 			if of.bits>>bit&1 != 0 {
 				return speed
 			}
 		}
 	}
-	return UnknownSpeed
+	return ib.UnknownSpeed
 }

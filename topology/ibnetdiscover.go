@@ -3,6 +3,8 @@ package topology
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // ReadIbnetdiscover parses the output of ibnetdiscover, with or without grouping by
@@ -18,7 +20,7 @@ import (
 // a block of its own, no cable at all, or a last line without a newline mean that the
 // output was truncated: the error wraps ErrIncomplete.
 func ReadIbnetdiscover(data []byte) (*Fabric, error) {
-	r := ndReader{index: make(map[GUID]int32)}
+	r := ndReader{index: make(map[ib.GUID]int32)}
 	for more := true; more; {
 		var line []byte
 		r.number++
@@ -89,28 +91,28 @@ type ndCable struct {
 	line       int
 	at         PortRef // of the reader's nodes
 	kind       Kind    // of the peer, which has GUID guid
-	guid       GUID
+	guid       ib.GUID
 	port       uint8
-	remotePort GUID // the peer's port GUID, 0 if missing
-	remoteLID  LID  // 0 if missing
+	remotePort ib.GUID // the peer's port GUID, 0 if missing
+	remoteLID  ib.LID  // 0 if missing
 }
 
 // ndReader gathers node blocks line by line; cables are joined at the end.
 type ndReader struct {
 	nodes  []Node
 	lines  []int // [node] the line that began it
-	index  map[GUID]int32
+	index  map[ib.GUID]int32
 	cables []ndCable
 	slab   []Port
 	number int   // of the present line
 	begun  bool  // whether there was a line of ibnetdiscover
 	stray  error // the first unrecognized line after that
 
-	current        int32 // the node whose ports are listed
-	open           bool  // whether there is one
-	system         GUID  // of the block that begins, as the following
+	current        int32   // the node whose ports are listed
+	open           bool    // whether there is one
+	system         ib.GUID // of the block that begins, as the following
 	vendor, device uint32
-	guid, portGUID GUID
+	guid, portGUID ib.GUID
 	guidOf         Kind
 }
 
@@ -144,9 +146,9 @@ func (r *ndReader) line(line []byte) (err error) {
 // id reads the lines that begin a node's block.
 func (r *ndReader) id(line []byte) error {
 	c := cursor{rest: line}
-	guid := func() GUID {
+	guid := func() ib.GUID {
 		c.lit("0x")
-		return GUID(c.hex(16, "a GUID"))
+		return ib.GUID(c.hex(16, "a GUID"))
 	}
 	switch {
 	case c.has("vendid="):
@@ -161,7 +163,7 @@ func (r *ndReader) id(line []byte) error {
 	case c.has("switchguid="):
 		r.guid, r.guidOf = guid(), Switch
 		if c.has("(") {
-			r.portGUID = GUID(c.hex(16, "a port GUID"))
+			r.portGUID = ib.GUID(c.hex(16, "a port GUID"))
 			c.lit(")")
 		}
 	case c.has("caguid="):
@@ -176,7 +178,7 @@ func (r *ndReader) id(line []byte) error {
 }
 
 // nodeID reads "S-0002c90200400001": a node's kind and GUID.
-func nodeID(c *cursor) (kind Kind, guid GUID) {
+func nodeID(c *cursor) (kind Kind, guid ib.GUID) {
 	c.lit(`"`)
 	switch {
 	case c.has("S-"):
@@ -188,7 +190,7 @@ func nodeID(c *cursor) (kind Kind, guid GUID) {
 	default:
 		c.stop("S-, H- or R-")
 	}
-	guid = GUID(c.hex(16, "a GUID"))
+	guid = ib.GUID(c.hex(16, "a GUID"))
 	c.lit(`"`)
 	return kind, guid
 }
@@ -270,7 +272,7 @@ func (r *ndReader) port(line []byte) error {
 
 // ndPort parses a port number with optional suffixes: [1], [1][ext 3], [1](100001), [1][ext
 // 3] (100001), and with labels [1](1/1/1), [1](1/1/1)(100001).
-func ndPort(c *cursor) (number int, guid GUID) {
+func ndPort(c *cursor) (number int, guid ib.GUID) {
 	c.lit("[")
 	number = c.decimal(255, "a port number")
 	c.lit("]")
@@ -283,7 +285,7 @@ func ndPort(c *cursor) (number int, guid GUID) {
 			c.rest = c.rest[end+1:] // a label
 			continue
 		}
-		guid = GUID(c.hex(16, "a port GUID"))
+		guid = ib.GUID(c.hex(16, "a port GUID"))
 		c.lit(")")
 	}
 	return number, guid
@@ -291,9 +293,9 @@ func ndPort(c *cursor) (number int, guid GUID) {
 
 // ndFields is the content of a comment other than the description.
 type ndFields struct {
-	lid  LID
+	lid  ib.LID
 	lmc  uint8
-	rate Rate
+	rate ib.Rate
 }
 
 // ndRemark is the comment that ends a node's or port's line.
@@ -339,9 +341,9 @@ func (f *ndFields) read(text, line []byte) error {
 	for c.spaces(); c.ok() && len(c.rest) > 0; c.spaces() {
 		switch {
 		case c.has("lid "):
-			f.lid = assigned(LID(c.decimal(0xFFFF, "a LID")))
+			f.lid = assigned(ib.LID(c.decimal(0xFFFF, "a LID")))
 		case c.has("lmc "):
-			f.lmc = uint8(c.decimal(MaxLMC, "an LMC from 0 to 7"))
+			f.lmc = uint8(c.decimal(ib.MaxLMC, "an LMC from 0 to 7"))
 		default:
 			word := c.rest
 			if i := bytes.IndexAny(word, " \t"); i >= 0 {
@@ -361,18 +363,18 @@ func (f *ndFields) read(text, line []byte) error {
 
 // ndRate parses a rate such as 4xHDR and reports whether word is one; width and speed can
 // be unknown: ??HDR, 4x???.
-func ndRate(word []byte) (Rate, bool) {
+func ndRate(word []byte) (ib.Rate, bool) {
 	digits := 0
 	for digits < len(word) && word[digits] >= '0' && word[digits] <= '9' {
 		digits++
 	}
 	switch {
 	case digits > 0 && digits < len(word) && word[digits] == 'x':
-		return ParseRate(string(word)), true
+		return ib.ParseRate(string(word)), true
 	case bytes.HasPrefix(word, []byte("??")):
-		return Rate{Speed: ParseRate("4x" + string(word[2:])).Speed}, true
+		return ib.Rate{Speed: ib.ParseRate("4x" + string(word[2:])).Speed}, true
 	}
-	return Rate{}, false
+	return ib.Rate{}, false
 }
 
 // resolve joins the cables, each described by both its ends.

@@ -1,6 +1,10 @@
 package topology
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/forsd/forsd/ib"
+)
 
 // PretendLMC gives every end port of an adapter or router this LMC. If its LIDs leave no
 // room for that, all LIDs are renumbered, as a subnet manager may do; again reports that.
@@ -14,18 +18,18 @@ func PretendLMC(f *Fabric, lmc uint8) (anew bool, err error) {
 		}
 	}
 	need := func(lmc uint8) int { return (hosts+1)<<lmc + switches } // LIDs begin at 1, those of hosts at multiples
-	if need(lmc) > int(MaxUnicastLID)+1 {
+	if need(lmc) > int(ib.MaxUnicastLID)+1 {
 		fits := lmc
-		for fits > 0 && need(fits) > int(MaxUnicastLID)+1 {
+		for fits > 0 && need(fits) > int(ib.MaxUnicastLID)+1 {
 			fits--
 		}
 		return false, fmt.Errorf("%d host ports with 2^%d LIDs each and %d switches need %d LIDs, and there are %d: the largest LMC that fits is %d",
-			hosts, lmc, switches, need(lmc)-1, MaxUnicastLID, fits)
+			hosts, lmc, switches, need(lmc)-1, ib.MaxUnicastLID, fits)
 	}
 	if f.SetLMC(lmc) == nil {
 		return false, nil
 	}
-	next := LID(1) << lmc
+	next := ib.LID(1) << lmc
 	for _, host := range []bool{true, false} {
 		for _, p := range lidPorts(f) {
 			if p.host != host {

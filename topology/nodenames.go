@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // NodeNames are names that an operator gives to nodes, by GUID: a node-name map, as OpenSM
 // and the diagnostic tools read it.
-type NodeNames map[GUID]string
+type NodeNames map[ib.GUID]string
 
 // ReadNodeNames parses a node-name map with lines `0x0008f10403961354 "name"`. The text
 // after a # and lines of another form are ignored.
@@ -24,7 +26,7 @@ func ReadNodeNames(data []byte) NodeNames {
 			word, rest = word[:tab], word[tab+1:]+" "+rest
 		}
 		name := strings.Trim(strings.TrimSpace(rest), `"`)
-		if guid, err := ParseGUID(word); err == nil && name != "" {
+		if guid, err := ib.ParseGUID(word); err == nil && name != "" {
 			names[guid] = name
 		}
 	}
@@ -64,4 +66,4 @@ func Named(f *Fabric, names NodeNames) *Fabric {
 }
 
 // withGUID returns a name that others have too.
-func withGUID(name string, g GUID) string { return fmt.Sprintf("%s (%s)", name, g) }
+func withGUID(name string, g ib.GUID) string { return fmt.Sprintf("%s (%s)", name, g) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/sealed"
 )
 
@@ -30,14 +31,14 @@ type BaselineLane struct {
 
 // BaselineTop is a top.
 type BaselineTop struct {
-	GUID GUID   `json:"guid"`
-	Name string `json:"name"`
+	GUID ib.GUID `json:"guid"`
+	Name string  `json:"name"`
 }
 
 // BaselineMid is a mid with its cables upwards; a zero GUID stands for one that the pod
 // never had.
 type BaselineMid struct {
-	GUID    GUID     `json:"guid"`
+	GUID    ib.GUID  `json:"guid"`
 	Name    string   `json:"name"`
 	Uplinks []Uplink `json:"uplinks"` // [lane of its planes, in a row]; zero ports where there never was a cable
 }

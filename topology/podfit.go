@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // podFitter carries the work of FitPods. What leaves and hosts have in common with trees
@@ -12,7 +14,7 @@ type podFitter struct {
 	*PodTree
 	two          *fitter
 	midAt, topAt []int // [node] index, −1
-	rate         Rate
+	rate         ib.Rate
 }
 
 // FitPods matches fabric f with baseline b, as Fit does: a copy of b gains new leaves,
@@ -43,7 +45,7 @@ func FitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) (*PodTree, error
 
 func fitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) *podFitter {
 	b = b.clone()
-	t := &podFitter{PodTree: &PodTree{Fabric: f, Baseline: b, Pods: b.Pods, Planes: len(b.MidOf), MidOf: b.MidOf}, rate: ParseRate(b.Rate),
+	t := &podFitter{PodTree: &PodTree{Fabric: f, Baseline: b, Pods: b.Pods, Planes: len(b.MidOf), MidOf: b.MidOf}, rate: ib.ParseRate(b.Rate),
 		two: &fitter{FatTree: &FatTree{Fabric: f, Baseline: &Baseline{}}, near: f.neighbours()}}
 	t.First = make([]int, t.Planes+1)
 	for _, l := range b.Lanes {
@@ -83,7 +85,7 @@ func (t *podFitter) placeUppers() {
 	for i := range f.Nodes {
 		t.midAt[i], t.topAt[i], t.two.leafAt[i], t.two.spineAt[i] = -1, -1, -1, -1
 	}
-	find := func(g GUID, name *string) (int32, string) {
+	find := func(g ib.GUID, name *string) (int32, string) {
 		node, label := t.two.find(g), *name
 		if node != None {
 			label = f.Nodes[node].Label()
@@ -254,7 +256,7 @@ func (t *podFitter) plug(node int32, p int, c *UpCable) {
 	port := &t.Fabric.Nodes[node].Ports[p]
 	back := &t.Fabric.Nodes[port.Peer].Ports[port.PeerPort]
 	*c = UpCable{Port: uint8(p), PeerPort: port.PeerPort, State: Full}
-	for _, rate := range []Rate{port.Rate, back.Rate} {
+	for _, rate := range []ib.Rate{port.Rate, back.Rate} {
 		if rate.Below(t.rate) {
 			c.State = Degraded
 			t.two.reportAt(t.Fabric.Nodes[node].GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{node, uint8(p)}), rate, t.rate)

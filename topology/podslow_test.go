@@ -3,6 +3,7 @@ package topology_test
 import (
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -10,7 +11,7 @@ import (
 // TestPodSlow checks that no schedule uses a cable of three levels that is slower than the
 // others, by either of its ends.
 func TestPodSlow(t *testing.T) {
-	for _, at := range []topology.GUID{fabgen.LeafGUID, fabgen.MidGUID} {
+	for _, at := range []ib.GUID{fabgen.LeafGUID, fabgen.MidGUID} {
 		for _, far := range []bool{false, true} {
 			f := fabgen.GenerateTree(fabgen.KAry(4))
 			base, err := topology.NewPodBaseline(f)

@@ -1,6 +1,10 @@
 package topology
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/forsd/forsd/ib"
+)
 
 // A fat tree of three levels. Leaves and mids form pods; the mids of a plane, one of each
 // pod, have cables to the same tops. A path between two pods goes up over a lane: a plane,
@@ -43,7 +47,7 @@ type PodLane struct {
 // PodLeaf is a leaf switch of the baseline.
 type PodLeaf struct {
 	Node   int32 // None while it is absent
-	GUID   GUID
+	GUID   ib.GUID
 	Name   string
 	Pod    int
 	Cables []UpCable // [plane]
@@ -52,7 +56,7 @@ type PodLeaf struct {
 // Mid is a switch of the middle level of the baseline.
 type Mid struct {
 	Node   int32 // None while it is absent, or if the pod never had it
-	GUID   GUID
+	GUID   ib.GUID
 	Name   string
 	Pod    int
 	Cables []UpCable // [lane]; those of other mids' planes are NoCable
@@ -61,7 +65,7 @@ type Mid struct {
 // Top is a switch of the highest level of the baseline.
 type Top struct {
 	Node int32 // None while it is absent
-	GUID GUID
+	GUID ib.GUID
 	Name string
 }
 

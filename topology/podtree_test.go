@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -138,14 +139,14 @@ func TestPodDamage(t *testing.T) {
 // as they are then, nil where the draw gives none such.
 func miswire(f *topology.Fabric, rng *rand.Rand, base *topology.PodBaseline) (wrong []topology.PortRef) {
 	perPod := len(base.Mids) / base.Pods
-	planes := map[topology.GUID]int{} // of a top, one of its planes
+	planes := map[ib.GUID]int{} // of a top, one of its planes
 	for _, l := range base.Lanes {
 		planes[base.Tops[l.Top].GUID] = base.MidOf[l.Plane]
 	}
 	var ends []topology.PortRef // lower ends
 	var group []int             // what the upper end is meant to be in
 	leaves := rng.IntN(2) == 0
-	note := func(g topology.GUID, u topology.Uplink, of int) {
+	note := func(g ib.GUID, u topology.Uplink, of int) {
 		if u.LeafPort != 0 {
 			ends, group = append(ends, topology.PortRef{Node: f.Find(g), Port: u.LeafPort}), append(group, of)
 		}
@@ -171,7 +172,7 @@ func miswire(f *topology.Fabric, rng *rand.Rand, base *topology.PodBaseline) (wr
 	b, d := topology.PortRef{Node: f.At(a).Peer, Port: f.At(a).PeerPort}, topology.PortRef{Node: f.At(c).Peer, Port: f.At(c).PeerPort}
 	f.Disconnect(a)
 	f.Disconnect(c)
-	rate := topology.ParseRate(base.Rate)
+	rate := ib.ParseRate(base.Rate)
 	f.Connect(a, d, rate)
 	wrong = append(wrong, a)
 	if rng.IntN(2) == 0 {

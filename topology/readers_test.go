@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 var update = flag.Bool("update-readers", false, "rewrite the golden files of the readers")
@@ -129,8 +130,8 @@ func anyFabric(t *rapid.T) *topology.Fabric {
 		}
 		for p := range n.Ports {
 			if n.Ports[p].Connected() {
-				n.Ports[p].Rate = topology.Rate{Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"),
-					Speed: topology.Speed(rapid.IntRange(0, int(topology.XDR)).Draw(t, "speed"))}
+				n.Ports[p].Rate = ib.Rate{Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"),
+					Speed: ib.Speed(rapid.IntRange(0, int(ib.XDR)).Draw(t, "speed"))}
 			}
 		}
 	}

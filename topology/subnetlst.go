@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // ReadSubnetLst reads OpenSM's opensm-subnet.lst (osm_dump.c,
@@ -33,7 +35,7 @@ func ReadSubnetLst(data []byte) (*Fabric, error) {
 	if data[len(data)-1] != '\n' {
 		return nil, fmt.Errorf("read opensm-subnet.lst: the last line has no end: %w", ErrIncomplete)
 	}
-	r := lstReader{index: make(map[GUID]int32, 512)}
+	r := lstReader{index: make(map[ib.GUID]int32, 512)}
 	diag, closed := false, false
 	for number := 1; len(data) > 0; number++ {
 		end := bytes.IndexByte(data, '\n')
@@ -66,16 +68,16 @@ type lstEnd struct {
 	kind               Kind
 	marked             bool // as the subnet manager's
 	ports, number      uint8
-	system, node, port GUID
+	system, node, port ib.GUID
 	vendor, device     uint32
 	name               []byte
-	lid                LID
+	lid                ib.LID
 }
 
 // lstLine is a parsed line: both ends, and the state and rate of the near one.
 type lstLine struct {
 	near, far lstEnd
-	rate      Rate
+	rate      ib.Rate
 	state     PortState
 }
 
@@ -149,11 +151,11 @@ func (e *lstEnd) head(c *cursor) {
 	c.lit(" Ports:")
 	e.ports = uint8(c.hex(2, "a number of ports"))
 	c.lit(" SystemGUID:")
-	e.system = GUID(c.hex(16, "a GUID"))
+	e.system = ib.GUID(c.hex(16, "a GUID"))
 	c.lit(" NodeGUID:")
-	e.node = GUID(c.hex(16, "a GUID"))
+	e.node = ib.GUID(c.hex(16, "a GUID"))
 	c.lit(" PortGUID:")
-	e.port = GUID(c.hex(16, "a GUID"))
+	e.port = ib.GUID(c.hex(16, "a GUID"))
 	c.lit(" VenID:")
 	e.vendor = uint32(c.hex(8, "a vendor"))
 	c.lit(" DevID:")
@@ -169,7 +171,7 @@ func (e *lstEnd) head(c *cursor) {
 // tail reads an end from behind its description.
 func (e *lstEnd) tail(c *cursor) {
 	c.lit("} LID:")
-	e.lid = assigned(LID(c.hex(4, "a LID of four hexadecimal digits")))
+	e.lid = assigned(ib.LID(c.hex(4, "a LID of four hexadecimal digits")))
 	c.lit(" PN:")
 	e.number = uint8(c.hex(2, "a port number"))
 	c.lit(" } ")
@@ -204,36 +206,36 @@ func (l *lstLine) link(c *cursor) {
 
 // lstSpeed returns the generation that OpenSM prints as Gb/s of one physical lane. OpenSM
 // prints "??" for those that it does not know.
-func lstSpeed(word []byte) Speed {
+func lstSpeed(word []byte) ib.Speed {
 	switch string(word) {
 	case "2.5":
-		return SDR
+		return ib.SDR
 	case "5":
-		return DDR
+		return ib.DDR
 	case "10":
-		return QDR
+		return ib.QDR
 	case "FDR10":
-		return FDR10
+		return ib.FDR10
 	case "14":
-		return FDR
+		return ib.FDR
 	case "25":
-		return EDR
+		return ib.EDR
 	case "50":
-		return HDR
+		return ib.HDR
 	case "100":
-		return NDR
+		return ib.NDR
 	case "200":
-		return XDR
+		return ib.XDR
 	}
-	return UnknownSpeed
+	return ib.UnknownSpeed
 }
 
 // lstReader gathers nodes and cables line by line.
 type lstReader struct {
 	nodes  []Node
-	index  map[GUID]int32
+	index  map[ib.GUID]int32
 	slab   []Port
-	marked []GUID // nodes marked as the subnet manager's, each once
+	marked []ib.GUID // nodes marked as the subnet manager's, each once
 }
 
 func (r *lstReader) line(line []byte) error {
@@ -302,7 +304,7 @@ func (r *lstReader) end(e *lstEnd) (int32, error) {
 }
 
 // manager returns the one node that is marked as the subnet manager's, or 0.
-func (r *lstReader) manager() GUID {
+func (r *lstReader) manager() ib.GUID {
 	if len(r.marked) != 1 {
 		return 0
 	}

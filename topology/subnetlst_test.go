@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // TestReadSubnetLst reads OpenSM's dump of the fabric whose discovery odd.golden shows;
@@ -29,7 +30,7 @@ func TestReadSubnetLst(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkGolden(t, "odd.golden", f)
-	if want := topology.GUID(0x2c90300a00020); f.SM != want {
+	if want := ib.GUID(0x2c90300a00020); f.SM != want {
 		t.Errorf("subnet manager %s, want %s", f.SM, want)
 	}
 }
@@ -65,7 +66,7 @@ func TestReadSubnetLstRefuses(t *testing.T) {
 func TestSubnetLstRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := anyFabric(t)
-		f.SM = rapid.SampledFrom([]topology.GUID{0, f.Nodes[0].GUID, f.Nodes[len(f.Nodes)-1].GUID}).Draw(t, "manager")
+		f.SM = rapid.SampledFrom([]ib.GUID{0, f.Nodes[0].GUID, f.Nodes[len(f.Nodes)-1].GUID}).Draw(t, "manager")
 		for i := range f.Nodes {
 			for p := range f.Nodes[i].Ports {
 				if port := &f.Nodes[i].Ports[p]; port.Connected() {
@@ -90,8 +91,8 @@ func inSubnetLst(f *topology.Fabric) *topology.Fabric {
 		for p := range c.Nodes[i].Ports {
 			port := &c.Nodes[i].Ports[p]
 			port.LMC = 0
-			if port.Rate.Speed > topology.HDR {
-				port.Rate.Speed = topology.UnknownSpeed
+			if port.Rate.Speed > ib.HDR {
+				port.Rate.Speed = ib.UnknownSpeed
 			}
 		}
 	}
@@ -101,14 +102,14 @@ func inSubnetLst(f *topology.Fabric) *topology.Fabric {
 // TestSubnetLstSpeeds reads each word that OpenSM prints for a width or speed.
 func TestSubnetLstSpeeds(t *testing.T) {
 	data := string(readFile(t, "small.lst"))
-	for words, want := range map[string]topology.Rate{
-		"PHY=1x LOG=ACT SPD=2.5":   {Width: 1, Speed: topology.SDR},
-		"PHY=2x LOG=ACT SPD=5":     {Width: 2, Speed: topology.DDR},
-		"PHY=4x LOG=ACT SPD=10":    {Width: 4, Speed: topology.QDR},
-		"PHY=8x LOG=ACT SPD=FDR10": {Width: 8, Speed: topology.FDR10},
-		"PHY=12x LOG=ACT SPD=14":   {Width: 12, Speed: topology.FDR},
-		"PHY=4x LOG=ACT SPD=25":    {Width: 4, Speed: topology.EDR},
-		"PHY=4x LOG=ACT SPD=50":    {Width: 4, Speed: topology.HDR},
+	for words, want := range map[string]ib.Rate{
+		"PHY=1x LOG=ACT SPD=2.5":   {Width: 1, Speed: ib.SDR},
+		"PHY=2x LOG=ACT SPD=5":     {Width: 2, Speed: ib.DDR},
+		"PHY=4x LOG=ACT SPD=10":    {Width: 4, Speed: ib.QDR},
+		"PHY=8x LOG=ACT SPD=FDR10": {Width: 8, Speed: ib.FDR10},
+		"PHY=12x LOG=ACT SPD=14":   {Width: 12, Speed: ib.FDR},
+		"PHY=4x LOG=ACT SPD=25":    {Width: 4, Speed: ib.EDR},
+		"PHY=4x LOG=ACT SPD=50":    {Width: 4, Speed: ib.HDR},
 		"PHY=?? LOG=ACT SPD=??":    {},
 	} {
 		f, err := topology.ReadSubnetLst([]byte(strings.ReplaceAll(data, "PHY=4x LOG=ACT SPD=50", words)))
@@ -187,7 +188,7 @@ func TestSubnetLstEscapes(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			leaves := map[topology.GUID]bool{}
+			leaves := map[ib.GUID]bool{}
 			for i := range whole.Nodes {
 				if host := &whole.Nodes[i]; host.Kind == topology.Adapter && cut.Find(host.GUID) == topology.None {
 					leaves[whole.Nodes[host.Ports[1].Peer].GUID] = true

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -42,7 +43,7 @@ func TestWithout(t *testing.T) {
 		if (cut == whole) != (len(lost) == 0) {
 			t.Fatalf("%d cables lost, and a copy: %v", len(lost), cut != whole)
 		}
-		left := map[topology.GUID]int{}
+		left := map[ib.GUID]int{}
 		for _, r := range all {
 			p := whole.At(r)
 			gone := slices.Contains(lost, r) || slices.Contains(lost, topology.PortRef{Node: p.Peer, Port: p.PeerPort})

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // leafLoad is what bounds a plan by one leaf.
@@ -104,7 +106,7 @@ func tight(leaves []leafLoad) (found []Finding) {
 func roleLine(hosts []string, others ...[]leafLoad) string {
 	var words []string
 	for _, h := range hosts {
-		if w := FirstWord(h); w != "" && !slices.Contains(words, w) {
+		if w := ib.FirstWord(h); w != "" && !slices.Contains(words, w) {
 			words = append(words, w)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // A topology file of ibdm (ibdm-topo-file(1)): a line `TYPE NAME`, and for each cable of
@@ -18,7 +20,7 @@ var (
 
 // topoGUID is where the GUIDs of nodes count up from, in steps that leave room for those of
 // ports.
-const topoGUID GUID = 0x10000000
+const topoGUID ib.GUID = 0x10000000
 
 // ReadTopo reads a topology file of ibdm, by which a fabric is planned before it is there.
 // Every system is one switch or one adapter: systems are switches where one of their type
@@ -59,7 +61,7 @@ type topoReader struct {
 // topoLink is a cable.
 type topoLink struct {
 	a, b PortRef
-	rate Rate
+	rate ib.Rate
 }
 
 func (r *topoReader) line(line []byte) error {
@@ -88,7 +90,7 @@ func (r *topoReader) system(kind, name string) (int32, error) {
 	if !known {
 		i = int32(len(r.nodes))
 		r.index[name] = i
-		g := topoGUID + GUID(i)<<8
+		g := topoGUID + ib.GUID(i)<<8
 		r.nodes, r.kinds, r.ports = append(r.nodes, Node{GUID: g, System: g, Name: name}), append(r.kinds, kind), append(r.ports, 0)
 	}
 	if r.kinds[i] != kind {
@@ -114,7 +116,7 @@ func (r *topoReader) cable(m []string) error {
 	if near == far {
 		return fmt.Errorf("the cable joins %s %s to itself", m[5], m[6])
 	}
-	link := topoLink{a: near, b: far, rate: Rate{Speed: lstSpeed([]byte(m[3]))}}
+	link := topoLink{a: near, b: far, rate: ib.Rate{Speed: lstSpeed([]byte(m[3]))}}
 	if w, err := strconv.ParseUint(m[2], 10, 8); err == nil {
 		link.rate.Width = uint8(w)
 	}
@@ -162,14 +164,14 @@ func (r *topoReader) fabric() (*Fabric, error) {
 			f.Connect(c.a, c.b, c.rate)
 		}
 	}
-	next := LID(1)
+	next := ib.LID(1)
 	for _, kind := range []Kind{Adapter, Switch} {
 		for _, e := range f.EndPorts() {
 			p := f.At(e.PortRef)
 			if n := &f.Nodes[e.Node]; n.Kind != kind || kind == Adapter && !p.Connected() {
 				continue
-			} else if p.GUID = n.GUID + GUID(e.Port); next > MaxUnicastLID {
-				return nil, fmt.Errorf("there are more end ports than the %d LIDs of a subnet", MaxUnicastLID)
+			} else if p.GUID = n.GUID + ib.GUID(e.Port); next > ib.MaxUnicastLID {
+				return nil, fmt.Errorf("there are more end ports than the %d LIDs of a subnet", ib.MaxUnicastLID)
 			}
 			p.LID, p.State = next, Active
 			next++

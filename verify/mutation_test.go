@@ -4,11 +4,12 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"pgregory.net/rapid"
 )
 
 // drawTree draws a small tree of any population with up to four dead cables and
@@ -159,7 +160,7 @@ func mutateRows(rt *rapid.T, ft *topology.FatTree, r Rows) {
 		r.Lane[i] = int16(rapid.IntRange(-2, ft.Lanes).Draw(rt, "lane"))
 	case 2:
 		dst := &ft.Hosts[ft.Servers[r.To[i]]]
-		r.DLID[i] = topology.LID(rapid.IntRange(int(dst.LID)-2, int(dst.LID)+1<<dst.LMC+1).Draw(rt, "dlid"))
+		r.DLID[i] = ib.LID(rapid.IntRange(int(dst.LID)-2, int(dst.LID)+1<<dst.LMC+1).Draw(rt, "dlid"))
 	case 3: // to another phase, onto whatever is there
 		j := rapid.IntRange(0, r.Phases-1).Draw(rt, "phase")*count + i%count
 		r.To[i], r.To[j] = r.To[j], r.To[i]
@@ -168,6 +169,6 @@ func mutateRows(rt *rapid.T, ft *topology.FatTree, r Rows) {
 	case 4: // another lane with its LID
 		dst := &ft.Hosts[ft.Servers[r.To[i]]]
 		j := rapid.IntRange(0, 1<<dst.LMC-1).Draw(rt, "offset")
-		r.DLID[i], r.Lane[i] = dst.LID+topology.LID(j), int16((j+dst.Alpha+dst.First)%ft.Lanes)
+		r.DLID[i], r.Lane[i] = dst.LID+ib.LID(j), int16((j+dst.Alpha+dst.First)%ft.Lanes)
 	}
 }

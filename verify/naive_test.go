@@ -3,6 +3,7 @@ package verify
 import (
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -141,7 +142,7 @@ func oneByOne(t *topology.FatTree) (Rows, [][2]int32) {
 	type transfer struct {
 		s, d int
 		lane int16
-		lid  topology.LID
+		lid  ib.LID
 	}
 	var all []transfer
 	var unreachable [][2]int32
@@ -157,7 +158,7 @@ func oneByOne(t *topology.FatTree) (Rows, [][2]int32) {
 				for j := 0; j < 1<<dst.LMC && !found; j++ {
 					k := (j + dst.Alpha + dst.First) % t.Lanes
 					if t.LaneUp(src.Leaf, k) && t.LaneUp(dst.Leaf, k) {
-						all = append(all, transfer{s, d, int16(k), dst.LID + topology.LID(j)})
+						all = append(all, transfer{s, d, int16(k), dst.LID + ib.LID(j)})
 						found = true
 					}
 				}

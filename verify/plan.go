@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -18,14 +19,14 @@ const (
 // in the order of FatTree.Servers, indexed by source.
 type Rows struct {
 	Phases int
-	To     []int32        // [phase][source] destination, Idle where the source does not send
-	Lane   []int16        // [phase][source] Local for same-leaf transfers
-	DLID   []topology.LID // [phase][source] destination LID
+	To     []int32  // [phase][source] destination, Idle where the source does not send
+	Lane   []int16  // [phase][source] Local for same-leaf transfers
+	DLID   []ib.LID // [phase][source] destination LID
 }
 
 // NewRows returns rows in which every server idles.
 func NewRows(servers, phases int) Rows {
-	r := Rows{Phases: phases, To: make([]int32, servers*phases), Lane: make([]int16, servers*phases), DLID: make([]topology.LID, servers*phases)}
+	r := Rows{Phases: phases, To: make([]int32, servers*phases), Lane: make([]int16, servers*phases), DLID: make([]ib.LID, servers*phases)}
 	for i := range r.To {
 		r.To[i], r.Lane[i] = Idle, Local
 	}
@@ -34,7 +35,7 @@ func NewRows(servers, phases int) Rows {
 
 // Put adds a transfer between servers of t. A server that already sends in the
 // phase gives a *Violation, so do a phase and servers out of range.
-func (r *Rows) Put(t *topology.FatTree, phase, src, dst int, lane int16, dlid topology.LID) error {
+func (r *Rows) Put(t *topology.FatTree, phase, src, dst int, lane int16, dlid ib.LID) error {
 	servers := len(t.Servers)
 	switch {
 	case phase < 0 || phase >= r.Phases:

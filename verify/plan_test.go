@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -107,7 +108,7 @@ func find(t *testing.T, r Rows, servers int, fits func(ph, src, dst int) bool) (
 }
 
 // out gives a table's entry to change.
-func out(_ *topology.FatTree, tables *lft.Tables, guid topology.GUID, lid topology.LID) *uint8 {
+func out(_ *topology.FatTree, tables *lft.Tables, guid ib.GUID, lid ib.LID) *uint8 {
 	return &tables.Switches[tables.Find(guid)].Out[lid]
 }
 
@@ -169,7 +170,7 @@ func TestPlanRefuses(t *testing.T) {
 		}, []string{"Hca0003 port 1 → Hca0004 port 1 by LID 28: the LIDs of Hca0004 port 1 are 24–27"}},
 		{"a LID before the destination's, delivered here", WrongDLID, 0, func(f *fixture) {
 			*out(f.ft, f.tables, leaf1, host(f, 4).LID-1) = 1
-			for _, sw := range []topology.GUID{leaf0, spine0} {
+			for _, sw := range []ib.GUID{leaf0, spine0} {
 				*out(f.ft, f.tables, sw, host(f, 4).LID-1) = *out(f.ft, f.tables, sw, host(f, 4).LID)
 			}
 			f.rows.DLID[at(f, 0, 3)] = host(f, 4).LID - 1
@@ -332,7 +333,7 @@ func TestPlanAcceptsOtherCable(t *testing.T) {
 			spine := &tables.Switches[tables.Find(ft.Spines[ft.LaneOf[k]].GUID)]
 			for h := range ft.Hosts {
 				for j := range 1 << ft.Hosts[h].LMC {
-					if lid := ft.Hosts[h].LID + topology.LID(j); ft.Hosts[h].Leaf == l && spine.Out[lid] == c.SpinePort { // marked, so that none is moved twice
+					if lid := ft.Hosts[h].LID + ib.LID(j); ft.Hosts[h].Leaf == l && spine.Out[lid] == c.SpinePort { // marked, so that none is moved twice
 						spine.Out[lid] = ft.Leaves[l].Cables[k^1].SpinePort | 0x80
 					}
 				}

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -11,15 +12,15 @@ import (
 // for comparison. It finds that an invariant fails, but does not describe the failure.
 
 // owners maps every LID in use to the port that owns it.
-func owners(f *topology.Fabric) map[topology.LID]topology.PortRef {
-	m := map[topology.LID]topology.PortRef{}
+func owners(f *topology.Fabric) map[ib.LID]topology.PortRef {
+	m := map[ib.LID]topology.PortRef{}
 	for _, e := range f.EndPorts() {
 		onSwitch := f.Nodes[e.Node].Kind == topology.Switch
 		if p := f.At(e.PortRef); e.LID == 0 || !onSwitch && (!p.Up() || f.Nodes[p.Peer].Kind != topology.Switch) {
 			continue
 		}
 		for j := range 1 << e.LMC {
-			m[e.LID+topology.LID(j)] = e.PortRef
+			m[e.LID+ib.LID(j)] = e.PortRef
 		}
 	}
 	return m
@@ -27,7 +28,7 @@ func owners(f *topology.Fabric) map[topology.LID]topology.PortRef {
 
 // trace follows a LID from a switch and lists the output ports; end is the port
 // where it arrives. It fails where it ends nowhere.
-func trace(f *topology.Fabric, tables *lft.Tables, node int32, lid topology.LID) (way []topology.PortRef, end topology.PortRef, err error) {
+func trace(f *topology.Fabric, tables *lft.Tables, node int32, lid ib.LID) (way []topology.PortRef, end topology.PortRef, err error) {
 	been := map[int32]bool{}
 	for !been[node] {
 		been[node] = true
@@ -112,7 +113,7 @@ func slowPlan(t *topology.FatTree, tables *lft.Tables, r Rows, unreachable [][2]
 }
 
 // slowTransfer walks one transfer and marks its links, the host's own included.
-func slowTransfer(t *topology.FatTree, tables *lft.Tables, src, dst *topology.Host, lane int, lid topology.LID, links map[topology.PortRef]bool) error {
+func slowTransfer(t *topology.FatTree, tables *lft.Tables, src, dst *topology.Host, lane int, lid ib.LID, links map[topology.PortRef]bool) error {
 	if owners(t.Fabric)[lid] != dst.PortRef {
 		return fmt.Errorf("LID %d is another's", lid)
 	}

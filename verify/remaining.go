@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -8,7 +9,7 @@ import (
 // Past is the part of an exchange that has run: the first Done phases of a plan, whose
 // servers are identified by port GUID, so that some may have vanished and others be new.
 type Past struct {
-	Servers []topology.GUID
+	Servers []ib.GUID
 	Rows    Rows // in the order of Servers
 	Done    int  // phases
 }
@@ -67,7 +68,7 @@ func (c *exchange) countPast(past Past) (*history, *Violation) {
 		return nil, violation(BadRows, NoPhase, "%d phases are done of %d of %d servers, which need %d elements: there are %d destinations",
 			past.Done, past.Rows.Phases, old, old*past.Rows.Phases, len(past.Rows.To))
 	}
-	now := make(map[topology.GUID]int32, count)
+	now := make(map[ib.GUID]int32, count)
 	for i, h := range c.tree.Servers {
 		now[c.tree.Hosts[h].GUID] = int32(i)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -81,7 +82,7 @@ func TestTablesStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Connect(topology.PortRef{Node: f.Find(0x400000), Port: 1}, topology.PortRef{Node: f.Find(fabgen.SpineGUID), Port: 4}, topology.Rate{})
+	f.Connect(topology.PortRef{Node: f.Find(0x400000), Port: 1}, topology.PortRef{Node: f.Find(fabgen.SpineGUID), Port: 4}, ib.Rate{})
 	b, err := topology.NewBaseline(f)
 	if err != nil {
 		t.Fatal(err)
@@ -253,9 +254,9 @@ func TestTablesManyPorts(t *testing.T) {
 	for j := range 1 << host.LMC {
 		switch ft.LIDLane(host, j) {
 		case 1:
-			*out(ft, tables, fabgen.SpineGUID, host.LID+topology.LID(j)) = 64
+			*out(ft, tables, fabgen.SpineGUID, host.LID+ib.LID(j)) = 64
 		case 0:
-			*out(ft, tables, fabgen.SpineGUID+1, host.LID+topology.LID(j)) = 65
+			*out(ft, tables, fabgen.SpineGUID+1, host.LID+ib.LID(j)) = 65
 		}
 	}
 	if n := strings.Count(Tables(ft, tables).Error(), " waits for "); n != 4 {

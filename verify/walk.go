@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
@@ -49,7 +50,7 @@ const mostKnown = 4
 // to NewWalk.
 type Transfer struct {
 	Src, Dst int32
-	DLID     topology.LID
+	DLID     ib.LID
 }
 
 // mostSwitches bounds a path.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -52,7 +53,7 @@ func TestWalk(t *testing.T) {
 		}
 		return ""
 	}
-	entry := func(name string, lid topology.LID) *uint8 {
+	entry := func(name string, lid ib.LID) *uint8 {
 		for i := range tables.Switches {
 			if tables.Switches[i].Name == name {
 				return &tables.Switches[i].Out[lid]

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -185,7 +186,7 @@ func (w *walked) spoil(rng *rand.Rand) {
 	case 1:
 		w.phases[i] = append(w.phases[i], *x())
 	case 2:
-		x().DLID += topology.LID(rng.IntN(5) - 2)
+		x().DLID += ib.LID(rng.IntN(5) - 2)
 	case 3:
 		t, d := x(), server()
 		t.Dst, t.DLID = d, w.servers[d].LID
@@ -265,7 +266,7 @@ func shiftOn(t *testing.T, k int) *walked {
 func TestWalkWords(t *testing.T) {
 	w := shiftOn(t, 8)
 	plan := w.phases
-	entry := func(name string, lid topology.LID) *uint8 {
+	entry := func(name string, lid ib.LID) *uint8 {
 		for i := range w.tables.Switches {
 			if w.tables.Switches[i].Name == name {
 				return &w.tables.Switches[i].Out[lid]
@@ -460,23 +461,23 @@ func chain(t *testing.T, n int) (*topology.Fabric, *lft.Tables, []topology.EndPo
 	t.Helper()
 	var nodes []topology.Node
 	for i := range n {
-		g := topology.GUID(0x10 + i)
+		g := ib.GUID(0x10 + i)
 		nodes = append(nodes, topology.Node{Kind: topology.Switch, GUID: g, Name: fmt.Sprintf("S%d", i), Ports: []topology.Port{
-			{Peer: topology.None, GUID: g, LID: topology.LID(1 + i), State: topology.Active}, {Peer: topology.None}, {Peer: topology.None}, {Peer: topology.None}}})
+			{Peer: topology.None, GUID: g, LID: ib.LID(1 + i), State: topology.Active}, {Peer: topology.None}, {Peer: topology.None}, {Peer: topology.None}}})
 	}
 	for i := range n {
-		g := topology.GUID(0x1000 + 2*i)
+		g := ib.GUID(0x1000 + 2*i)
 		nodes = append(nodes, topology.Node{Kind: topology.Adapter, GUID: g, Name: fmt.Sprintf("H%d", i), Ports: []topology.Port{
-			{Peer: topology.None}, {Peer: topology.None, GUID: g + 1, LID: topology.LID(100 + 2*i), LMC: 1}}})
+			{Peer: topology.None}, {Peer: topology.None, GUID: g + 1, LID: ib.LID(100 + 2*i), LMC: 1}}})
 	}
 	f, err := topology.NewFabric(nodes, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
-		f.Connect(topology.PortRef{Node: int32(n + i), Port: 1}, topology.PortRef{Node: int32(i), Port: 1}, topology.Rate{Width: 4, Speed: topology.HDR})
+		f.Connect(topology.PortRef{Node: int32(n + i), Port: 1}, topology.PortRef{Node: int32(i), Port: 1}, ib.Rate{Width: 4, Speed: ib.HDR})
 		if i > 0 {
-			f.Connect(topology.PortRef{Node: int32(i - 1), Port: 3}, topology.PortRef{Node: int32(i), Port: 2}, topology.Rate{Width: 4, Speed: topology.HDR})
+			f.Connect(topology.PortRef{Node: int32(i - 1), Port: 3}, topology.PortRef{Node: int32(i), Port: 2}, ib.Rate{Width: 4, Speed: ib.HDR})
 		}
 	}
 	tables := &lft.Tables{}
@@ -494,7 +495,7 @@ func chain(t *testing.T, n int) (*topology.Fabric, *lft.Tables, []topology.EndPo
 			}
 			out[1+j], out[100+2*j], out[101+2*j] = to[0], to[1], to[1]
 		}
-		tables.Switches = append(tables.Switches, lft.Table{GUID: topology.GUID(0x10 + i), Ports: 3, Out: out})
+		tables.Switches = append(tables.Switches, lft.Table{GUID: ib.GUID(0x10 + i), Ports: 3, Out: out})
 	}
 	var servers []topology.EndPort
 	for _, e := range f.EndPorts() {
@@ -561,7 +562,7 @@ func TestWalkLong(t *testing.T) {
 	if _, err := NewWalk(f, tables, servers[1:]); err != nil {
 		t.Error(err)
 	}
-	f.Connect(topology.PortRef{Node: n, Port: 1}, topology.PortRef{Node: n + 1, Port: 1}, topology.Rate{Width: 4, Speed: topology.HDR})
+	f.Connect(topology.PortRef{Node: n, Port: 1}, topology.PortRef{Node: n + 1, Port: 1}, ib.Rate{Width: 4, Speed: ib.HDR})
 	if _, err := NewWalk(f, tables, servers[:1]); err == nil {
 		t.Error("a host that is joined to another one passes for a server")
 	}
@@ -578,7 +579,7 @@ func TestChunks(t *testing.T) {
 	if err := Tables(few, naiveTables(few)); err != nil {
 		t.Fatal(err)
 	}
-	last := topology.LID(0)
+	last := ib.LID(0)
 	for lid := range lids {
 		last = max(last, lid)
 	}
@@ -593,7 +594,7 @@ func TestChunks(t *testing.T) {
 	*out(ft, tables, fabgen.SpineGUID, last) = kept
 	// Hosts of leaf 2 have the highest LIDs. Spine 1 sends one of lane 0 home by leaf 0 and
 	// spine 0, and spine 0 sends one of lane 1, far below, by leaf 1 and spine 1.
-	at := func(lid topology.LID, lane int) topology.LID { // the next LID of leaf 2 on a lane
+	at := func(lid ib.LID, lane int) ib.LID { // the next LID of leaf 2 on a lane
 		for ; ; lid-- {
 			for i := range ft.Hosts {
 				if h := &ft.Hosts[i]; lid >= h.LID && lid < h.LID+8 && ft.LIDLane(h, int(lid-h.LID)) == lane {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -47,8 +48,8 @@ type Request struct {
 // Transfer is a Send, or a stretch of it, with the LID of the destination that it is sent to.
 type Transfer struct {
 	Send
-	Lane int          `json:"lane"` // −1 on a leaf
-	DLID topology.LID `json:"dlid"`
+	Lane int    `json:"lane"` // −1 on a leaf
+	DLID ib.LID `json:"dlid"`
 }
 
 // Part is a part of a stage.

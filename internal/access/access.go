@@ -8,40 +8,11 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/forsd/forsd/api"
 )
-
-// Role is a set of permissions. Each role includes the permissions of those before it.
-type Role uint8
-
-// The roles. A Reader is any client over TCP without TLS.
-const (
-	Nobody        Role = iota // health and metrics
-	Reader                    // reads
-	Viewer                    // reads, and asks what-if questions
-	Operator                  // orders
-	Administrator             // the baseline, settings, tokens
-)
-
-var names = [...]string{"nobody", "reader", "viewer", "operator", "administrator"}
-
-// String returns the role's name.
-func (r Role) String() string { return names[r] }
-
-// MarshalText returns the role's name.
-func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a role's name.
-func (r *Role) UnmarshalText(text []byte) error {
-	i := slices.Index(names[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("%.40q is not a role: want viewer, operator or administrator", text)
-	}
-	*r = Role(i)
-	return nil
-}
 
 // Rules assign roles: users by name or number, groups after @, certificates by their common
 // name after cn: or an organizational unit after ou:.
@@ -51,8 +22,8 @@ type Rules struct {
 
 // Lists are compiled rules, with the groups looked up.
 type Lists struct {
-	users, groups map[string]Role // groups by number
-	cns, ous      map[string]Role
+	users, groups map[string]api.Role // groups by number
+	cns, ous      map[string]api.Role
 }
 
 // Check returns an error for an invalid entry of a rule.
@@ -70,11 +41,11 @@ func Check(entry string) error {
 
 // Compile looks up the groups of rules. It returns unknown groups; they have no members.
 func Compile(r Rules) (l *Lists, unknown []string) {
-	l = &Lists{users: map[string]Role{}, groups: map[string]Role{}, cns: map[string]Role{}, ous: map[string]Role{}}
+	l = &Lists{users: map[string]api.Role{}, groups: map[string]api.Role{}, cns: map[string]api.Role{}, ous: map[string]api.Role{}}
 	for _, x := range []struct {
-		role Role
+		role api.Role
 		list []string
-	}{{Viewer, r.Viewers}, {Operator, r.Operators}, {Administrator, r.Administrators}} {
+	}{{api.Viewer, r.Viewers}, {api.Operator, r.Operators}, {api.Administrator, r.Administrators}} {
 		for _, entry := range x.list {
 			kind, name := l.users, entry
 			if cut, is := strings.CutPrefix(entry, "cn:"); is {
@@ -87,7 +58,7 @@ func Compile(r Rules) (l *Lists, unknown []string) {
 					g, err := user.LookupGroup(name)
 					if err != nil {
 						unknown = append(unknown, entry)
-						l.groups[entry] = Nobody // an unknown group restricts the socket too
+						l.groups[entry] = api.Nobody // an unknown group restricts the socket too
 						continue
 					}
 					name = g.Gid
@@ -102,9 +73,9 @@ func Compile(r Rules) (l *Lists, unknown []string) {
 // OfUser returns the role of a user on the Unix socket. Root and forsd's own user may do
 // everything. If the rules name no users and no groups, so may every user who can write to the
 // socket.
-func (l *Lists) OfUser(uid uint32, name string, groups []uint32) Role {
+func (l *Lists) OfUser(uid uint32, name string, groups []uint32) api.Role {
 	if uid == 0 || uid == uint32(os.Geteuid()) || len(l.users)+len(l.groups) == 0 {
-		return Administrator
+		return api.Administrator
 	}
 	role := max(l.users[name], l.users[strconv.FormatUint(uint64(uid), 10)])
 	for _, g := range groups {
@@ -114,7 +85,7 @@ func (l *Lists) OfUser(uid uint32, name string, groups []uint32) Role {
 }
 
 // OfCertificate returns the role of a verified certificate.
-func (l *Lists) OfCertificate(c *x509.Certificate) Role {
+func (l *Lists) OfCertificate(c *x509.Certificate) api.Role {
 	role := l.cns[c.Subject.CommonName]
 	for _, unit := range c.Subject.OrganizationalUnit {
 		role = max(role, l.ous[unit])

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/sealed"
 )
 
@@ -20,19 +21,19 @@ func TestLists(t *testing.T) {
 	if len(unknown) != 1 || unknown[0] != "@no-such-group" {
 		t.Errorf("unknown: %v", unknown)
 	}
-	for name, c := range map[string]struct{ have, want Role }{
-		"root":             {l.OfUser(0, "root", nil), Administrator},
-		"forsd's own":      {l.OfUser(uint32(os.Geteuid()), "", nil), Administrator},
-		"by name":          {l.OfUser(61000, "anna", nil), Administrator},
-		"by group":         {l.OfUser(61000, "otto", []uint32{1, 4001}), Operator},
-		"the higher one":   {l.OfUser(61000, "otto", []uint32{4001, 4000}), Administrator},
-		"by number":        {l.OfUser(4711, "", nil), Viewer},
-		"in none":          {l.OfUser(61000, "eve", []uint32{7}), Nobody},
-		"unknown group":    {l.OfUser(61000, "@no-such-group", nil), Nobody},
-		"a user called so": {l.OfUser(61000, "cn:root", nil), Nobody},
-		"common name":      {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "root"}}), Administrator},
-		"no common name":   {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "anna"}}), Nobody},
-		"units":            {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "x", OrganizationalUnit: []string{"hosts", "ops"}}}), Operator},
+	for name, c := range map[string]struct{ have, want api.Role }{
+		"root":             {l.OfUser(0, "root", nil), api.Administrator},
+		"forsd's own":      {l.OfUser(uint32(os.Geteuid()), "", nil), api.Administrator},
+		"by name":          {l.OfUser(61000, "anna", nil), api.Administrator},
+		"by group":         {l.OfUser(61000, "otto", []uint32{1, 4001}), api.Operator},
+		"the higher one":   {l.OfUser(61000, "otto", []uint32{4001, 4000}), api.Administrator},
+		"by number":        {l.OfUser(4711, "", nil), api.Viewer},
+		"in none":          {l.OfUser(61000, "eve", []uint32{7}), api.Nobody},
+		"unknown group":    {l.OfUser(61000, "@no-such-group", nil), api.Nobody},
+		"a user called so": {l.OfUser(61000, "cn:root", nil), api.Nobody},
+		"common name":      {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "root"}}), api.Administrator},
+		"no common name":   {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "anna"}}), api.Nobody},
+		"units":            {l.OfCertificate(&x509.Certificate{Subject: pkix.Name{CommonName: "x", OrganizationalUnit: []string{"hosts", "ops"}}}), api.Operator},
 	} {
 		if c.have != c.want {
 			t.Errorf("%s: %s, want %s", name, c.have, c.want)
@@ -42,8 +43,8 @@ func TestLists(t *testing.T) {
 	// if it does not exist.
 	for _, c := range []struct {
 		rules Rules
-		want  Role
-	}{{Rules{}, Administrator}, {Rules{Administrators: []string{"cn:root"}}, Administrator}, {Rules{Viewers: []string{"@no-such-group"}}, Nobody}, {Rules{Viewers: []string{"otto"}}, Nobody}} {
+		want  api.Role
+	}{{Rules{}, api.Administrator}, {Rules{Administrators: []string{"cn:root"}}, api.Administrator}, {Rules{Viewers: []string{"@no-such-group"}}, api.Nobody}, {Rules{Viewers: []string{"otto"}}, api.Nobody}} {
 		l, _ := Compile(c.rules)
 		if have := l.OfUser(61000, "eve", nil); have != c.want {
 			t.Errorf("%v: %s, want %s", c.rules, have, c.want)
@@ -157,7 +158,7 @@ func TestDamagedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, _, err := tokens.Create("a", Operator, time.Hour, "x", time.Now())
+	secret, _, err := tokens.Create("a", api.Operator, time.Hour, "x", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestDamagedTokens(t *testing.T) {
 	if _, valid := again.Find(secret, time.Now()); valid {
 		t.Error("a token of a damaged file is valid")
 	}
-	if _, _, err := again.Create("b", Viewer, time.Hour, "x", time.Now()); err == nil {
+	if _, _, err := again.Create("b", api.Viewer, time.Hour, "x", time.Now()); err == nil {
 		t.Error("a damaged file is replaced")
 	}
 	if now, _ := os.ReadFile(path); string(now) != string(text) {
@@ -196,11 +197,11 @@ func TestTokensForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 7, 2, 8, 0, 0, 0, time.UTC)
-	want := Token{Name: "a", Role: Operator, Created: now.AddDate(0, 0, -1), Expires: now.AddDate(0, 0, 30), By: "x"}
+	want := api.Token{Name: "a", Role: api.Operator, Created: now.AddDate(0, 0, -1), Expires: now.AddDate(0, 0, 30), By: "x"}
 	if list := tokens.List(now); len(list) != 1 || list[0] != want {
 		t.Errorf("%+v, want %+v", list, want)
 	}
-	if _, _, err := tokens.Create("b", Viewer, time.Hour, "x", now); err != nil {
+	if _, _, err := tokens.Create("b", api.Viewer, time.Hour, "x", now); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/testbed/authority"
 )
 
@@ -157,7 +158,7 @@ func TestExpiredTokens(t *testing.T) {
 	}
 	now := time.Now()
 	for _, name := range []string{"a", "b"} {
-		if _, _, err := tokens.Create(name, Viewer, time.Hour, "x", now); err != nil {
+		if _, _, err := tokens.Create(name, api.Viewer, time.Hour, "x", now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +166,7 @@ func TestExpiredTokens(t *testing.T) {
 	if n := len(Judge(tokens.Terms(later), later)); n != 2 || len(tokens.List(later)) != 0 {
 		t.Errorf("%d tokens that have expired are told of, and listed are %v", n, tokens.List(later))
 	}
-	if _, _, err := tokens.Create("a", Viewer, 100*day, "x", later); err != nil {
+	if _, _, err := tokens.Create("a", api.Viewer, 100*day, "x", later); err != nil {
 		t.Error(err)
 	}
 	if _, err := tokens.Revoke("b", later); err != nil {

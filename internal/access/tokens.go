@@ -18,22 +18,14 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/sealed"
 )
-
-// Token describes a token. Only its owners know the token itself.
-type Token struct {
-	Name    string    `json:"name"`
-	Role    Role      `json:"role"`
-	Created time.Time `json:"created_at"`
-	Expires time.Time `json:"expires_at"`
-	By      string    `json:"by"` // who created it
-}
 
 // kept is a Token in the form of the file.
 type kept struct {
 	Name    string    `json:"name"`
-	Role    Role      `json:"role"`
+	Role    api.Role  `json:"role"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 	By      string    `json:"by"`
@@ -96,7 +88,7 @@ func OpenTokens(path string) (*Tokens, error) {
 }
 
 // Create makes a token and returns it. It cannot be retrieved later.
-func (t *Tokens) Create(name string, role Role, life time.Duration, by string, now time.Time) (secret string, made Token, err error) {
+func (t *Tokens) Create(name string, role api.Role, life time.Duration, by string, now time.Time) (secret string, made api.Token, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prune(now)
@@ -105,7 +97,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 		return "", made, t.bad
 	case !tokenName.MatchString(name):
 		return "", made, ErrName
-	case role < Viewer:
+	case role < api.Viewer:
 		return "", made, ErrRole
 	case life <= 0 || life > MostLife:
 		return "", made, ErrLife
@@ -117,7 +109,7 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // it never fails
 	secret = prefix + base64.RawURLEncoding.EncodeToString(random)
-	made = Token{Name: name, Role: role, Created: now.UTC().Truncate(time.Second), Expires: now.Add(life).UTC().Truncate(time.Second), By: by}
+	made = api.Token{Name: name, Role: role, Created: now.UTC().Truncate(time.Second), Expires: now.Add(life).UTC().Truncate(time.Second), By: by}
 	next := append(slices.DeleteFunc(slices.Clone(t.list), func(s stored) bool { return s.Name == name }), stored{kept(made), hash(secret)})
 	if err := t.write(next); err != nil {
 		return "", made, err
@@ -126,44 +118,44 @@ func (t *Tokens) Create(name string, role Role, life time.Duration, by string, n
 }
 
 // Revoke makes a token invalid.
-func (t *Tokens) Revoke(name string, now time.Time) (Token, error) {
+func (t *Tokens) Revoke(name string, now time.Time) (api.Token, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prune(now)
 	i := slices.IndexFunc(t.list, func(s stored) bool { return s.Name == name })
 	if i < 0 {
-		return Token{}, ErrUnknown
+		return api.Token{}, ErrUnknown
 	}
-	was := Token(t.list[i].kept)
+	was := api.Token(t.list[i].kept)
 	return was, t.write(slices.Delete(slices.Clone(t.list), i, i+1))
 }
 
 // List lists the valid tokens by name.
-func (t *Tokens) List(now time.Time) []Token {
+func (t *Tokens) List(now time.Time) []api.Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.prune(now)
-	out := []Token{}
+	out := []api.Token{}
 	for _, s := range t.list {
 		if now.Before(s.Expires) {
-			out = append(out, Token(s.kept))
+			out = append(out, api.Token(s.kept))
 		}
 	}
-	slices.SortFunc(out, func(a, b Token) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b api.Token) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
 // Find returns the valid token with a secret.
-func (t *Tokens) Find(secret string, now time.Time) (Token, bool) {
+func (t *Tokens) Find(secret string, now time.Time) (api.Token, bool) {
 	want := hash(secret)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.list {
 		if s.Hash == want && now.Before(s.Expires) {
-			return Token(s.kept), true
+			return api.Token(s.kept), true
 		}
 	}
-	return Token{}, false
+	return api.Token{}, false
 }
 
 // told is how long an expired token is reported, unless it is revoked or made again.

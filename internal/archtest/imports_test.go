@@ -132,7 +132,7 @@ func TestIndependence(t *testing.T) {
 		"pods":               {"topology", "internal/health", "os", "net"},
 		"verify":             append([]string{"fors", "pods", "planner", "phasetable", "sim"}, impure...),
 		"lft":                {"fors", "pods", "verify", "os", "net"},
-		"api":                {"fors", "planner", "lft", "controller"},
+		"internal/server":    {"fors", "planner", "lft", "controller"},
 		"sim":                {"fors", "pods", "planner", "verify"},
 		"internal/store": {"api", "controller", "fors", "lft", "opensm", "verify",
 			"internal/config", "internal/health", "context", "net", "net/http"},
@@ -147,6 +147,24 @@ func TestIndependence(t *testing.T) {
 				t.Errorf("%s imports %s", name, path)
 			}
 		}
+	}
+}
+
+// TestClientLinksLittle checks that programs which ask forsd link its types and its phase tables,
+// and nothing of the daemon.
+func TestClientLinksLittle(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", module+"api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours []string
+	for path := range strings.FieldsSeq(string(out)) {
+		if name, is := strings.CutPrefix(path, module); is {
+			ours = append(ours, name)
+		}
+	}
+	if d := cmp.Diff([]string{"ib", "phasetable", "api"}, ours); d != "" {
+		t.Errorf("packages that api links (-want +got):\n%s", d)
 	}
 }
 

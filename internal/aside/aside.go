@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -34,10 +35,10 @@ type Question struct {
 	Settings Settings
 	Epoch    uint64 // number of the plan's table
 
-	Running []byte          // phase table of the current exchange, or nil
-	Done    int             // completed phases
-	Members []topology.GUID // of its job; empty if it is the fabric's exchange
-	Tables  []*lft.Tables   // tables for the rest, if it may be run immediately
+	Running []byte        // phase table of the current exchange, or nil
+	Done    int           // completed phases
+	Members []ib.GUID     // of its job; empty if it is the fabric's exchange
+	Tables  []*lft.Tables // tables for the rest, if it may be run immediately
 }
 
 // Settings are the planner's settings for another process, without their Memory.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -17,7 +18,7 @@ import (
 type NewJob struct {
 	Tree     *topology.FatTree
 	Settings Settings
-	Members  []topology.GUID
+	Members  []ib.GUID
 	Tables   []*lft.Tables // tables on which the plan must hold
 	Number   uint64        // of the job, and of its plan
 	Jobs     []planner.Job // existing jobs

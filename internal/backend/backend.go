@@ -13,12 +13,15 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/reload"
@@ -108,7 +111,7 @@ func (b *Backend) Status() api.Status {
 	warnings := b.Board.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
 	s := b.Board.Status()
-	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, warnings
+	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, shownWarnings(warnings)
 	manager := b.OpenSM()
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
 	manager.TablesMatch, manager.ReadBackAt = match, readAt
@@ -118,6 +121,15 @@ func (b *Backend) Status() api.Status {
 		s.State, s.OpenSM.Standby = "watching", false
 	}
 	return s
+}
+
+// shownWarnings are warnings in the form of the API.
+func shownWarnings(warnings []health.Warning) []api.Warning {
+	out := make([]api.Warning, len(warnings))
+	for i, w := range warnings {
+		out[i] = api.Warning{Code: w.Code, Severity: string(w.Severity), Title: w.Title, Text: w.Text, Since: w.Since, Advice: w.Advice, Runbook: w.Runbook}
+	}
+	return out
 }
 
 // TablesMatch reports whether the tables that were last read back are the planned ones, or
@@ -151,7 +163,7 @@ func (b *Backend) Topology() *api.Topology {
 	case v.Kind == controller.OwnRoutes:
 		s.t = v.Topology()
 	default:
-		s.t = api.NewTopology(v.Held(held), v.Complete)
+		s.t = describe.Topology(v.Held(held), v.Complete)
 		s.t.Kind = v.Kind.String()
 	}
 	s.of, s.held = v, held
@@ -288,7 +300,7 @@ func (b *Backend) running(n uint64) (*phasetable.View, error) {
 }
 
 // runningJob returns a job's servers and its plan for an exchange in progress.
-func (b *Backend) runningJob(q api.WhatIf) ([]topology.GUID, *phasetable.View, error) {
+func (b *Backend) runningJob(q api.WhatIf) ([]ib.GUID, *phasetable.View, error) {
 	j, err := b.Jobs.Find(q.Job)
 	if err != nil {
 		return nil, nil, err

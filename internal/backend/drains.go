@@ -11,8 +11,10 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/internal/worker"
@@ -91,7 +93,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 		}
 	}
 	if q.DryRun {
-		api.Told(r.Context()) // no order was given
+		server.Told(r.Context()) // no order was given
 		return out, nil
 	}
 	err = b.Loop.Drain(r.Context(), events...)
@@ -113,7 +115,7 @@ func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest)
 		return nil, api.Refused("there would be more than %d drains", drains.Most)
 	}
 	by := ""
-	if c := api.CallerOf(ctx); c != nil {
+	if c := server.CallerOf(ctx); c != nil {
 		by = c.User
 	}
 	for _, spec := range q.Parts {
@@ -146,14 +148,14 @@ func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, ord
 	leaves := drains.Leaves(list)
 	next := v.Without(leaves)
 	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
-	var members []topology.GUID
+	var members []ib.GUID
 	for i := range v.Tree.Hosts {
 		if h := &v.Tree.Hosts[i]; h.Leaf >= 0 && !h.Out && slices.Contains(leaves, v.Tree.Leaves[h.Leaf].GUID) {
 			out.Hosts, members = append(out.Hosts, h.Name), append(members, h.GUID)
 		}
 	}
 	for _, j := range b.Jobs.List() {
-		if n := len(slices.DeleteFunc(j.Guids(), func(g topology.GUID) bool { return !slices.Contains(members, g) })); n > 0 {
+		if n := len(slices.DeleteFunc(j.Guids(), func(g ib.GUID) bool { return !slices.Contains(members, g) })); n > 0 {
 			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
 		}
 	}
@@ -228,7 +230,7 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	}
 	out := api.Drained{Drains: b.drains(parts)}
 	if q.DryRun {
-		api.Told(r.Context()) // no order was given
+		server.Told(r.Context()) // no order was given
 		v, err := b.drainable()
 		if err == nil {
 			out.Cost, err = b.returned(r.Context(), v, parts)
@@ -249,7 +251,7 @@ func (b *Backend) drained(spec string) ([]drains.Part, error) {
 	list := b.Drains()
 	out := drains.Meant(tree, list, spec)
 	if len(out) == 0 && spec != "all" {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%.200q is not drained%s", spec, topology.DidYouMean(spec, func(yield func(string) bool) {
+		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%.200q is not drained%s", spec, ib.DidYouMean(spec, func(yield func(string) bool) {
 			for i := range list {
 				if !yield(list[i].Name) {
 					return
@@ -262,9 +264,9 @@ func (b *Backend) drained(spec string) ([]drains.Part, error) {
 
 // decode parses the body of a request.
 func decode(r *http.Request, v any) error {
-	body, err := api.ReadBody(r, maxDrainBody)
+	body, err := server.ReadBody(r, maxDrainBody)
 	if err != nil {
 		return err
 	}
-	return api.Decode(body, v)
+	return server.Decode(body, v)
 }

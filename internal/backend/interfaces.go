@@ -6,35 +6,38 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/page"
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
 
 // Interfaces returns the API's endpoints.
-func (b *Backend) Interfaces(readOverTCP bool) api.Config {
-	c := api.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
+func (b *Backend) Interfaces(readOverTCP bool) server.Config {
+	c := server.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Mount: map[string]http.Handler{
-			"GET /v1/explain":          api.Read(b.explain),
-			"GET /v1/baseline":         api.Read(b.showBaseline),
-			"GET /v1/fabric":           api.Read(b.showCabling),
-			"GET /v1/hosts":            api.Read(b.hostPorts),
-			"POST /v1/gpu/lanes":       api.Answer(b.pinOnLanes),
-			"GET /v1/baseline/preview": api.Read(b.previewAccept),
-			"GET /v1/cables":           api.Read(b.showCables),
-			"GET /v1/drains":           api.Read(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
-			"GET /v1/tables":           api.Answer(func(*http.Request) (any, error) { return b.Tables() }),
+			"GET /v1/explain":          server.Read(b.explain),
+			"GET /v1/baseline":         server.Read(b.showBaseline),
+			"GET /v1/fabric":           server.Read(b.showCabling),
+			"GET /v1/hosts":            server.Read(b.hostPorts),
+			"POST /v1/gpu/lanes":       server.Answer(b.pinOnLanes),
+			"GET /v1/baseline/preview": server.Read(b.previewAccept),
+			"GET /v1/cables":           server.Read(b.showCables),
+			"GET /v1/drains":           server.Read(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
+			"GET /v1/tables":           server.Answer(func(*http.Request) (any, error) { return b.Tables() }),
 		},
 		Ordered: b.Ordered, Refused: b.Metrics.Refused,
 		Admin: map[string]http.Handler{
-			"POST /v1/reload":          api.Answer(b.reload),
-			"POST /v1/baseline/accept": api.Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
+			"POST /v1/reload":          server.Answer(b.reload),
+			"POST /v1/baseline/accept": server.Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
 		},
 		Local: map[string]http.Handler{
-			"POST /v1/cables/release": api.Answer(b.releaseCable),
-			"POST /v1/drains":         api.Answer(b.drain),
-			"POST /v1/undrain":        api.Answer(b.undrain),
+			"POST /v1/cables/release": server.Answer(b.releaseCable),
+			"POST /v1/drains":         server.Answer(b.drain),
+			"POST /v1/undrain":        server.Answer(b.undrain),
 		}}
 	return c
 }
@@ -82,7 +85,7 @@ func (b *Backend) showCabling(*http.Request) (any, error) {
 	if v == nil {
 		return nil, errNoFabric
 	}
-	return api.NewCabling(v.Fabric, v.SeenAt), nil
+	return describe.Cabling(v.Fabric, v.SeenAt), nil
 }
 
 // showCables answers /v1/cables.
@@ -97,7 +100,7 @@ func (b *Backend) showCables(*http.Request) (any, error) {
 // releaseCable answers POST /v1/cables/release.
 func (b *Backend) releaseCable(r *http.Request) (any, error) {
 	var q api.ReleaseRequest
-	if err := api.ReadJSON(r, &q); err != nil {
+	if err := server.ReadJSON(r, &q); err != nil {
 		return nil, err
 	}
 	before := b.Board.EpochNumber()
@@ -113,11 +116,11 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 type tablesText struct {
 	mu   sync.Mutex // guards the fields below
 	of   *lft.Tables
-	text *api.Text
+	text *published.Text
 }
 
 // Tables returns the tables last read back as text. All callers share one text.
-func (b *Backend) Tables() (*api.Text, error) {
+func (b *Backend) Tables() (*published.Text, error) {
 	kept := &b.tables
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
@@ -126,7 +129,7 @@ func (b *Backend) Tables() (*api.Text, error) {
 		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
 	}
 	if tables != kept.of {
-		text := &api.Text{}
+		text := &published.Text{}
 		if err := tables.Write(text, nil); err != nil {
 			return nil, err
 		}

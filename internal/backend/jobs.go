@@ -14,6 +14,8 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -42,7 +44,7 @@ func (b Jobs) Job(name string) (*api.Job, error) {
 }
 
 // JobPlans returns the plans of a job.
-func (b Jobs) JobPlans(name string) (*api.Plans, error) {
+func (b Jobs) JobPlans(name string) (*published.Plans, error) {
 	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func (b Jobs) JobPlans(name string) (*api.Plans, error) {
 }
 
 // JobBases returns the plans of a job for base LIDs.
-func (b Jobs) JobBases(name string) (*api.Plans, error) {
+func (b Jobs) JobBases(name string) (*published.Plans, error) {
 	j, err := b.Backend.Jobs.Find(name)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,7 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job, err error) {
 	defer func() {
 		if q.DryRun {
-			api.Told(ctx) // no order was given
+			server.Told(ctx) // no order was given
 			return
 		}
 		b.orderedJob(ctx, "job create "+q.Name, "is planned", created, err)

@@ -5,8 +5,9 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu/lanes"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/aside"
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/internal/server"
 )
 
 // The limits of POST /v1/gpu/lanes: all-to-all among 512 NICs.
@@ -26,16 +27,16 @@ func (b *Backend) hostPorts(*http.Request) (any, error) {
 		out.Lanes = tree.Lanes
 	}
 	f, exclude := v.Fabric, b.Settings.Now().Planning.Exclude
-	rate, fastest := map[topology.GUID]float64{}, 0.0
+	rate, fastest := map[ib.GUID]float64{}, 0.0
 	for _, h := range f.ConnectedHosts() {
 		rate[h.GUID] = f.At(h.PortRef).Rate.Gbps()
 		fastest = max(fastest, rate[h.GUID])
 	}
-	elsewhere := map[topology.GUID]bool{} // adapter ports that take no part
+	elsewhere := map[ib.GUID]bool{} // adapter ports that take no part
 	for _, e := range f.EndPorts() {
 		elsewhere[e.GUID] = !f.Nodes[e.Node].Role.TakesPart()
 	}
-	add := func(guid topology.GUID, name string) {
+	add := func(guid ib.GUID, name string) {
 		if elsewhere[guid] || exclude != nil && exclude.MatchString(name) {
 			return
 		}
@@ -63,7 +64,7 @@ func (b *Backend) hostPorts(*http.Request) (any, error) {
 // pinOnLanes answers POST /v1/gpu/lanes. It assigns the stages of an exchange between GPUs to
 // lanes of the current fabric, except those held back.
 func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
-	body, err := api.ReadBody(r, lanesBody)
+	body, err := server.ReadBody(r, lanesBody)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +74,7 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	}
 	defer leave()
 	var q aside.Pinning
-	if err := api.Decode(body, &q.Request); err != nil {
+	if err := server.Decode(body, &q.Request); err != nil {
 		return nil, err
 	}
 	if n := transfers(&q.Request); n > lanesTransfers {

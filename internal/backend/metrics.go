@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/store"
 )
 
@@ -43,7 +44,7 @@ func newMetrics(b *Backend) *Metrics {
 	}
 	m.named = prometheus.WrapRegistererWith(name, m.Registry)
 	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "forsd_requests_refused_total", Help: "Requests that were refused for who asked, how, or how often."}, []string{"reason"})
-	for _, reason := range []string{api.RefusedRole, api.RefusedToken, api.RefusedCertificate, api.RefusedStranger, api.RefusedRate} {
+	for _, reason := range []string{server.RefusedRole, server.RefusedToken, server.RefusedCertificate, server.RefusedStranger, server.RefusedRate} {
 		m.refused.WithLabelValues(reason)
 	}
 	m.named.MustRegister(m.refused)

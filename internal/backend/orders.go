@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/topology"
 )
@@ -19,14 +20,14 @@ func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
 	if err != nil {
 		result = "refused: " + err.Error()
 	}
-	api.Told(ctx)
-	by := api.CallerOf(ctx)
+	server.Told(ctx)
+	by := server.CallerOf(ctx)
 	fields := []zap.Field{zap.String("order", what), zap.String("text", result)}
 	if by != nil {
 		fields = append(fields, zap.String("way", by.Way), zap.Stringer("role", by.Role), zap.String("user", by.User), zap.Uint32p("uid", by.UID), zap.String("from", by.From), zap.String("process", by.Process), zap.Int32("pid", by.PID))
 	}
 	b.Jobs.Log.Info("ordered", fields...)
-	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: api.EpochBefore(ctx), After: b.Board.EpochNumber()})
+	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: server.EpochBefore(ctx), After: b.Board.EpochNumber()})
 }
 
 // Accept makes the current fabric the baseline, with new numbers for lanes and indices. It
@@ -68,12 +69,12 @@ func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err er
 // reload answers POST /v1/reload. The body is optional.
 func (b *Backend) reload(r *http.Request) (any, error) {
 	var q api.ReloadRequest
-	body, err := api.ReadBody(r, maxReload)
+	body, err := server.ReadBody(r, maxReload)
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > 0 {
-		if err := api.Decode(body, &q); err != nil {
+		if err := server.Decode(body, &q); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -16,7 +17,7 @@ func (b *Board) SetBase(plan *phasetable.View, report planner.Report, warnings [
 	if now := b.Bases.Current(); now != nil && now.Epoch == plan.Epoch() {
 		return nil
 	}
-	p, err := api.NewPublished(plan, report, time.Now())
+	p, err := published.NewPlan(plan, report, time.Now())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
@@ -25,9 +26,9 @@ import (
 type Board struct {
 	log    *zap.Logger
 	Health *health.Tracker
-	Plans  *api.Plans
-	Bases  *api.Plans // plans for base LIDs
-	Events *api.Events
+	Plans  *published.Plans
+	Bases  *published.Plans // plans for base LIDs
+	Events *published.Events
 
 	mu          sync.Mutex // guards the fields below
 	state       controller.State
@@ -53,8 +54,8 @@ type Board struct {
 const keepViews = 2
 
 // New returns an empty board.
-func New(log *zap.Logger, h *health.Tracker, events *api.Events) *Board {
-	return &Board{log: log, Health: h, Plans: &api.Plans{}, Bases: &api.Plans{}, Events: events, rest: make(chan struct{})}
+func New(log *zap.Logger, h *health.Tracker, events *published.Events) *Board {
+	return &Board{log: log, Health: h, Plans: &published.Plans{}, Bases: &published.Plans{}, Events: events, rest: make(chan struct{})}
 }
 
 // Times are the stages of a change, from the first sign of a new dump on.
@@ -202,7 +203,7 @@ func (b *Board) EpochNumber() uint64 {
 
 // SetCurrent puts an epoch in force for all readers.
 func (b *Board) SetCurrent(e *store.Epoch) error {
-	p, err := api.NewPublished(e.Plan, e.Report, e.PublishedAt)
+	p, err := published.NewPlan(e.Plan, e.Report, e.PublishedAt)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/server"
 )
 
 // TestShow has many subscribers in every state of the controller. It checks that most are not
@@ -20,8 +22,8 @@ import (
 func TestShow(t *testing.T) {
 	for state := controller.Idle; state <= controller.Backoff; state++ {
 		synctest.Test(t, func(t *testing.T) {
-			b := New(nil, nil, api.NewEvents(64, time.Now()))
-			h := api.Handler(api.Config{Events: b.Events}, false)
+			b := New(nil, nil, published.NewEvents(64, time.Now()))
+			h := server.Handler(server.Config{Events: b.Events}, false)
 			ctx, leave := context.WithCancel(t.Context())
 			var streams sync.WaitGroup
 			var answers [100]httptest.ResponseRecorder

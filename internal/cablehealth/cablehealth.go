@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Mode is the treatment of a faulty cable.
@@ -74,8 +74,8 @@ const (
 
 // End is a port of a switch.
 type End struct {
-	GUID topology.GUID `json:"guid"`
-	Port uint8         `json:"port"`
+	GUID ib.GUID `json:"guid"`
+	Port uint8   `json:"port"`
 }
 
 // Cable is a cable between a leaf and a spine, identified by its two ends, the leaf's first.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/testbed/transcripts"
-	"github.com/forsd/forsd/topology"
-
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/testbed/transcripts"
 )
 
 // TestTranscripts replays the commands of every file in testdata, and compares the actions
@@ -140,7 +140,7 @@ func cable(t *testing.T, word string) Cable {
 	if _, err := fmt.Sscanf(word, "%d/%d", &leaf, &port); err != nil {
 		t.Fatalf("%s: %v", word, err)
 	}
-	return Cable{End{topology.GUID(leaf), uint8(port)}, End{100, uint8(port)}}
+	return Cable{End{ib.GUID(leaf), uint8(port)}, End{100, uint8(port)}}
 }
 
 func said(actions []Action) string {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/portcounters"
@@ -119,12 +120,12 @@ type KeptCable struct {
 
 // keptEvent is an api.CableEvent in the form of the file.
 type keptEvent struct {
-	At     time.Time     `json:"at"`
-	What   string        `json:"what"`
-	Leaf   topology.GUID `json:"leaf"`
-	Port   uint8         `json:"port"`
-	Phases int           `json:"phases"`
-	Text   string        `json:"text"`
+	At     time.Time `json:"at"`
+	What   string    `json:"what"`
+	Leaf   ib.GUID   `json:"leaf"`
+	Port   uint8     `json:"port"`
+	Phases int       `json:"phases"`
+	Text   string    `json:"text"`
 }
 
 // Keep returns the state to store, or nil. The pointer is the same until the state changes.
@@ -170,7 +171,7 @@ func cablesOf(t *topology.FatTree) []cable {
 	if t.Pods != nil {
 		rate = t.Pods.Baseline.Rate
 	}
-	want := topology.ParseRate(rate)
+	want := ib.ParseRate(rate)
 	for _, l := range withheld.Links(t) {
 		x := cable{Link: l, id: cablehealth.Cable{Leaf: cablehealth.End{GUID: l.Leaf, Port: l.Port}, Spine: cablehealth.End{GUID: l.Upper.GUID, Port: l.Upper.Port}},
 			gbps: want.Gbps(), label: fmt.Sprintf("%s port %d – %s port %d", l.Lower.Name, l.Port, l.Upper.Name, l.Upper.Port)}
@@ -221,7 +222,7 @@ func Want(t *topology.FatTree) []portcounters.Switch {
 	if t == nil {
 		return nil
 	}
-	ports := map[topology.GUID][]uint8{}
+	ports := map[ib.GUID][]uint8{}
 	for _, c := range ascending(t) {
 		if c.State != topology.Missing {
 			ports[c.id.Leaf.GUID] = append(ports[c.id.Leaf.GUID], c.id.Leaf.Port)
@@ -291,7 +292,7 @@ func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
 // Release puts an isolated cable on probation, by order of an operator. Either end identifies
 // the cable, even while another cable has its place in the fabric.
 func (r *Room) Release(now time.Time, name string) (Orders, error) {
-	names := map[topology.GUID]string{} // of switches
+	names := map[ib.GUID]string{} // of switches
 	for _, c := range r.cables {
 		names[c.Lower.GUID], names[c.Upper.GUID] = c.Lower.Name, c.Upper.Name
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/portcounters"
@@ -78,9 +79,9 @@ func (x *site) count(name string, port uint8, n uint64) {
 }
 
 // read reads the counters of all switches except the failed ones.
-func (x *site) read(failed ...topology.GUID) Orders {
+func (x *site) read(failed ...ib.GUID) Orders {
 	x.now = x.now.Add(time.Minute)
-	round := portcounters.Round{Ended: x.now, Ports: map[portcounters.End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
+	round := portcounters.Round{Ended: x.now, Ports: map[portcounters.End]umad.PortCounters{}, Failed: map[ib.GUID]error{}}
 	for _, s := range Want(x.tree(x.fabric)) {
 		if slices.Contains(failed, s.GUID) {
 			round.Failed[s.GUID] = errors.New("it does not answer")
@@ -323,7 +324,7 @@ func TestThreeLevels(t *testing.T) {
 }
 
 // nodeOf returns the GUID of a node.
-func nodeOf(t *testing.T, f *topology.Fabric, name string) topology.GUID {
+func nodeOf(t *testing.T, f *topology.Fabric, name string) ib.GUID {
 	t.Helper()
 	for i := range f.Nodes {
 		if f.Nodes[i].Name == name {

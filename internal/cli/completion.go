@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/topology"
 )
 
 // completionWithin is how long a shell waits for names.
@@ -48,11 +48,11 @@ var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Comp
 	}
 	count := map[string]int{}
 	for i := range t.Hosts {
-		count[topology.FirstWord(t.Hosts[i].Name)]++
+		count[ib.FirstWord(t.Hosts[i].Name)]++
 	}
 	for i := range t.Hosts {
 		h := &t.Hosts[i]
-		word := topology.FirstWord(h.Name)
+		word := ib.FirstWord(h.Name)
 		if word == "" || count[word] > 1 {
 			word = h.GUID.String()
 		}

@@ -8,23 +8,26 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
-
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // fakeDaemon is a forsd at epoch 42 of FT(2;4,4) with fixed answers.
 type fakeDaemon struct {
 	result *planner.Result
-	events *api.Events
-	plans  *api.Plans
+	events *published.Events
+	plans  *published.Plans
 }
 
 var began = time.Date(2026, 7, 1, 8, 0, 0, 0, time.UTC)
@@ -62,11 +65,11 @@ func newFakeDaemon() (*fakeDaemon, error) {
 		return nil, err
 	}
 	result, err := planner.Make(context.Background(), tree, planner.Settings{})
-	return &fakeDaemon{result, api.NewEvents(16, began), &api.Plans{}}, err
+	return &fakeDaemon{result, published.NewEvents(16, began), &published.Plans{}}, err
 }
 
 // listen publishes the plan and some events, and binds the socket.
-func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
+func (d *fakeDaemon) listen(socket string) (*server.Server, error) {
 	data, err := phasetable.Encode(d.result.Table(42))
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := api.NewPublished(view, d.result.Report(), began)
+	p, err := published.NewPlan(view, d.result.Report(), began)
 	if err != nil {
 		return nil, err
 	}
@@ -95,9 +98,9 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := api.Config{Access: &api.Access{Tokens: tokens}, Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
+	config := server.Config{Access: &server.Access{Tokens: tokens}, Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
 		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
-			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return api.NewCabling(d.result.Tree.Fabric, began), nil }),
+			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return describe.Cabling(d.result.Tree.Fabric, began), nil }),
 			"GET /v1/drains": d.handler(func(*http.Request) (any, error) { return api.Drained{Drains: fakeDrains("fans")}, nil }),
 			"GET /v1/baseline/preview": d.handler(func(*http.Request) (any, error) {
 				return api.Preview{Changes: []string{"1 spine forgotten: Spine003 (0x0000000000300003)"}, Deviations: []string{"spine Spine003 is absent"}}, nil
@@ -105,14 +108,14 @@ func (d *fakeDaemon) listen(socket string) (*api.Server, error) {
 		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
 			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
 		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/drains": d.handler(drained), "POST /v1/undrain": d.handler(undrained), "POST /v1/cables/release": d.handler(released)}}
-	return api.Listen(config, api.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
+	return server.Listen(config, server.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 
 func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := f(r)
 		if err != nil {
-			api.WriteError(w, err)
+			server.WriteError(w, err)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(v) // fails only if the client has disconnected
@@ -122,7 +125,7 @@ func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 // cablesOf42 returns three of the cables; two of them have errors.
 func cablesOf42() *api.Cables {
 	end := func(name string, port uint8, symbols uint64) api.CableEnd {
-		return api.CableEnd{GUID: topology.GUID(port), Name: name, Port: port, Counted: api.CableCounts{Counters: cablehealth.Counters{Symbols: symbols, Sent: 1000}, OverSeconds: 720}}
+		return api.CableEnd{GUID: ib.GUID(port), Name: name, Port: port, Counted: api.CableCounts{Counters: api.Counters{Symbols: symbols, Sent: 1000}, OverSeconds: 720}}
 	}
 	text := "the leaf's end: 40 symbol errors, 1.44 allowed within 12m0s"
 	return &api.Cables{Mode: "isolate", ReadAt: began, Failed: []string{"Spine003: it does not answer"}, Cables: []api.Cable{
@@ -181,12 +184,12 @@ func (d *fakeDaemon) Status() api.Status {
 		OpenSM: api.OpenSM{Running: true, PID: 77, RoutingEngine: "file,updn", TablesFile: "/tables/lfts.dump", Source: api.SourcePlugin,
 			Plugin: &api.Plugin{Since: began, Version: "OpenSM 3.3.23", State: "master", DeadlineSeconds: 0.05}, DumpedAt: began, ReadBackAt: began, TablesMatch: true},
 		LastEvent: &api.LastEvent{What: epoch42.What, SeenAt: began, PlannedSeconds: 0.00042, VerifiedSeconds: 0.00651, PublishedSeconds: 0.0213, ProgrammedSeconds: 0.1804},
-		Warnings: []health.Warning{{Code: "cable-down", Severity: health.Degraded, Title: "Cables are down",
+		Warnings: []api.Warning{{Code: "cable-down", Severity: string(health.Degraded), Title: "Cables are down",
 			Text: "Leaf001 port 6 – Spine001 port 2 is down: check its plugs", Since: began, Advice: health.Advice("cable-down")}},
 		Baseline: []string{"the cable Leaf001 port 6 – Spine001 port 2 is down"}}
 }
 
-func (d *fakeDaemon) Topology() *api.Topology { return api.NewTopology(d.result.Tree, began) }
+func (d *fakeDaemon) Topology() *api.Topology { return describe.Topology(d.result.Tree, began) }
 
 func (d *fakeDaemon) Epochs() ([]api.Epoch, error) {
 	old := api.Epoch{Epoch: 41, PublishedAt: began, Length: phasetable.Summarize("shift", 15, 15).Length, TopologyHash: "cafecafecafe", What: []string{"the fabric was seen for the first time"}}

@@ -147,14 +147,14 @@ func (d *doctor) checkDaemon(addr string) {
 	}
 	d.status = s
 	switch {
-	case !s.Ready && count(s.Warnings, health.Critical) == 0:
+	case !s.Ready && critical(s.Warnings) == 0:
 		d.note("forsd", warn, "forsd %s answers at %s, and no verified epoch is in force yet: it is in state %s", s.Version, addr, s.State)
 	case len(s.Warnings) > 0:
 		grade, codes := warn, make([]string, len(s.Warnings))
 		for i := range s.Warnings {
 			codes[i] = s.Warnings[i].Code
 		}
-		if count(s.Warnings, health.Critical) > 0 {
+		if critical(s.Warnings) > 0 {
 			grade = fail
 		}
 		d.note("forsd", grade, "epoch %d is in force, with %s (%s): see forsctl status --all", s.Epoch, command.Plural(len(codes), "warning", "warnings"), strings.Join(slices.Compact(codes), ", "))

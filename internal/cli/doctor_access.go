@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/server"
 )
 
 // checkAccess checks that the API is served as configured, and that the credentials of clients
@@ -44,7 +44,7 @@ func (d *doctor) wouldServe() {
 		if x.address == "" {
 			continue
 		}
-		if err := api.CanListen(x.address); err != nil {
+		if err := server.CanListen(x.address); err != nil {
 			d.note(access.ListenerDown, fail, "%s: %v", x.setting, err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/testbed/authority"
 )
 
@@ -57,7 +56,7 @@ func TestDoctorAccess(t *testing.T) {
 	want("expired, and a taken port", found(nil), "fail "+access.Expired, "fail "+access.ListenerDown)
 	cfg.API.Listen, cfg.API.TLS.Key = "", filepath.Join(dir, "none.pem")
 	want("no key", found(nil), "fail "+access.Incomplete)
-	want("a running forsd", found(&api.Status{Warnings: []health.Warning{{Code: "cable-down"}, {Code: access.ExpiresSoon}, {Code: access.Expired}, {Code: access.ListenerDown}}}),
+	want("a running forsd", found(&api.Status{Warnings: []api.Warning{{Code: "cable-down"}, {Code: access.ExpiresSoon}, {Code: access.Expired}, {Code: access.ListenerDown}}}),
 		"warn "+access.ExpiresSoon, "fail "+access.Expired, "warn "+access.ListenerDown)
 	want("a running forsd that is well", found(&api.Status{}), "ok access")
 }

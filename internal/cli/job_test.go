@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // fakeJobs holds the jobs of the fake daemon: planned by the planner, at fixed times. Their
@@ -25,7 +26,7 @@ type fakeJobs struct {
 
 type fakeJob struct {
 	api.Job
-	plans *api.Plans
+	plans *published.Plans
 }
 
 func (d *fakeJobs) find(name string) (*fakeJob, error) {
@@ -58,7 +59,7 @@ func (d *fakeJobs) Job(name string) (*api.Job, error) {
 	return &j.Job, nil
 }
 
-func (d *fakeJobs) JobPlans(name string) (*api.Plans, error) {
+func (d *fakeJobs) JobPlans(name string) (*published.Plans, error) {
 	j, err := d.find(name)
 	if err != nil {
 		return nil, err
@@ -66,9 +67,9 @@ func (d *fakeJobs) JobPlans(name string) (*api.Plans, error) {
 	return j.plans, nil
 }
 
-func (d *fakeJobs) JobBases(name string) (*api.Plans, error) {
+func (d *fakeJobs) JobBases(name string) (*published.Plans, error) {
 	_, err := d.find(name)
-	return &api.Plans{}, err
+	return &published.Plans{}, err
 }
 
 func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, error) {
@@ -76,7 +77,7 @@ func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, err
 	if err != nil {
 		return nil, api.BadRequest("%v", err)
 	}
-	var guids []topology.GUID
+	var guids []ib.GUID
 	for _, m := range members {
 		guids = append(guids, m.GUID)
 	}
@@ -97,13 +98,13 @@ func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, err
 	if err != nil {
 		return nil, err
 	}
-	p, err := api.NewPublished(view, json.RawMessage("{}"), began)
+	p, err := published.NewPlan(view, json.RawMessage("{}"), began)
 	if err != nil {
 		return nil, err
 	}
 	j := &fakeJob{api.Job{ID: d.last, Name: q.Name, Epoch: d.last, PublishedAt: began, Created: began, Expires: began.Add(q.Lease()), RanksPerHost: q.RanksPerHost,
 		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof,
-		Missing: []api.JobHost{}, Warnings: []api.JobWarning{}}, &api.Plans{}}
+		Missing: []api.JobHost{}, Warnings: []api.Finding{}}, &published.Plans{}}
 	for _, m := range members {
 		j.Hosts = append(j.Hosts, api.JobHost(m))
 	}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // Command lines with files and a fake daemon, in this order. Those of changing change what a
@@ -45,7 +45,7 @@ var (
 	// constants are numbers of the text that are the program's or a flag's.
 	constants = map[string][]string{
 		"assess t --lfts p/lfts.dump": {"10"}, "diff p/lfts.dump q/lfts.dump": {fmt.Sprint(lft.Block)},
-		"setup --topology t --conf conf --config files.yaml --dry-run": {fmt.Sprint(topology.MaxUnicastLID)},
+		"setup --topology t --conf conf --config files.yaml --dry-run": {fmt.Sprint(ib.MaxUnicastLID)},
 	}
 	// silent do not answer: they say which command of theirs to take, or talk to Slurm.
 	silent = []string{"baseline", "job", "token", "slurm", "slurm prolog", "slurm epilog", "slurm task-prolog"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -93,7 +94,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result, told *planTold) {
 func verifyPods(cmd *cobra.Command, tree *topology.PodTree, tables *lft.Tables, list *phases) error {
 	rows := slices.Clone(list.rows)
 	slices.SortStableFunc(rows, func(a, b phasetable.Row) int { return a.Phase - b.Phase })
-	index := make(map[topology.GUID]int32, len(tree.Servers))
+	index := make(map[ib.GUID]int32, len(tree.Servers))
 	servers := make([]topology.EndPort, len(tree.Servers))
 	for i, h := range tree.Servers {
 		index[tree.Hosts[h].GUID], servers[i] = int32(i), tree.Hosts[h].EndPort

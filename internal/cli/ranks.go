@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/internal/rankorder"
@@ -136,11 +137,11 @@ func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts
 	perHost = max(1, q.RanksPerHost)
 	if q.Hosts == nil {
 		for i := range all {
-			names = append(names, topology.FirstWord(fabric.Nodes[all[i].Node].Name))
+			names = append(names, ib.FirstWord(fabric.Nodes[all[i].Node].Name))
 		}
 		return all, names, perHost, nil
 	}
-	by := map[topology.GUID]string{}
+	by := map[ib.GUID]string{}
 	for _, name := range q.Hosts {
 		h, err := hostCalled(fabric, all, name)
 		if err != nil {
@@ -159,13 +160,13 @@ func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts
 func hostCalled(fabric *topology.Fabric, hosts []topology.EndPort, name string) (topology.EndPort, error) {
 	var found []topology.EndPort
 	lid, noLID := strconv.ParseUint(name, 10, 16)
-	guid, noGUID := topology.ParseGUID(name)
+	guid, noGUID := ib.ParseGUID(name)
 	for _, h := range hosts {
-		described := topology.FirstWord(fabric.Nodes[h.Node].Name)
+		described := ib.FirstWord(fabric.Nodes[h.Node].Name)
 		switch {
 		case noGUID == nil && strings.HasPrefix(name, "0x") && h.GUID == guid,
 			noLID == nil && int(lid) >= int(h.LID) && int(lid) < int(h.LID)+1<<h.LMC,
-			topology.SameHost(name, described):
+			ib.SameHost(name, described):
 			found = append(found, h)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
@@ -43,7 +45,7 @@ func readPhases(flag, path string) (*phases, error) {
 // rowsOf lists the transfers of a table by phase and server number.
 func rowsOf(view *phasetable.View) []phasetable.Row {
 	servers := view.Servers()
-	guids, lines := make([]topology.GUID, servers), make([]phasetable.ServerRow, servers)
+	guids, lines := make([]ib.GUID, servers), make([]phasetable.ServerRow, servers)
 	for s := range servers {
 		guids[s], lines[s] = view.Server(s).GUID, view.Row(s)
 	}
@@ -61,7 +63,7 @@ func rowsOf(view *phasetable.View) []phasetable.Row {
 // bind converts rows by GUID to rows by server of the tree. A server that is not in the tree is
 // a violation: the plan belongs to another fabric.
 func (p *phases) bind(t *topology.FatTree) (verify.Rows, error) {
-	index := make(map[topology.GUID]int, len(t.Servers))
+	index := make(map[ib.GUID]int, len(t.Servers))
 	for i, h := range t.Servers {
 		index[t.Hosts[h].GUID] = i
 	}
@@ -99,7 +101,7 @@ func (p *phases) table(t *topology.FatTree) (*phasetable.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := phasetable.New(&phasetable.Table{Epoch: p.epoch, Phases: rows.Phases, Lanes: t.Lanes, Servers: phasetable.Directory(t.Hosts, t.Servers), To: rows.To, Lane: rows.Lane, DLID: rows.DLID})
+	view, err := phasetable.New(&phasetable.Table{Epoch: p.epoch, Phases: rows.Phases, Lanes: t.Lanes, Servers: planner.Directory(t.Hosts, t.Servers), To: rows.To, Lane: rows.Lane, DLID: rows.DLID})
 	if err != nil {
 		return nil, command.Violated{Err: err}
 	}

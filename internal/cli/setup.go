@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
@@ -223,7 +224,7 @@ func (s *setup) measure(f *topology.Fabric) {
 	lmc, enough := opensm.SuitableLMC(base.LIDs(), s.Hosts, s.Switches)
 	if s.LMC = lmc; !enough {
 		s.Notes = append(s.Notes, fmt.Sprintf("an LID for each of %d lanes would take more LIDs than there are (%d): with LMC %d plans take a few phases more, see forsctl plan --lids",
-			s.Lanes, topology.MaxUnicastLID, s.LMC))
+			s.Lanes, ib.MaxUnicastLID, s.LMC))
 	}
 	if s.config.OpenSM.LMC >= 0 {
 		s.LMC = int(s.config.OpenSM.LMC)
@@ -323,7 +324,7 @@ func (s *setup) print(w io.Writer, undo bool) {
 		fmt.Fprintf(w, "fabric   %s: %s, %s, %s\n", s.Source, command.Plural(s.Hosts, "host port", "host ports"), command.Plural(s.Switches, "switch", "switches"), command.Plural(s.Lanes, "lane", "lanes"))
 	}
 	if s.Lanes > 0 {
-		fmt.Fprintf(w, "lmc      %d: %s for each host port, LIDs up to about %d of %d\n", s.LMC, command.Plural(1<<s.LMC, "LID", "LIDs"), s.Highest, topology.MaxUnicastLID)
+		fmt.Fprintf(w, "lmc      %d: %s for each host port, LIDs up to about %d of %d\n", s.LMC, command.Plural(1<<s.LMC, "LID", "LIDs"), s.Highest, ib.MaxUnicastLID)
 	}
 	if s.Plugin != "" && !undo {
 		fmt.Fprintf(w, "plugin   %s\n", s.Plugin)

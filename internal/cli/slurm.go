@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/hostlist"
 	"github.com/forsd/forsd/topology"
@@ -68,12 +69,12 @@ func (s *slurmFlags) check(cmd *cobra.Command) error {
 }
 
 // askBaseline returns the baseline of forsd's fabric, and the hosts that take no part in it.
-func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, aside map[topology.GUID]bool, err error) {
+func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, aside map[ib.GUID]bool, err error) {
 	seen, err := c.Topology(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, aside = &topology.Baseline{}, map[topology.GUID]bool{}
+	b, aside = &topology.Baseline{}, map[ib.GUID]bool{}
 	for i := range seen.Hosts {
 		aside[seen.Hosts[i].GUID] = standsAside(seen.Hosts[i].Server, seen.Hosts[i].LID)
 	}
@@ -81,8 +82,8 @@ func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, asid
 }
 
 // bystanders returns the hosts of a tree that take no part.
-func bystanders(t *topology.FatTree) map[topology.GUID]bool {
-	aside := map[topology.GUID]bool{}
+func bystanders(t *topology.FatTree) map[ib.GUID]bool {
+	aside := map[ib.GUID]bool{}
 	for i := range t.Hosts {
 		aside[t.Hosts[i].GUID] = standsAside(t.Hosts[i].Server, t.Hosts[i].LID)
 	}
@@ -91,12 +92,12 @@ func bystanders(t *topology.FatTree) map[topology.GUID]bool {
 
 // standsAside reports whether the role of a host excludes it. A host that waits for its LID is
 // not excluded: it is temporarily down.
-func standsAside(server bool, lid topology.LID) bool { return !server && lid != 0 }
+func standsAside(server bool, lid ib.LID) bool { return !server && lid != 0 }
 
 // write writes the baseline for Slurm. Hosts that are temporarily down are included; without
 // them, Slurm would schedule jobs as if those hosts had no location. A file is replaced
 // atomically, and only if there is something to write.
-func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[topology.GUID]bool, exclude *regexp.Regexp) error {
+func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[ib.GUID]bool, exclude *regexp.Regexp) error {
 	leaves, notes, err := slurmSwitches(b, aside, exclude)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[t
 // slurmSwitches lists the leaves that have nodes. A node's name is the first word of its
 // description. A node with ports on several leaves belongs to the first, because Slurm's trees
 // have one place for each node. The notes name the nodes that were left out.
-func slurmSwitches(b *topology.Baseline, aside map[topology.GUID]bool, exclude *regexp.Regexp) (leaves []slurmSwitch, notes []string, err error) {
+func slurmSwitches(b *topology.Baseline, aside map[ib.GUID]bool, exclude *regexp.Regexp) (leaves []slurmSwitch, notes []string, err error) {
 	taken, at := map[string]bool{slurmRoot: true}, map[string]int{}
 	for l := range b.Leaves {
 		leaf := &b.Leaves[l]
@@ -146,7 +147,7 @@ const maxSwitchName = 63
 
 // switchName derives a switch's name for Slurm from its description: it keeps letters, digits
 // and . _ -. If the result is empty, too long or taken, the name is the GUID.
-func switchName(description string, guid topology.GUID, taken map[string]bool) string {
+func switchName(description string, guid ib.GUID, taken map[string]bool) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("._-", r) {
 			return r

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/hostlist"
 	"github.com/forsd/forsd/topology"
 )
@@ -29,10 +30,10 @@ type slurmTree []struct {
 // awkward is a baseline with peculiarities of real fabrics: adapters with several ports, hosts
 // without a name, leaves of the same name, and names that YAML could misread.
 func awkward() *topology.Baseline {
-	leaf := func(guid topology.GUID, name string, hosts ...string) topology.BaselineLeaf {
+	leaf := func(guid ib.GUID, name string, hosts ...string) topology.BaselineLeaf {
 		l := topology.BaselineLeaf{GUID: guid, Name: name}
 		for i, h := range hosts {
-			l.Slots = append(l.Slots, topology.Slot{GUID: guid<<8 + topology.GUID(i), Name: h})
+			l.Slots = append(l.Slots, topology.Slot{GUID: guid<<8 + ib.GUID(i), Name: h})
 		}
 		return l
 	}
@@ -50,7 +51,7 @@ func awkward() *topology.Baseline {
 }
 
 func TestSlurm(t *testing.T) {
-	leaves, notes, err := slurmSwitches(awkward(), map[topology.GUID]bool{4 << 8: true}, regexp.MustCompile("HCA-1$"))
+	leaves, notes, err := slurmSwitches(awkward(), map[ib.GUID]bool{4 << 8: true}, regexp.MustCompile("HCA-1$"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ Exit code 1: a critical warning is in force; forsd cannot do its work.`,
 					return err
 				}
 				err = command.Show(cmd, s, func(w io.Writer) { printStatus(w, s, all) })
-				if n := count(s.Warnings, health.Critical); err == nil && n > 0 {
+				if n := critical(s.Warnings); err == nil && n > 0 {
 					err = command.Violated{Err: fmt.Errorf("%s in force", command.Plural(n, "critical warning is", "critical warnings are"))}
 				}
 				return err
@@ -44,9 +44,9 @@ Exit code 1: a critical warning is in force; forsd cannot do its work.`,
 	return cmd
 }
 
-func count(warnings []health.Warning, severity health.Severity) (n int) {
+func critical(warnings []api.Warning) (n int) {
 	for i := range warnings {
-		if warnings[i].Severity == severity {
+		if warnings[i].Severity == string(health.Critical) {
 			n++
 		}
 	}
@@ -138,7 +138,7 @@ func short(text string) string {
 }
 
 // printWarnings prints the most severe first: all in full, or the beginnings of a few.
-func printWarnings(w io.Writer, warnings []health.Warning, all bool) {
+func printWarnings(w io.Writer, warnings []api.Warning, all bool) {
 	if len(warnings) == 0 {
 		fmt.Fprintln(w, "no warnings")
 		return

@@ -20,9 +20,9 @@ func TestStatusFitsOneScreen(t *testing.T) {
 		s.LastEvent.What = append(s.LastEvent.What, fmt.Sprintf("Hca%04d appeared", i))
 	}
 	for i := range 40 {
-		w := health.Warning{Code: fmt.Sprintf("w%d", i), Severity: health.Critical, Title: "Trouble", Text: strings.Join(s.Baseline, "; "), Advice: "Mend it."}
+		w := api.Warning{Code: fmt.Sprintf("w%d", i), Severity: string(health.Critical), Title: "Trouble", Text: strings.Join(s.Baseline, "; "), Advice: "Mend it."}
 		if i > 2 {
-			w.Severity, w.Text = health.Degraded, strings.Join(s.Baseline, "\n")
+			w.Severity, w.Text = string(health.Degraded), strings.Join(s.Baseline, "\n")
 		}
 		s.Warnings = append(s.Warnings, w)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/command"
 )
 
@@ -55,10 +54,10 @@ func tokenCreateCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", access.Viewer.String(), "viewer, operator or administrator")
+	cmd.Flags().StringVar(&role, "role", api.Viewer.String(), "viewer, operator or administrator")
 	cmd.Flags().Var((*command.Duration)(&life), "expires", "how long it is valid, 366d at most")
 	cmd.Flags().StringVar(&out, "out", "", "write it into this file, which only its owner may read")
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{access.Viewer.String(), access.Operator.String(), access.Administrator.String()}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{api.Viewer.String(), api.Operator.String(), api.Administrator.String()}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -90,8 +89,8 @@ func tokenRevokeCommand() *cobra.Command {
 		Example: "  forsctl token revoke grafana",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*access.Token, error) { return c.RevokeToken(ctx, args[0]) },
-				func(w io.Writer, was *access.Token) { fmt.Fprintf(w, "token %s is revoked\n", was.Name) })
+			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Token, error) { return c.RevokeToken(ctx, args[0]) },
+				func(w io.Writer, was *api.Token) { fmt.Fprintf(w, "token %s is revoked\n", was.Name) })
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/fabricflags"
 )
 
@@ -82,11 +83,11 @@ never by an empty one.`,
 				return fmt.Errorf("--format is for fat trees of two levels")
 			case pods != nil:
 				leaf, mid := pods.Subscription()
-				return show(api.NewTopology(pods.Exchange(), time.Time{}), leaf, mid)
+				return show(describe.Topology(pods.Exchange(), time.Time{}), leaf, mid)
 			case slurm.format != "":
 				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)
 			}
-			return show(api.NewTopology(tree, time.Time{}), 0, 0)
+			return show(describe.Topology(tree, time.Time{}), 0, 0)
 		},
 	}
 	registerFabric(&fabric, cmd)

@@ -25,6 +25,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/testbed/authority"
 )
 
@@ -146,23 +147,23 @@ type way struct {
 	url   string
 	http  *http.Client
 	token string
-	role  access.Role
+	role  api.Role
 	known int // status for requests that are not permitted
 }
 
 // bySocket returns a way over the socket as the given user.
-func (g *guarded) bySocket(uid int, role access.Role) *way {
+func (g *guarded) bySocket(uid int, role api.Role) *way {
 	return &way{name: fmt.Sprintf("socket as uid %d", uid), url: "http://forsd", role: role, known: http.StatusForbidden, http: &http.Client{Timeout: 10 * time.Second,
 		Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return dialAs(uid, g.socket) }}}}
 }
 
 // overTLS returns a way over TLS with certificates, a token, or neither.
-func (g *guarded) overTLS(role access.Role, token string, show ...tls.Certificate) *way {
+func (g *guarded) overTLS(role api.Role, token string, show ...tls.Certificate) *way {
 	roots := x509.NewCertPool()
 	roots.AddCert(g.ca.Certificate)
 	w := &way{name: "TLS", url: "https://" + g.safe, token: token, role: role, known: http.StatusUnauthorized,
 		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: show}}}}
-	if role > access.Nobody || len(show) > 0 {
+	if role > api.Nobody || len(show) > 0 {
 		w.known = http.StatusForbidden
 	}
 	return w
@@ -195,7 +196,7 @@ func (w *way) ask(t *testing.T, method, path string) (int, string) {
 }
 
 // token creates a token for a role.
-func (g *guarded) token(t *testing.T, role access.Role) string {
+func (g *guarded) token(t *testing.T, role api.Role) string {
 	t.Helper()
 	secret, _, err := g.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
 	ok(t, err)
@@ -213,7 +214,7 @@ func TestAccess(t *testing.T) {
 		pair, _, _ := g.ca.Issue(t, name, time.Now().Add(time.Hour), units...)
 		return pair
 	}
-	plain := func(token string, role access.Role) *way {
+	plain := func(token string, role api.Role) *way {
 		w := &way{name: "TCP", url: "http://" + g.plain, token: token, role: role, known: http.StatusForbidden, http: &http.Client{Timeout: 10 * time.Second}}
 		if token != "" {
 			w.name, w.known = "TCP with a token", http.StatusUnauthorized
@@ -221,25 +222,25 @@ func TestAccess(t *testing.T) {
 		return w
 	}
 	ways := []*way{
-		g.bySocket(os.Getuid(), access.Administrator),
-		g.overTLS(access.Nobody, ""), g.overTLS(access.Nobody, "", issue("eve")), g.overTLS(access.Viewer, "", issue("viewer")),
-		g.overTLS(access.Operator, "", issue("anyone", "x", "operators")), g.overTLS(access.Administrator, "", issue("administrator")),
-		plain("", access.Reader),
+		g.bySocket(os.Getuid(), api.Administrator),
+		g.overTLS(api.Nobody, ""), g.overTLS(api.Nobody, "", issue("eve")), g.overTLS(api.Viewer, "", issue("viewer")),
+		g.overTLS(api.Operator, "", issue("anyone", "x", "operators")), g.overTLS(api.Administrator, "", issue("administrator")),
+		plain("", api.Reader),
 	}
 	if os.Getuid() == 0 {
-		ways = append(ways, g.bySocket(nobodyUID, access.Nobody), g.bySocket(viewerUID, access.Viewer), g.bySocket(operatorUID, access.Operator), g.bySocket(adminUID, access.Administrator))
+		ways = append(ways, g.bySocket(nobodyUID, api.Nobody), g.bySocket(viewerUID, api.Viewer), g.bySocket(operatorUID, api.Operator), g.bySocket(adminUID, api.Administrator))
 	}
-	for _, role := range []access.Role{access.Viewer, access.Operator, access.Administrator} {
+	for _, role := range []api.Role{api.Viewer, api.Operator, api.Administrator} {
 		secret := g.token(t, role)
-		ways = append(ways, g.overTLS(role, secret), plain(secret, access.Nobody))
+		ways = append(ways, g.overTLS(role, secret), plain(secret, api.Nobody))
 		onSocket := g.bySocket(os.Getuid(), role) // a token reduces the user's rights
 		onSocket.token = secret
 		ways = append(ways, onSocket)
 	}
-	bogus := g.overTLS(access.Nobody, "forsd_bogus")
+	bogus := g.overTLS(api.Nobody, "forsd_bogus")
 	ways = append(ways, bogus)
 	asked := 0
-	for pattern, need := range api.Endpoints(g.interfaces()) {
+	for pattern, need := range server.Endpoints(g.interfaces()) {
 		method, path, _ := strings.Cut(pattern, " ")
 		for strings.Contains(path, "{") {
 			before, rest, _ := strings.Cut(path, "{")
@@ -297,14 +298,14 @@ func TestCertificates(t *testing.T) {
 	old, _ := pair(g.ca, "viewer", time.Now().Add(-time.Minute))
 	foreign, _ := pair(authority.New(t, "another"), "administrator", time.Now().Add(time.Hour))
 	short, _ := pair(g.ca, "viewer", time.Now().Add(2*time.Second))
-	w, brief := g.overTLS(access.Viewer, "", good), g.overTLS(access.Viewer, "", short)
+	w, brief := g.overTLS(api.Viewer, "", good), g.overTLS(api.Viewer, "", short)
 	for name, x := range map[string]*way{"good": w, "short-lived": brief} {
 		if status, text := x.ask(t, "GET", "/v1/status"); status != http.StatusOK {
 			t.Fatalf("%s: %d %s", name, status, text)
 		}
 	}
 	for name, bad := range map[string]tls.Certificate{"expired": old, "foreign": foreign} {
-		if status, text := g.overTLS(access.Nobody, "", bad).ask(t, "GET", "/v1/status"); status == http.StatusOK {
+		if status, text := g.overTLS(api.Nobody, "", bad).ask(t, "GET", "/v1/status"); status == http.StatusOK {
 			t.Errorf("a certificate that is %s: %d %s", name, status, text)
 		}
 	}
@@ -329,7 +330,7 @@ func TestCertificates(t *testing.T) {
 	ok(t, os.WriteFile(filepath.Join(g.dir, "key.pem"), []byte("broken"), 0o600))
 	time.Sleep(1200 * time.Millisecond)
 	fresh, _ := pair(g.ca, "viewer", time.Now().Add(time.Hour))
-	became(g.overTLS(access.Viewer, "", fresh), "/v1/status", http.StatusOK)
+	became(g.overTLS(api.Viewer, "", fresh), "/v1/status", http.StatusOK)
 	found := false
 	for _, x := range g.health.List(time.Now()) {
 		found = found || x.Code == access.Incomplete
@@ -391,13 +392,13 @@ func TestTokens(t *testing.T) {
 	client, err := api.Dial(g.socket)
 	ok(t, err)
 	defer client.Close()
-	made, err := client.CreateToken(t.Context(), api.TokenRequest{Name: "grafana", Role: access.Viewer})
+	made, err := client.CreateToken(t.Context(), api.TokenRequest{Name: "grafana", Role: api.Viewer})
 	ok(t, err)
 	if left := time.Until(made.Expires); left < api.DefaultTokenLife-time.Minute || left > api.DefaultTokenLife {
 		t.Errorf("it expires in %s", left)
 	}
-	for name, q := range map[string]api.TokenRequest{"taken": {Name: "grafana", Role: access.Viewer}, "no name": {Role: access.Viewer}, "odd name": {Name: "../x", Role: access.Viewer},
-		"no role": {Name: "a"}, "reader": {Name: "a", Role: access.Reader}, "for ever": {Name: "a", Role: access.Viewer, ExpiresSeconds: 1 << 40}} {
+	for name, q := range map[string]api.TokenRequest{"taken": {Name: "grafana", Role: api.Viewer}, "no name": {Role: api.Viewer}, "odd name": {Name: "../x", Role: api.Viewer},
+		"no role": {Name: "a"}, "reader": {Name: "a", Role: api.Reader}, "for ever": {Name: "a", Role: api.Viewer, ExpiresSeconds: 1 << 40}} {
 		if made, err := client.CreateToken(t.Context(), q); err == nil {
 			t.Errorf("%s: %v", name, made)
 		}
@@ -407,7 +408,7 @@ func TestTokens(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(g.dir, "state", "tokens.json")); err != nil || info.Mode().Perm() != 0o600 || strings.Contains(string(file), made.Secret[len("forsd_"):]) {
 		t.Errorf("the file %v %v has %s", info.Mode(), err, file)
 	}
-	w := g.overTLS(access.Viewer, made.Secret)
+	w := g.overTLS(api.Viewer, made.Secret)
 	if status, text := w.ask(t, "GET", "/v1/whoami"); status != 200 || !strings.Contains(text, `"role":"viewer","user":"grafana"`) {
 		t.Errorf("%d %s", status, text)
 	}

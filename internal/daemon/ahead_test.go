@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -59,7 +60,7 @@ func singleFailures(healthy *topology.Fabric) (count int, failed func(n int) *to
 			return lacking(healthy, spines, n%leaves, n/leaves)
 		}
 		f := healthy.Clone()
-		spine := f.Find(fabgen.SpineGUID + topology.GUID(n-leaves*spines))
+		spine := f.Find(fabgen.SpineGUID + ib.GUID(n-leaves*spines))
 		for p := range f.Nodes[spine].Ports {
 			f.Disconnect(topology.PortRef{Node: spine, Port: uint8(p)})
 		}

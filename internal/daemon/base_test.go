@@ -10,6 +10,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
@@ -20,7 +21,7 @@ import (
 // baseOf requests the plan for base LIDs from the API and verifies it on the tables.
 func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 	t.Helper()
-	h := api.Handler(api.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
+	h := server.Handler(server.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forsd/v1/plan/phases?lids=base&format=binary", nil))
 	if w.Code != http.StatusOK {
@@ -132,7 +133,7 @@ func TestChangesAfterRestart(t *testing.T) {
 	want := len(phasetable.Changes(d.board.Plans.Exactly(since).Table, d.board.Plans.Exactly(epoch).Table))
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
-	h := api.Handler(api.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
+	h := server.Handler(server.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
 	for query, code := range map[string]int{fmt.Sprintf("since=%d", since): 200, fmt.Sprintf("since=%d&lids=base", since): 503, "since=999": 410} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forsd/v1/plan/changes?"+query, nil))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/portcounters"
@@ -58,7 +59,7 @@ func TestCountersAmidChange(t *testing.T) {
 	want := cables.Want(v.Tree)
 	round := func(asked time.Time, symbols uint64) (suspect int) {
 		t.Helper()
-		r := portcounters.Round{Began: asked, Ended: time.Now(), Asked: map[topology.GUID]time.Time{}, Ports: map[portcounters.End]umad.PortCounters{}}
+		r := portcounters.Round{Began: asked, Ended: time.Now(), Asked: map[ib.GUID]time.Time{}, Ports: map[portcounters.End]umad.PortCounters{}}
 		for _, w := range want {
 			r.Asked[w.GUID] = asked
 			for _, p := range w.Ports {

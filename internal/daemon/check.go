@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/server"
 )
 
 // Problems lists the problems of a configuration that do not stop forsd but limit its
@@ -28,7 +28,7 @@ func Problems(c *config.Config) (broken, remarks []string) {
 		return broken, remarks
 	}
 	for _, x := range [][2]string{{"api.listen", c.API.Listen}, {"api.tls.listen", c.API.TLS.Listen}} {
-		if err := api.CanListen(cmp.Or(x[1], "127.0.0.1:0")); errors.Is(err, syscall.EADDRNOTAVAIL) {
+		if err := server.CanListen(cmp.Or(x[1], "127.0.0.1:0")); errors.Is(err, syscall.EADDRNOTAVAIL) {
 			remarks = append(remarks, x[0]+": "+err.Error())
 		} else if err != nil {
 			broken = append(broken, x[0]+": "+err.Error())

@@ -11,10 +11,10 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/withheld"
-	"github.com/forsd/forsd/topology"
 )
 
 // This file carries out the decisions of internal/drains: it makes the fabric's view and
@@ -154,7 +154,7 @@ func (l upkeep) plans() []drains.Plan {
 	for _, j := range l.jobs.List() {
 		out = append(out, drains.Plan{Name: j.Label(), View: j.Plan, Members: j.Guids()})
 		if j.Base != nil && j.Bases.Current() != nil {
-			out = append(out, drains.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base, Members: []topology.GUID{}})
+			out = append(out, drains.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base, Members: []ib.GUID{}})
 		}
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
@@ -61,7 +62,7 @@ func safe(all []drains.Drain) bool {
 // would stop, by the lanes and the servers of the plan.
 func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n int) {
 	v := s.board.Latest()
-	at := map[topology.GUID]int{}
+	at := map[ib.GUID]int{}
 	for i := range v.Tree.Hosts {
 		at[v.Tree.Hosts[i].GUID] = v.Tree.Hosts[i].Leaf
 	}

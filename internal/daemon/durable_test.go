@@ -17,6 +17,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
@@ -191,7 +192,7 @@ func (h *besideDisk) look() {
 	}
 }
 
-func (h *besideDisk) take(of series, plans *api.Plans) {
+func (h *besideDisk) take(of series, plans *published.Plans) {
 	h.t.Helper()
 	p := plans.Current()
 	if p == nil {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/standby/replica"
@@ -28,7 +27,7 @@ func TestPeerAlone(t *testing.T) {
 		pair, _, _ := g.ca.Issue(t, name, time.Now().Add(time.Hour))
 		return pair
 	}
-	viewer := g.token(t, access.Viewer)
+	viewer := g.token(t, api.Viewer)
 	const claim = "/v1/replica?claim=18446744073709551000"
 	for _, c := range []struct {
 		name string
@@ -36,16 +35,16 @@ func TestPeerAlone(t *testing.T) {
 		want int
 	}{
 		{"TCP", &way{url: "http://" + g.plain, http: http.DefaultClient}, http.StatusForbidden},
-		{"TLS", g.overTLS(access.Nobody, ""), http.StatusUnauthorized},
-		{"a viewer's certificate", g.overTLS(access.Viewer, "", issue("viewer")), http.StatusForbidden},
-		{"a viewer's token", g.overTLS(access.Viewer, viewer), http.StatusForbidden},
-		{"a viewer's token from the other host", g.overTLS(access.Viewer, viewer, issue("other")), http.StatusForbidden},
+		{"TLS", g.overTLS(api.Nobody, ""), http.StatusUnauthorized},
+		{"a viewer's certificate", g.overTLS(api.Viewer, "", issue("viewer")), http.StatusForbidden},
+		{"a viewer's token", g.overTLS(api.Viewer, viewer), http.StatusForbidden},
+		{"a viewer's token from the other host", g.overTLS(api.Viewer, viewer, issue("other")), http.StatusForbidden},
 	} {
 		if status, text := c.way.ask(t, "GET", claim); status != c.want {
 			t.Errorf("%s: %d %s", c.name, status, text)
 		}
 	}
-	peer := g.overTLS(access.Nobody, "", issue("other"))
+	peer := g.overTLS(api.Nobody, "", issue("other"))
 	status, text := peer.ask(t, "GET", "/v1/replica")
 	if status != http.StatusOK || !strings.Contains(text, `"tag"`) {
 		t.Errorf("the other forsd: %d %s", status, text)
@@ -53,7 +52,7 @@ func TestPeerAlone(t *testing.T) {
 	if status, text := peer.ask(t, "GET", "/v1/status"); status != http.StatusForbidden {
 		t.Errorf("the other forsd at another endpoint: %d %s", status, text)
 	}
-	if status, text := g.bySocket(os.Getuid(), access.Administrator).ask(t, "GET", "/v1/replica"); status != http.StatusOK {
+	if status, text := g.bySocket(os.Getuid(), api.Administrator).ask(t, "GET", "/v1/replica"); status != http.StatusOK {
 		t.Errorf("an administrator: %d %s", status, text)
 	}
 	ok(t, g.call(t.Context(), func(ctx context.Context, l *loop) { l.mastership(ctx, true) }))
@@ -66,7 +65,7 @@ func TestPeerAlone(t *testing.T) {
 // Only the answer to a takeover waits for the loop.
 func TestReplicaBesideLoop(t *testing.T) {
 	g := guard(t, func(c *config.Config) { c.Peer.Address = "https://other.example.org:1" })
-	w := g.bySocket(os.Getuid(), access.Administrator)
+	w := g.bySocket(os.Getuid(), api.Administrator)
 	if status, text := w.ask(t, "GET", "/v1/replica"); status != http.StatusOK {
 		t.Fatalf("%d %s", status, text)
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/store"
@@ -78,7 +79,7 @@ func fabric(spines, leaves int) *topology.Fabric {
 // lacking returns the fabric without the cable of lane k at leaf l.
 func lacking(f *topology.Fabric, spines, l, k int) *topology.Fabric {
 	f = f.Clone()
-	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(l)), Port: uint8(spines + 1 + k)})
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(l)), Port: uint8(spines + 1 + k)})
 	return f
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/view"
@@ -86,7 +87,7 @@ func names(first, last int) (out []string) {
 // holds fails unless the plan of a job is conflict-free on the tables.
 func holds(t *testing.T, v *view.View, j *jobs.Job, tables *lft.Tables) {
 	t.Helper()
-	var members []topology.GUID
+	var members []ib.GUID
 	for s := range j.Plan.Servers() {
 		members = append(members, j.Plan.Server(s).GUID)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
@@ -196,7 +197,7 @@ func TestLeases(t *testing.T) {
 		_, err = b.RenewJob(t.Context(), "renewed", 24*time.Hour)
 		ok(t, err)
 		start := time.Now()
-		if _, err := plans.Wait(t.Context(), func(p *api.Published) bool { return p.Epoch > 2 }); err == nil || time.Since(start) != 30*time.Minute {
+		if _, err := plans.Wait(t.Context(), func(p *published.Plan) bool { return p.Epoch > 2 }); err == nil || time.Since(start) != 30*time.Minute {
 			t.Errorf("the plan ended after %v: %v", time.Since(start), err)
 		}
 		var left []string

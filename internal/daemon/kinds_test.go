@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
@@ -325,7 +326,7 @@ func TestMuchUnreachable(t *testing.T) {
 	apart := whole.Clone() // each leaf shares no lane with one of the others
 	for leaf, dead := range [][]int{{2, 3}, {0, 1}, {1, 3}, {0, 2}} {
 		for _, lane := range dead {
-			apart.Disconnect(topology.PortRef{Node: apart.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(4 + 1 + lane)})
+			apart.Disconnect(topology.PortRef{Node: apart.Find(fabgen.LeafGUID + ib.GUID(leaf)), Port: uint8(4 + 1 + lane)})
 		}
 	}
 	b := newBench(t)

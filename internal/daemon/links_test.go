@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -12,12 +13,12 @@ import (
 )
 
 // traps lets a switch send a trap, without starting the reading.
-func (d *Daemon) traps(f *topology.Fabric, g topology.GUID, at time.Time) {
+func (d *Daemon) traps(f *topology.Fabric, g ib.GUID, at time.Time) {
 	d.links.Step(time.Now(), linkstate.Trap{LID: f.Nodes[f.Find(g)].LID(), At: at})
 }
 
 // says returns a switch's answer about its ports, some of which are down.
-func says(f *topology.Fabric, g topology.GUID, down ...uint8) linkstate.Answer {
+func says(f *topology.Fabric, g ib.GUID, down ...uint8) linkstate.Answer {
 	n := &f.Nodes[f.Find(g)]
 	a := linkstate.Answer{Switch: g}
 	for _, p := range f.Trunks(f.Find(g)) {
@@ -123,7 +124,7 @@ func TestTwoRates(t *testing.T) {
 	d.bringUp(t, healthy)
 	odd, leaf := healthy.Clone(), healthy.Find(fabgen.LeafGUID+1)
 	port := &odd.Nodes[leaf].Ports[4+1+2]
-	port.Rate = topology.Rate{Width: 1, Speed: port.Rate.Speed}
+	port.Rate = ib.Rate{Width: 1, Speed: port.Rate.Speed}
 	d.probe.Answers = make(chan linkstate.Answer, 1)
 	v, err := d.believed(t.Context(), linkstate.Shown{Fabric: odd, Swept: true})
 	if err != nil || len(v.Down) != 1 {

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -155,7 +155,7 @@ func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	ok(t, err)
 	t.Cleanup(l.client.Close)
 	l.settled()
-	made, err := l.client.CreateToken(t.Context(), api.TokenRequest{Name: "viewer", Role: access.Viewer})
+	made, err := l.client.CreateToken(t.Context(), api.TokenRequest{Name: "viewer", Role: api.Viewer})
 	ok(t, err)
 	l.viewer = made.Secret
 	job, err := l.client.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
@@ -252,12 +252,12 @@ func (l *loaded) next(than uint64) {
 }
 
 // request returns the load for an endpoint.
-func (l *loaded) request(pattern string, role access.Role) load {
+func (l *loaded) request(pattern string, role api.Role) load {
 	method, path, _ := strings.Cut(pattern, " ")
 	path = strings.NewReplacer("{server...}", "0", "{job}", l.job, "{file}", "app.js", "{token}", "none", "{$}", "", "{server}", "0").Replace(path)
 	out := load{Network: "tcp", Address: l.tcp}
 	body, headers := "", "Host: localhost\r\n"
-	if role >= access.Viewer { // clients without the role are refused
+	if role >= api.Viewer { // clients without the role are refused
 		out.Network, out.Address = "unix", l.socket
 		headers += "Authorization: Bearer " + l.viewer + "\r\n"
 	}
@@ -288,7 +288,7 @@ func TestEndpointsUnderLoad(t *testing.T) {
 	if long {
 		clients, probes, pulls, spec = 1000, 200, 15, fabgen.Spec{Spines: 20, Leaves: 18}
 	}
-	endpoints := api.Endpoints(newDaemon(t).interfaces())
+	endpoints := server.Endpoints(newDaemon(t).interfaces())
 	patterns := few
 	if long {
 		patterns = slices.Sorted(func(yield func(string) bool) {

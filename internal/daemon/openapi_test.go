@@ -10,7 +10,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu/lanes"
-	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/testbed/openapi"
 )
 
@@ -22,7 +22,7 @@ const description = "../../docs/openapi.yaml"
 // of the server.
 func TestOpenAPIHasEveryEndpoint(t *testing.T) {
 	want := map[string]string{}
-	for pattern, role := range api.Endpoints(newDaemon(t).interfaces()) {
+	for pattern, role := range server.Endpoints(newDaemon(t).interfaces()) {
 		want[strings.NewReplacer("...}", "}", "{$}", "").Replace(pattern)] = role.String()
 	}
 	if d := cmp.Diff(want, openapi.Operations(t, description)); d != "" {
@@ -36,5 +36,5 @@ func TestOpenAPITimes(t *testing.T) { openapi.Times(t, description) }
 // TestOpenAPIHasEveryField compares the schemas with the types of the server's answers.
 func TestOpenAPIHasEveryField(t *testing.T) {
 	openapi.Schemas(t, description, *writeSchemas, openapi.Names{Schemas: map[reflect.Type]string{reflect.TypeFor[*api.Progress](): "{type: [integer, string]}"}, Prefixes: map[string]string{"lanes": "Lanes"}},
-		api.Status{}, api.Topology{}, api.Cabling{}, api.ServerPlan{}, api.PlanChanges{}, api.PlanPhase{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.DrainRequest{}, api.Undrain{}, api.Drained{}, api.Caller{}, access.Token{}, api.TokenRequest{}, api.NewToken{}, api.Cables{}, api.CableEvent{}, api.HostPorts{}, lanes.Request{}, lanes.Plan{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{})
+		api.Status{}, api.Topology{}, api.Cabling{}, api.ServerPlan{}, api.PlanChanges{}, api.PlanPhase{}, api.Epoch{}, api.Change{}, api.WhatIf{}, api.Forecast{}, api.Job{}, api.JobRequest{}, api.Preview{}, api.DrainRequest{}, api.Undrain{}, api.Drained{}, api.Caller{}, api.Token{}, api.TokenRequest{}, api.NewToken{}, api.Cables{}, api.CableEvent{}, api.HostPorts{}, lanes.Request{}, lanes.Plan{}, api.ReleaseRequest{}, api.HistoryPage{}, api.Reload{}, api.ReloadRequest{}, api.Error{})
 }

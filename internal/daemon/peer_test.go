@@ -18,6 +18,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
@@ -95,12 +96,12 @@ func newTwins(t *testing.T, f *topology.Fabric) *twins {
 	w.leader.atRest(t, f)
 	follower := w.follower
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		api.Answer(follower.peer.Desk.Answer).ServeHTTP(w, r)
+		server.Answer(follower.peer.Desk.Answer).ServeHTTP(w, r)
 	}))
 	t.Cleanup(back.Close)
 	w.leader.join(t, back.URL, true)
 	w.leader.serving(t)
-	w.api = httptest.NewServer(api.Answer(w.leader.peer.Desk.Answer))
+	w.api = httptest.NewServer(server.Answer(w.leader.peer.Desk.Answer))
 	t.Cleanup(w.api.Close)
 	w.follower.join(t, w.api.URL, false)
 	w.follower.stepStandby(t.Context(), standby.Start{})
@@ -509,7 +510,7 @@ func TestPeerLost(t *testing.T) {
 	w.api.CloseClientConnections()
 	w.api.Close()
 	wait("it does not miss the peer", raised)
-	server := httptest.NewUnstartedServer(api.Answer(w.leader.peer.Desk.Answer))
+	server := httptest.NewUnstartedServer(server.Answer(w.leader.peer.Desk.Answer))
 	listener, err := net.Listen("tcp", address)
 	ok(t, err)
 	server.Listener = listener

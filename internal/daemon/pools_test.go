@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
@@ -24,7 +23,7 @@ func TestPoolsApart(t *testing.T) {
 		"operators take all": {func(p *worker.Pools) { p.Operators = full }, map[string]bool{"viewer": true, "operator": false, "order": true}},
 	} {
 		s := running(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), func(d *Daemon) { c.fill(&d.backend.Workers) })
-		as := func(role access.Role) *api.Client {
+		as := func(role api.Role) *api.Client {
 			secret, _, err := s.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
 			ok(t, err)
 			client, err := api.DialAs(s.cfg.API.Socket, api.Credentials{Token: secret})
@@ -32,7 +31,7 @@ func TestPoolsApart(t *testing.T) {
 			t.Cleanup(client.Close)
 			return client
 		}
-		viewer, operator := as(access.Viewer), as(access.Operator)
+		viewer, operator := as(api.Viewer), as(api.Operator)
 		hosts := []string{s.board.Latest().Tree.Hosts[0].GUID.String(), s.board.Latest().Tree.Hosts[5].GUID.String()}
 		spine := s.board.Latest().Tree.Spines[1].Name
 		for _, ask := range []struct {

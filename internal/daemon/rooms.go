@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/board"
@@ -24,7 +25,9 @@ import (
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/reload"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/vault"
@@ -33,7 +36,6 @@ import (
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // rooms are the daemon's parts. Each guards its own state, so every goroutine may read
@@ -61,7 +63,7 @@ type rooms struct {
 	peer     *replica.Peer           // the other forsd, if there is one
 	planning planner.Settings        // the planner's settings
 	backend  *backend.Backend        // answers the API
-	access   *api.Access             // identifies callers
+	access   *server.Access          // identifies callers
 	workers  worker.Pools            // run the plans that clients request
 	drained  atomic.Pointer[[]drains.Drain]
 	work     sync.WaitGroup // work outside the loop
@@ -79,15 +81,15 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.health = health.NewTracker(kinds(), r.warned)
 	hook := &cfg.Webhook
 	r.webhook = webhook.New(webhook.Settings{URL: hook.URL, Secret: hook.SecretFile, Template: hook.Template, Severity: hook.Severity, Version: version, Fabric: cfg.Fabric}, log, r.health)
-	events := api.NewEvents(keepEvents, r.started)
+	events := published.NewEvents(keepEvents, r.started)
 	events.Name(cfg.Fabric)
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
 	r.board = board.New(log, r.health, events)
 	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Finder: cfg.OpenSM.Finder(), Started: r.started, Watched: r.watches(),
-		Doubt: func() { r.tell(controller.TablesDoubted{}) }, Overheard: func(lid uint16, told bool) { r.probe.Overheard(topology.LID(lid), told) }})
+		Doubt: func() { r.tell(controller.TablesDoubted{}) }, Overheard: func(lid uint16, told bool) { r.probe.Overheard(ib.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, Board: r.board, Manager: r.manager, Reader: r.reader})
-	r.access = &api.Access{Limiter: &access.Limiter{}}
+	r.access = &server.Access{Limiter: &access.Limiter{}}
 	r.openCertificates()
 	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
 		return nil, err
@@ -164,7 +166,7 @@ func planning(c *config.Config) planner.Settings {
 
 // listen binds the API and returns the function that serves it.
 func (r *rooms) listen() (func(context.Context) error, error) {
-	s, err := api.Listen(r.interfaces(), api.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.listening})
+	s, err := server.Listen(r.interfaces(), server.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.listening})
 	if err != nil {
 		return nil, err
 	}
@@ -172,10 +174,10 @@ func (r *rooms) listen() (func(context.Context) error, error) {
 }
 
 // interfaces returns the API's configuration.
-func (r *rooms) interfaces() api.Config {
+func (r *rooms) interfaces() server.Config {
 	c := r.backend.Interfaces(r.cfg.API.ReadOverTCP)
 	c.Names, c.Access = r.cfg.API.Names, r.access
-	c.Peer = api.Answer(r.peer.Answer)
+	c.Peer = server.Answer(r.peer.Answer)
 	return c
 }
 

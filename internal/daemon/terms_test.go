@@ -55,7 +55,7 @@ func TestOptionalListeners(t *testing.T) {
 	if text := g.inForce(t, access.Incomplete, true); !strings.Contains(text, "key.pem") {
 		t.Errorf("the warning says %q", text)
 	}
-	if status, text := g.bySocket(os.Getuid(), access.Administrator).ask(t, "GET", "/v1/status"); status != http.StatusOK || !strings.Contains(text, access.ListenerDown) {
+	if status, text := g.bySocket(os.Getuid(), api.Administrator).ask(t, "GET", "/v1/status"); status != http.StatusOK || !strings.Contains(text, access.ListenerDown) {
 		t.Errorf("on the socket: %d %s", status, text)
 	}
 	ok(t, taken.Close(), os.Rename(filepath.Join(g.dir, "key.pem.away"), filepath.Join(g.dir, "key.pem")))
@@ -72,7 +72,7 @@ func TestOptionalListeners(t *testing.T) {
 		t.Errorf("%d %s, want %d", status, text, want)
 	}
 	answered(&way{url: "http://" + g.plain, http: http.DefaultClient}, http.StatusOK)
-	answered(g.overTLS(access.Nobody, ""), http.StatusUnauthorized)
+	answered(g.overTLS(api.Nobody, ""), http.StatusUnauthorized)
 	g.inForce(t, access.Incomplete, false)
 	if problems, expiring := Problems(g.cfg); len(problems) > 0 || len(expiring) > 0 {
 		t.Errorf("forsd --check beside a forsd that runs: %q, %q", problems, expiring)
@@ -82,7 +82,7 @@ func TestOptionalListeners(t *testing.T) {
 // TestFabricName looks for the fabric's name in the status and in all metrics.
 func TestFabricName(t *testing.T) {
 	g := guard(t, func(c *config.Config) { c.Fabric = "plane-3" })
-	admin := g.bySocket(os.Getuid(), access.Administrator)
+	admin := g.bySocket(os.Getuid(), api.Administrator)
 	if _, status := admin.ask(t, "GET", "/v1/status"); !strings.Contains(status, `"fabric":"plane-3"`) {
 		t.Errorf("the status does not name the fabric: %s", status)
 	}
@@ -102,7 +102,7 @@ func TestExpiry(t *testing.T) {
 	if kinds := fmt.Sprint(g.terms(now)); strings.Count(kinds, "{") != 3 {
 		t.Errorf("terms: %s", kinds)
 	}
-	_, _, err := g.access.Tokens.Create("grafana", access.Viewer, api.DefaultTokenLife, "test", now)
+	_, _, err := g.access.Tokens.Create("grafana", api.Viewer, api.DefaultTokenLife, "test", now)
 	ok(t, err)
 	later := now.Add(api.DefaultTokenLife - 5*24*time.Hour)
 	codes := map[string]int{}
@@ -112,7 +112,7 @@ func TestExpiry(t *testing.T) {
 	if codes[access.ExpiresShortly] != 1 || codes[access.Expired] != 3 {
 		t.Errorf("85 days later: %v", codes)
 	}
-	_, text := g.bySocket(os.Getuid(), access.Administrator).ask(t, "GET", "/metrics")
+	_, text := g.bySocket(os.Getuid(), api.Administrator).ask(t, "GET", "/metrics")
 	for _, kind := range []string{"certificate", "client_ca", "revoked", "token"} {
 		if !strings.Contains(text, `forsd_expires_timestamp_seconds{kind="`+kind+`"}`) {
 			t.Errorf("no metric tells when the first %s expires", kind)

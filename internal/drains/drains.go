@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Kind is the kind of a part.
@@ -32,9 +32,9 @@ const (
 
 // Part is a part of the fabric, by identifiers that survive its absence and a new baseline.
 type Part struct {
-	Kind Kind          `json:"kind"`
-	GUID topology.GUID `json:"guid"`           // of the switch; of a cable, its lower end
-	Port uint8         `json:"port,omitempty"` // of a cable, at its lower end
+	Kind Kind    `json:"kind"`
+	GUID ib.GUID `json:"guid"`           // of the switch; of a cable, its lower end
+	Port uint8   `json:"port,omitempty"` // of a cable, at its lower end
 }
 
 // String names the part for transcripts.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/topology"
 )
@@ -41,7 +42,7 @@ func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
 // node is a switch of the tree.
 type node struct {
 	kind Kind
-	guid topology.GUID
+	guid ib.GUID
 	name string
 }
 
@@ -70,7 +71,7 @@ func switches(t *topology.FatTree) []node {
 
 // find returns the switch with a name or a GUID, or nil unless exactly one matches.
 func find(t *topology.FatTree, name string) *node {
-	guid, err := topology.ParseGUID(name)
+	guid, err := ib.ParseGUID(name)
 	var found []node
 	for _, s := range switches(t) {
 		if s.name == name || err == nil && s.guid == guid {
@@ -95,7 +96,7 @@ func unknown(t *topology.FatTree, name string) error {
 		return fmt.Errorf("%d switches are called %q: say which by its GUID: %s", len(guids), name, strings.Join(guids[:min(8, len(guids))], ", "))
 	}
 	for i := range t.Hosts {
-		if h := &t.Hosts[i]; h.Name == name || topology.SameHost(topology.FirstWord(h.Name), name) {
+		if h := &t.Hosts[i]; h.Name == name || ib.SameHost(ib.FirstWord(h.Name), name) {
 			return fmt.Errorf("%s is a host: switches of the tree and the cables between them are drained", h.Name)
 		}
 	}
@@ -103,7 +104,7 @@ func unknown(t *topology.FatTree, name string) error {
 	if t.Pods != nil {
 		none = "no leaf, mid or top"
 	}
-	return fmt.Errorf("%s has the description or GUID %q%s", none, name, topology.DidYouMean(name, func(yield func(string) bool) {
+	return fmt.Errorf("%s has the description or GUID %q%s", none, name, ib.DidYouMean(name, func(yield func(string) bool) {
 		for _, s := range switches(t) {
 			if !yield(s.name) {
 				return
@@ -137,7 +138,7 @@ func (d *Drain) takes(x *withheld.Link) bool {
 }
 
 // Leaves lists the leaves whose hosts the drains take out.
-func Leaves(all []Drain) (out []topology.GUID) {
+func Leaves(all []Drain) (out []ib.GUID) {
 	for i := range all {
 		if d := &all[i]; d.Kind == Leaf && d.Active() {
 			out = append(out, d.GUID)
@@ -154,7 +155,7 @@ func Quiet(t *topology.FatTree, all []Drain, found []topology.Finding) []topolog
 	}
 	cables, leaves := Cables(t, all), Leaves(all)
 	return slices.DeleteFunc(slices.Clone(found), func(f topology.Finding) bool {
-		at := topology.GUID(f.Node)
+		at := ib.GUID(f.Node)
 		switch f.Code {
 		case topology.SpineDown, topology.LeafDown:
 			return slices.ContainsFunc(all, func(d Drain) bool { return d.Active() && d.Kind != Cable && d.GUID == at })

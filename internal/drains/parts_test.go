@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -116,7 +117,7 @@ func TestCables(t *testing.T) {
 	cable, spine, leaf := out(t, whole, "Leaf001/6"), out(t, whole, "Spine003"), out(t, whole, "Leaf002")
 	at := func(l int, ports ...uint8) (all []withheld.Cable) {
 		for _, p := range ports {
-			all = append(all, withheld.Cable{Leaf: fabgen.LeafGUID + topology.GUID(l), Port: p})
+			all = append(all, withheld.Cable{Leaf: fabgen.LeafGUID + ib.GUID(l), Port: p})
 		}
 		return all
 	}
@@ -156,7 +157,7 @@ func TestCables(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.all, got, c.want)
 		}
 	}
-	if got := Leaves([]Drain{cable, spine, leaf, later}); !slices.Equal(got, []topology.GUID{fabgen.LeafGUID + 2}) {
+	if got := Leaves([]Drain{cable, spine, leaf, later}); !slices.Equal(got, []ib.GUID{fabgen.LeafGUID + 2}) {
 		t.Errorf("leaves: %v", got)
 	}
 }
@@ -244,7 +245,7 @@ func TestUses(t *testing.T) {
 				t.Errorf("%s, %s, %d: %q, want %q", spec, p.Name, i, got, want[i])
 			}
 		}
-		now.Members = []topology.GUID{whole.Hosts[0].GUID, whole.Hosts[9].GUID, whole.Hosts[10].GUID, 77} // two on Leaf002
+		now.Members = []ib.GUID{whole.Hosts[0].GUID, whole.Hosts[9].GUID, whole.Hosts[10].GUID, 77} // two on Leaf002
 		if got := Uses(whole, []*lft.Tables{without}, []Plan{now}, []Drain{d})[d.Part]; d.Kind == Leaf && !slices.Equal(got, []string{"the plan has 2 of its hosts"}) || d.Kind != Leaf && got != nil {
 			t.Errorf("%s: of a job that still has hosts there: %q", spec, got)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -16,7 +17,7 @@ type Plan struct {
 	*phasetable.View
 	// Members are the hosts of the plan's job. Hosts that the plan leaves out may still run
 	// programs that send.
-	Members []topology.GUID
+	Members []ib.GUID
 }
 
 // Uses walks all plans in force, and the path to every host from every leaf, through all tables
@@ -24,7 +25,7 @@ type Plan struct {
 // drained leaf lead to its own hosts, which have no other path: for a leaf it returns the plans
 // that include its hosts.
 func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) map[Part][]string {
-	u := &walker{tree: t, host: map[topology.GUID]int{}, out: make([]int, len(t.Leaves))}
+	u := &walker{tree: t, host: map[ib.GUID]int{}, out: make([]int, len(t.Leaves))}
 	uses := map[Part][]string{}
 	for i := range all {
 		if d := &all[i]; d.Active() {
@@ -56,10 +57,10 @@ func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) 
 type walker struct {
 	tree   *topology.FatTree
 	active []*Drain
-	taken  [][][]int             // [node][port] the drains, except those of leaves, that take out its cable
-	host   map[topology.GUID]int // index in tree.Hosts
-	out    []int                 // [leaf] the drain that takes out its hosts, or −1
-	met    []int                 // scratch space
+	taken  [][][]int       // [node][port] the drains, except those of leaves, that take out its cable
+	host   map[ib.GUID]int // index in tree.Hosts
+	out    []int           // [leaf] the drain that takes out its hosts, or −1
+	met    []int           // scratch space
 }
 
 // mark finds the drained ports and leaves.
@@ -103,7 +104,7 @@ func tabled(f *topology.Fabric, tables *lft.Tables) [][]uint8 {
 }
 
 // over lists the drains whose cables a packet from a leaf to a LID uses.
-func (u *walker) over(tables [][]uint8, leaf int, lid topology.LID) []int {
+func (u *walker) over(tables [][]uint8, leaf int, lid ib.LID) []int {
 	at := u.tree.Leaves[leaf].Node
 	u.met = u.met[:0]
 	for range mostHops {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/topology"
 )
@@ -96,8 +97,8 @@ func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source
 		if err := fabric.ApplyGUID2LID(ranges); err != nil {
 			return fmt.Errorf("%s on %s: %w", f.guid2lid, path, err)
 		}
-	case given && (f.Value < 0 || f.Value > topology.MaxLMC):
-		return fmt.Errorf("--lmc %d: want a number from 0 to %d", f.Value, topology.MaxLMC)
+	case given && (f.Value < 0 || f.Value > ib.MaxLMC):
+		return fmt.Errorf("--lmc %d: want a number from 0 to %d", f.Value, ib.MaxLMC)
 	case given && (f.Renumber || source == topology.SourceTopo):
 		var err error
 		if f.Numbered, err = topology.PretendLMC(fabric, uint8(f.Value)); err != nil {

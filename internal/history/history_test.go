@@ -15,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 )
 
 func ok(t testing.TB, errs ...error) {
@@ -29,7 +30,7 @@ func ok(t testing.TB, errs ...error) {
 // site is a running history, with the events that it keeps.
 type site struct {
 	*History
-	events *api.Events
+	events *published.Events
 	health *health.Tracker
 	end    func()
 }
@@ -37,7 +38,7 @@ type site struct {
 // begin starts a run of forsd with a history. A second run starts a second later.
 func begin(t testing.TB, s Settings, second int) *site {
 	t.Helper()
-	x := &site{events: api.NewEvents(8, time.Unix(int64(second), 0)), health: health.NewTracker(Kinds(), nil)}
+	x := &site{events: published.NewEvents(8, time.Unix(int64(second), 0)), health: health.NewTracker(Kinds(), nil)}
 	x.History = New(s, x.events.Run(), zap.NewNop(), x.health)
 	x.events.KeepIn(x.History)
 	ctx, cancel := context.WithCancel(context.Background())

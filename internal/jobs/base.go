@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -69,7 +70,7 @@ func (r *Registry) SetBase(id uint64, table *phasetable.Table, report planner.Re
 
 // PublishBase publishes the job's plan for base LIDs.
 func (r *Registry) PublishBase(j *Job) error {
-	p, err := api.NewPublished(j.Base, j.BaseReport, time.Now())
+	p, err := published.NewPlan(j.Base, j.BaseReport, time.Now())
 	if err != nil {
 		return err
 	}

@@ -13,22 +13,24 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/board"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // Job is an exchange among some of the servers, with its plan in force. It is immutable: a
 // change makes a new value.
 type Job struct {
 	store.Job
-	Plans *api.Plans // for clients that wait for its next plan
-	Bases *api.Plans // the same for base LIDs; empty until tables are read back
+	Plans *published.Plans // for clients that wait for its next plan
+	Bases *published.Plans // the same for base LIDs; empty until tables are read back
 
 	due        time.Time      // end of its lease, independent of clock changes
 	BaseReport planner.Report // of the plan for base LIDs in force
@@ -49,8 +51,8 @@ func (j *Job) Renew(now time.Time, lasts time.Duration) {
 }
 
 // Guids lists the port GUIDs of the members.
-func (j *Job) Guids() []topology.GUID {
-	out := make([]topology.GUID, len(j.Members))
+func (j *Job) Guids() []ib.GUID {
+	out := make([]ib.GUID, len(j.Members))
 	for i, m := range j.Members {
 		out[i] = m.GUID
 	}
@@ -72,7 +74,7 @@ func (j *Job) Missing() []api.JobHost {
 func (j *Job) Summary() api.Job {
 	r := &j.Report
 	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
-		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.Missing(), Warnings: append([]api.JobWarning{}, j.Warnings...),
+		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.Missing(), Warnings: describe.Findings(j.Warnings),
 		OwnLanes: j.OwnLanes, Lanes: j.lanes(), Base: j.base()}
 }
 
@@ -145,12 +147,12 @@ func (r *Registry) Find(name string) (*Job, error) {
 
 // Set publishes a job's new plan or lease to all readers.
 func (r *Registry) Set(j *Job) error {
-	p, err := api.NewPublished(j.Plan, j.Report, j.PublishedAt)
+	p, err := published.NewPlan(j.Plan, j.Report, j.PublishedAt)
 	if err != nil {
 		return err
 	}
 	if j.Plans == nil {
-		j.Plans, j.Bases = &api.Plans{}, &api.Plans{}
+		j.Plans, j.Bases = &published.Plans{}, &published.Plans{}
 	}
 	r.mu.Lock()
 	r.changed = true
@@ -180,7 +182,7 @@ func (r *Registry) Resume() (damaged, err error) {
 			j.Base = nil // the same holds for these plans
 		}
 		if j.Stale || j.Epoch <= r.Store.Passed() {
-			r.list = append(r.list, &Job{Job: *j, Plans: &api.Plans{}, Bases: &api.Plans{}, due: j.Due(time.Now())})
+			r.list = append(r.list, &Job{Job: *j, Plans: &published.Plans{}, Bases: &published.Plans{}, due: j.Due(time.Now())})
 			continue
 		}
 		if err := r.Set(&Job{Job: *j}); err != nil {

@@ -10,10 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
@@ -39,7 +39,7 @@ func open(t *testing.T, dir string, before *Registry) *Registry {
 	}
 	cfg := config.Default()
 	cfg.StateDir, cfg.API.Socket, cfg.OpenSM.LFTsFile = filepath.Join(dir, "state"), filepath.Join(dir, "s"), filepath.Join(dir, "lfts.dump")
-	b := board.New(zap.NewNop(), health.NewTracker([]health.Warnable{{Code: vault.StateNotDurable}, {Code: JobHostsMissing}, {Code: JobSharesLanes}}, func(health.Warning, bool) {}), api.NewEvents(64, time.Now()))
+	b := board.New(zap.NewNop(), health.NewTracker([]health.Warnable{{Code: vault.StateNotDurable}, {Code: JobHostsMissing}, {Code: JobSharesLanes}}, func(health.Warning, bool) {}), published.NewEvents(64, time.Now()))
 	r := &Registry{Log: zap.NewNop(), Board: b}
 	var err error
 	r.Store, err = vault.Open(cfg, zap.NewNop(), b, r.Stored)

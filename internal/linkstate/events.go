@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -31,20 +32,20 @@ type Shown struct {
 
 // Trap reports that a switch has sent the manager a trap about one of its links.
 type Trap struct {
-	LID topology.LID
+	LID ib.LID
 	At  time.Time
 }
 
 // Overheard reports a line of the manager's log about a trap of a switch: that it was
 // received, or that it is forwarded.
 type Overheard struct {
-	LID  topology.LID
+	LID  ib.LID
 	Told bool
 }
 
 // HeldBack lists the switches at cables that are held back because they keep bouncing.
 // The traps of these switches may be ignored soon.
-type HeldBack struct{ Switches []topology.GUID }
+type HeldBack struct{ Switches []ib.GUID }
 
 // Noticed reports that something else has changed, or may have been missed.
 type Noticed struct{}
@@ -55,16 +56,16 @@ type Said struct{ Answers []Answer }
 // Answer is a switch's report on the requested ports. It is empty if the switch could not
 // be read.
 type Answer struct {
-	Switch  topology.GUID
+	Switch  ib.GUID
 	Ports   []Port
-	Manager topology.LID // of the master subnet manager; 0 if the switch has not reported it
+	Manager ib.LID // of the master subnet manager; 0 if the switch has not reported it
 }
 
 // Port is a switch's report on one of its ports.
 type Port struct {
 	Number uint8
 	State  topology.PortState
-	Rate   topology.Rate // in use
+	Rate   ib.Rate // in use
 }
 
 // SweepOrdered reports that a manager on another host has been given tables, and is about
@@ -100,8 +101,8 @@ type Believe struct {
 // Read asks a switch for the states and rates of ports. Port 0 is the switch's own and
 // reports the master's LID.
 type Read struct {
-	Switch topology.GUID
-	LID    topology.LID
+	Switch ib.GUID
+	LID    ib.LID
 	Ports  []uint8 // ascending
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -37,16 +38,16 @@ type Links struct {
 	began   time.Time        // beginning of the latest sweep; zero if unknown
 	trapped time.Time        // when the first trap not answered by a sweep came; zero if none
 	losses  []loss
-	reads   map[topology.GUID]*read // under way
+	reads   map[ib.GUID]*read // under way
 
-	disputes []dispute             // cables whose rate is in doubt
-	rates    map[end]topology.Rate // rates that switches have reported for their ends
+	disputes []dispute       // cables whose rate is in doubt
+	rates    map[end]ib.Rate // rates that switches have reported for their ends
 
-	watches map[topology.GUID]*watched
-	held    []topology.GUID // switches at cables that are held back
-	manager topology.LID    // LID of the master; 0 while no switch has reported it
-	leaf    topology.GUID   // the switch that the manager is attached to, or the one to ask for it
-	since   time.Time       // when the first fabric was shown
+	watches map[ib.GUID]*watched
+	held    []ib.GUID // switches at cables that are held back
+	manager ib.LID    // LID of the master; 0 while no switch has reported it
+	leaf    ib.GUID   // the switch that the manager is attached to, or the one to ask for it
+	since   time.Time // when the first fabric was shown
 
 	look look
 	out  []Action
@@ -60,7 +61,7 @@ type loss struct {
 
 // end identifies one end of a cable. It stays valid from one fabric to the next.
 type end struct {
-	node topology.GUID
+	node ib.GUID
 	port uint8
 }
 
@@ -73,7 +74,7 @@ func (e end) in(f *topology.Fabric) (topology.PortRef, bool) {
 
 // New returns a link state that knows no fabric.
 func New(s Settings) *Links {
-	return &Links{set: s, reads: map[topology.GUID]*read{}, rates: map[end]topology.Rate{}, watches: map[topology.GUID]*watched{}}
+	return &Links{set: s, reads: map[ib.GUID]*read{}, rates: map[end]ib.Rate{}, watches: map[ib.GUID]*watched{}}
 }
 
 // Shown returns the fabric that the last sweep showed, nil before the first sweep.

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -15,12 +16,12 @@ type cable struct {
 	ends  [2]end
 	refs  [2]topology.PortRef // in the complete fabric
 	state topology.PortState
-	rate  topology.Rate
+	rate  ib.Rate
 }
 
 // rated is the rate that a switch has reported for one end.
 type rated struct {
-	rate topology.Rate
+	rate ib.Rate
 	told int // position in the history
 }
 
@@ -35,9 +36,9 @@ type word struct {
 type picture struct {
 	began time.Time // zero if the beginning was not announced
 	told  int
-	has   []bool             // [cable]
-	rates [][2]topology.Rate // [cable], at its ends
-	since []time.Time        // [cable] when pictures began to show both ends low; zero if not low here
+	has   []bool       // [cable]
+	rates [][2]ib.Rate // [cable], at its ends
+	since []time.Time  // [cable] when pictures began to show both ends low; zero if not low here
 }
 
 // disputed reports whether the picture leaves the rate of a cable in doubt.
@@ -48,11 +49,11 @@ func (p *picture) disputed(c int) bool {
 // low reports whether the picture shows both ends of a cable below those of another
 // cable.
 func (p *picture) low(c int) bool {
-	return p.has[c] && p.rates[c] == [2]topology.Rate{narrow, narrow} && slices.ContainsFunc(p.all(), func(r [2]topology.Rate) bool { return r[0] == whole || r[1] == whole })
+	return p.has[c] && p.rates[c] == [2]ib.Rate{narrow, narrow} && slices.ContainsFunc(p.all(), func(r [2]ib.Rate) bool { return r[0] == whole || r[1] == whole })
 }
 
 // all lists the rates of the cables in the picture.
-func (p *picture) all() (rates [][2]topology.Rate) {
+func (p *picture) all() (rates [][2]ib.Rate) {
 	for c, r := range p.rates {
 		if p.has[c] {
 			rates = append(rates, r)
@@ -97,19 +98,19 @@ type model struct {
 	whole   *topology.Fabric
 	cables  []cable
 	told    bool // the beginnings of sweeps are announced
-	traps   []topology.GUID
+	traps   []ib.GUID
 	sweep   *sweep
-	reads   map[topology.GUID]*asked
+	reads   map[ib.GUID]*asked
 	words   map[end]word
 	shown   []picture
 	since   time.Time // when the first picture was shown
 	history int
 	believe *topology.Fabric
 	rates   map[end]rated
-	care    map[topology.GUID]*patience
-	held    []topology.GUID
+	care    map[ib.GUID]*patience
+	held    []ib.GUID
 	manager topology.EndPort // the master's port
-	leaf    topology.GUID    // where a switch has reported it
+	leaf    ib.GUID          // where a switch has reported it
 
 	rests    bool // sweeps no longer misread rates at both ends
 	looking  bool
@@ -120,7 +121,7 @@ type model struct {
 
 func newModel(t *rapid.T) *model {
 	spec := fabgen.Spec{Spines: rapid.IntRange(1, 3).Draw(t, "spines"), Leaves: rapid.IntRange(1, 3).Draw(t, "leaves"), Cables: rapid.IntRange(1, 2).Draw(t, "cables"), Hosts: []int{1}}
-	m := &model{t: t, now: start, whole: fabgen.Generate(spec), reads: map[topology.GUID]*asked{}, words: map[end]word{}, rates: map[end]rated{}, care: map[topology.GUID]*patience{},
+	m := &model{t: t, now: start, whole: fabgen.Generate(spec), reads: map[ib.GUID]*asked{}, words: map[end]word{}, rates: map[end]rated{}, care: map[ib.GUID]*patience{},
 		every: rapid.SampledFrom([]time.Duration{0, 30 * time.Second}).Draw(t, "discover")}
 	for i := range m.whole.Nodes {
 		m.care[m.whole.Nodes[i].GUID] = &patience{}
@@ -139,7 +140,7 @@ func newModel(t *rapid.T) *model {
 }
 
 // The rates that cables may train to.
-var whole, narrow = topology.Rate{Width: 4, Speed: topology.HDR}, topology.Rate{Width: 1, Speed: topology.HDR}
+var whole, narrow = ib.Rate{Width: 4, Speed: ib.HDR}, ib.Rate{Width: 1, Speed: ib.HDR}
 
 // hand makes the manager of another host the master.
 func (m *model) hand() {
@@ -223,9 +224,9 @@ func (m *model) last() *picture { return &m.shown[len(m.shown)-1] }
 
 // answer lets switches answer with the states of their ports at the time of the question
 // or now, or not at all.
-func (m *model) answer(switches []topology.GUID, silent bool) {
+func (m *model) answer(switches []ib.GUID, silent bool) {
 	var e Said
-	again := map[topology.GUID]bool{}
+	again := map[ib.GUID]bool{}
 	for _, g := range switches {
 		r := m.reads[g]
 		delete(m.reads, g)
@@ -264,7 +265,7 @@ func (m *model) answer(switches []topology.GUID, silent bool) {
 }
 
 // readable reports whether the last sweep shows a cable from this switch to another one.
-func (m *model) readable(g topology.GUID) bool {
+func (m *model) readable(g ib.GUID) bool {
 	for c := range m.cables {
 		if len(m.shown) > 0 && m.last().has[c] && (m.cables[c].ends[0].node == g || m.cables[c].ends[1].node == g) {
 			return true
@@ -274,7 +275,7 @@ func (m *model) readable(g topology.GUID) bool {
 }
 
 // trap delivers a trap.
-func (m *model) trap(g topology.GUID) {
+func (m *model) trap(g ib.GUID) {
 	before := m.reads[g]
 	m.wants()
 	care := m.care[g]
@@ -295,7 +296,7 @@ func (m *model) trap(g topology.GUID) {
 }
 
 // overheard reports a trap from the manager's log.
-func (m *model) overheard(g topology.GUID, told bool) {
+func (m *model) overheard(g ib.GUID, told bool) {
 	at := m.whole.Find(g)
 	if care := m.care[g]; len(m.shown) > 0 && m.links.Shown().Find(g) != topology.None && m.whole.Nodes[at].Kind == topology.Switch {
 		if told {
@@ -317,7 +318,7 @@ func (s *sweep) visit(c int, state topology.PortState) {
 // show shows the result of a sweep. A sweep that is over has brought up the links that it
 // found trained.
 func (m *model) show(swept bool) {
-	p := picture{told: m.history + 1, has: make([]bool, len(m.cables)), rates: make([][2]topology.Rate, len(m.cables)), since: make([]time.Time, len(m.cables))}
+	p := picture{told: m.history + 1, has: make([]bool, len(m.cables)), rates: make([][2]ib.Rate, len(m.cables)), since: make([]time.Time, len(m.cables))}
 	if m.told {
 		p.began = m.sweep.began
 	}
@@ -337,7 +338,7 @@ func (m *model) show(swept bool) {
 		for i, r := range m.cables[c].refs {
 			p.rates[c][i] = m.cables[c].rate
 			if misread == c && (i == 0 || both) {
-				p.rates[c][i] = topology.Rate{Width: 5 - p.rates[c][i].Width, Speed: topology.HDR}
+				p.rates[c][i] = ib.Rate{Width: 5 - p.rates[c][i].Width, Speed: ib.HDR}
 			}
 			f.At(r).Rate = p.rates[c][i]
 		}
@@ -428,7 +429,7 @@ func (m *model) change(c int) {
 }
 
 // reading lists the switches that are being read.
-func (m *model) reading() (all []topology.GUID) {
+func (m *model) reading() (all []ib.GUID) {
 	for i := range m.whole.Nodes {
 		if g := m.whole.Nodes[i].GUID; m.reads[g] != nil {
 			all = append(all, g)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -27,7 +28,7 @@ func (m *model) lost(c int, x end) bool {
 // rate returns the expected rate of one end of a cable in the last picture: the rate in
 // the picture, or the rate that a switch has reported since pictures began to leave it in
 // doubt.
-func (m *model) rate(c, i int) topology.Rate {
+func (m *model) rate(c, i int) ib.Rate {
 	said, known := m.rates[m.cables[c].ends[i]]
 	for at := len(m.shown) - 1; known && at >= 0 && m.shown[at].disputed(c); at-- {
 		if m.shown[at].told < said.told {
@@ -60,7 +61,7 @@ func (m *model) blank(f *topology.Fabric, lacks []topology.PortRef) *topology.Fa
 	for i := range f.Nodes {
 		for p := range f.Nodes[i].Ports {
 			if port := &f.Nodes[i].Ports[p]; !port.Connected() {
-				port.Rate = topology.Rate{}
+				port.Rate = ib.Rate{}
 			}
 		}
 	}
@@ -95,7 +96,7 @@ func (m *model) doubted(c, i int) bool {
 
 // cared checks that switches whose traps may not arrive were read recently.
 func (m *model) cared() {
-	limits := map[topology.GUID]time.Duration{m.leaf: Seldom}
+	limits := map[ib.GUID]time.Duration{m.leaf: Seldom}
 	for c := range m.cables {
 		for i, x := range m.cables[c].ends {
 			if m.lost(c, x) || m.doubted(c, i) {

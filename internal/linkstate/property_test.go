@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/histories"
 	"github.com/forsd/forsd/topology"
 )
@@ -66,12 +67,12 @@ func TestHistories(t *testing.T) {
 			},
 			"hand": func(_ *rapid.T) { m.hand() },
 			"retrain": func(t *rapid.T) {
-				m.cables[rapid.IntRange(0, len(m.cables)-1).Draw(t, "cable")].rate = rapid.SampledFrom([]topology.Rate{whole, narrow}).Draw(t, "rate")
+				m.cables[rapid.IntRange(0, len(m.cables)-1).Draw(t, "cable")].rate = rapid.SampledFrom([]ib.Rate{whole, narrow}).Draw(t, "rate")
 			},
 			"hold": func(t *rapid.T) {
 				m.held = nil
 				if c := rapid.IntRange(-1, len(m.cables)-1).Draw(t, "cable"); c >= 0 {
-					m.held = []topology.GUID{m.cables[c].ends[0].node, m.cables[c].ends[1].node}
+					m.held = []ib.GUID{m.cables[c].ends[0].node, m.cables[c].ends[1].node}
 				}
 				m.step(HeldBack{m.held})
 			},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -27,15 +28,15 @@ type dispute struct {
 func (l *Links) findDisputes(now time.Time) {
 	before := l.disputes
 	l.disputes = nil
-	var most topology.Rate
-	l.eachTrunk(func(_ topology.PortRef, rate, back topology.Rate) {
-		for _, r := range []topology.Rate{rate, back} {
+	var most ib.Rate
+	l.eachTrunk(func(_ topology.PortRef, rate, back ib.Rate) {
+		for _, r := range []ib.Rate{rate, back} {
 			if !most.Known() || most.Below(r) {
 				most = r
 			}
 		}
 	})
-	l.eachTrunk(func(r topology.PortRef, rate, back topology.Rate) {
+	l.eachTrunk(func(r topology.PortRef, rate, back ib.Rate) {
 		d := dispute{ends: [2]end{{l.shown.Nodes[r.Node].GUID, r.Port}, l.otherEnd(r)}}
 		switch {
 		case rate != back:
@@ -65,7 +66,7 @@ func (l *Links) findDisputes(now time.Time) {
 }
 
 // eachTrunk calls look once for each cable between switches whose rates are known.
-func (l *Links) eachTrunk(look func(r topology.PortRef, rate, back topology.Rate)) {
+func (l *Links) eachTrunk(look func(r topology.PortRef, rate, back ib.Rate)) {
 	for i := range l.shown.Nodes {
 		if l.shown.Nodes[i].Kind != topology.Switch {
 			continue
@@ -126,14 +127,14 @@ func (l *Links) resolved(d dispute, now time.Time) bool {
 
 // heardRate handles the rate that a switch reports for an end, and reports whether it is
 // news. FDR10 reads as QDR, so the sweep's value distinguishes them.
-func (l *Links) heardRate(e end, said topology.Rate) (news bool) {
+func (l *Links) heardRate(e end, said ib.Rate) (news bool) {
 	if !said.Known() || !l.disputed(e) {
 		return false
 	}
 	r, _ := e.in(l.shown)
 	shown := l.shown.At(r).Rate
-	if said.Speed == topology.QDR && shown.Speed == topology.FDR10 {
-		said.Speed = topology.FDR10
+	if said.Speed == ib.QDR && shown.Speed == ib.FDR10 {
+		said.Speed = ib.FDR10
 	}
 	before, known := l.rates[e]
 	if !known {

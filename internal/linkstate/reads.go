@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -40,7 +41,7 @@ func (l *Links) overheard(now time.Time, e Overheard) {
 }
 
 // switchAt returns the switch with the given LID, 0 if none.
-func (l *Links) switchAt(lid topology.LID) topology.GUID {
+func (l *Links) switchAt(lid ib.LID) ib.GUID {
 	if l.shown == nil || lid == 0 {
 		return 0
 	}
@@ -53,7 +54,7 @@ func (l *Links) switchAt(lid topology.LID) topology.GUID {
 }
 
 // ask reads a switch. If it is already being read, it is read again afterwards.
-func (l *Links) ask(now time.Time, g topology.GUID, sign time.Time) {
+func (l *Links) ask(now time.Time, g ib.GUID, sign time.Time) {
 	if r := l.reads[g]; r != nil {
 		r.again = true
 		return
@@ -63,7 +64,7 @@ func (l *Links) ask(now time.Time, g topology.GUID, sign time.Time) {
 
 // read requests the ports of a switch that lead to switches, and its own port if the
 // manager's location is wanted.
-func (l *Links) read(now time.Time, g topology.GUID, sign time.Time, own bool) {
+func (l *Links) read(now time.Time, g ib.GUID, sign time.Time, own bool) {
 	if !l.set.Reads || !l.readable(g) {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/transcripts"
 	"github.com/forsd/forsd/topology"
@@ -94,7 +95,7 @@ func (s *stage) state() string {
 	return strings.Join(said, "; ")
 }
 
-func (s *stage) name(g topology.GUID) string { return s.whole.Nodes[s.whole.Find(g)].Name }
+func (s *stage) name(g ib.GUID) string { return s.whole.Nodes[s.whole.Find(g)].Name }
 
 func (s *stage) parse(t *testing.T, line string) Event {
 	word, rest, _ := strings.Cut(line, " ")
@@ -113,7 +114,7 @@ func (s *stage) parse(t *testing.T, line string) Event {
 		e := Trap{At: s.now}
 		if lid, is := strings.CutPrefix(words[0], "lid="); is {
 			n, _ := strconv.Atoi(lid)
-			e.LID = topology.LID(n)
+			e.LID = ib.LID(n)
 		} else {
 			e.LID = s.node(t, words[0]).LID()
 		}
@@ -167,7 +168,7 @@ func (s *stage) shown(t *testing.T, words []string) Event {
 		default:
 			name, number, _ := strings.Cut(key, "/")
 			p, _ := strconv.Atoi(number)
-			e.Fabric.Nodes[s.whole.Find(s.node(t, name).GUID)].Ports[p].Rate = topology.ParseRate(value)
+			e.Fabric.Nodes[s.whole.Find(s.node(t, name).GUID)].Ports[p].Rate = ib.ParseRate(value)
 		}
 	}
 	return e
@@ -198,7 +199,7 @@ func (s *stage) said(t *testing.T, rest string) Event {
 			if state, known := map[string]topology.PortState{"down": topology.Down, "init": topology.Init, "active": topology.Active}[value]; known {
 				p.State = state
 			} else {
-				p.Rate = topology.ParseRate(value)
+				p.Rate = ib.ParseRate(value)
 			}
 		}
 		e.Answers = append(e.Answers, a)

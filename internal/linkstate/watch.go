@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -38,7 +39,7 @@ func (w *watched) noisy(now time.Time) bool {
 }
 
 // watch returns the record of a switch.
-func (l *Links) watch(g topology.GUID) *watched {
+func (l *Links) watch(g ib.GUID) *watched {
 	w := l.watches[g]
 	if w == nil {
 		w = &watched{}
@@ -66,11 +67,11 @@ func (w *watched) ignored(now time.Time) {
 // that are held because they bounce, and switches whose traps may be ignored, are read
 // often. The manager's leaf, or one switch if that is unknown, and switches that
 // contradict a sweep are read rarely.
-func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
+func (l *Links) due(now time.Time) map[ib.GUID]time.Time {
 	if !l.set.Reads || l.shown == nil {
 		return nil
 	}
-	often := map[topology.GUID]bool{}
+	often := map[ib.GUID]bool{}
 	for _, g := range l.held {
 		often[g] = true
 	}
@@ -79,7 +80,7 @@ func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 			often[g] = true
 		}
 	}
-	due := map[topology.GUID]time.Time{}
+	due := map[ib.GUID]time.Time{}
 	for g := range often {
 		due[g] = l.watch(g).asked.Add(max(Often, time.Duration(len(often))*Spread))
 	}
@@ -110,8 +111,8 @@ func (l *Links) due(now time.Time) map[topology.GUID]time.Time {
 }
 
 // lookedAfter lists the switches that are read rarely.
-func (l *Links) lookedAfter(now time.Time) []topology.GUID {
-	after := []topology.GUID{l.leaf}
+func (l *Links) lookedAfter(now time.Time) []ib.GUID {
+	after := []ib.GUID{l.leaf}
 	for _, x := range l.losses {
 		after = append(after, x.end.node)
 	}
@@ -125,7 +126,7 @@ func (l *Links) lookedAfter(now time.Time) []topology.GUID {
 
 // readable reports whether a switch has ports to read: the shown fabric has a cable from
 // it to another switch.
-func (l *Links) readable(g topology.GUID) bool {
+func (l *Links) readable(g ib.GUID) bool {
 	node := l.shown.Find(g)
 	if node == topology.None {
 		return false

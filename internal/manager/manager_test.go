@@ -13,10 +13,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -39,7 +39,7 @@ func newManager(t *testing.T) (*Manager, *finder, chan struct{}) {
 		kinds = append(kinds, health.Warnable{Code: code, Severity: health.Critical, Title: code})
 	}
 	tracker := health.NewTracker(append(kinds, opensm.Kinds()...), func(health.Warning, bool) {})
-	b := board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now()))
+	b := board.New(zap.NewNop(), tracker, published.NewEvents(1, time.Now()))
 	c := config.Default().OpenSM
 	c.Conf = filepath.Join(t.TempDir(), "opensm.conf")
 	c.Plugin.Socket = filepath.Join(t.TempDir(), "socket")

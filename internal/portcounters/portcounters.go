@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
@@ -28,26 +29,26 @@ const pause = 500 * time.Millisecond
 
 // Switch is a switch whose counters are read.
 type Switch struct {
-	GUID  topology.GUID
+	GUID  ib.GUID
 	Name  string
-	LID   topology.LID
+	LID   ib.LID
 	Ports []uint8
 }
 
 // End is a port of a switch.
 type End struct {
-	Switch topology.GUID
+	Switch ib.GUID
 	Port   uint8
 }
 
 // Round is the result of a round.
 type Round struct {
 	Began, Ended time.Time
-	Busy         time.Duration               // part of the round spent on reading
-	Asked        map[topology.GUID]time.Time // when each switch was asked
+	Busy         time.Duration         // part of the round spent on reading
+	Asked        map[ib.GUID]time.Time // when each switch was asked
 	Ports        map[End]umad.PortCounters
-	Failed       map[topology.GUID]error // why switches were not read
-	Err          error                   // why no switch was read
+	Failed       map[ib.GUID]error // why switches were not read
+	Err          error             // why no switch was read
 }
 
 // Forget drops the answers of switches that were asked within a period.
@@ -75,14 +76,14 @@ type Reader struct {
 
 	open    func() (counting, error)
 	port    counting // nil unless open
-	failing map[topology.GUID]string
+	failing map[ib.GUID]string
 	trouble string // why nothing was read in the last round
 }
 
 // New returns a reader that uses a local port, as named for opensm.Switches.Port, in the
 // current fabric when it is opened.
 func New(port string, fabric func() *topology.Fabric) *Reader {
-	return &Reader{failing: map[topology.GUID]string{}, open: func() (counting, error) {
+	return &Reader{failing: map[ib.GUID]string{}, open: func() (counting, error) {
 		p, err := opensm.PickPort(port, fabric())
 		if err != nil {
 			return nil, err
@@ -116,7 +117,7 @@ func (r *Reader) Run(ctx context.Context) error {
 
 // round reads a round, which takes the time set for rounds. It reports whether ctx has ended.
 func (r *Reader) round(ctx context.Context, want []Switch) (round Round, ended bool) {
-	round = Round{Began: time.Now(), Asked: map[topology.GUID]time.Time{}, Ports: map[End]umad.PortCounters{}, Failed: map[topology.GUID]error{}}
+	round = Round{Began: time.Now(), Asked: map[ib.GUID]time.Time{}, Ports: map[End]umad.PortCounters{}, Failed: map[ib.GUID]error{}}
 	for i := range want {
 		began := time.Now()
 		if round.Err == nil {

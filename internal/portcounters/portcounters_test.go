@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
@@ -23,7 +24,7 @@ type fabric struct {
 	opened, closed int
 	at             []time.Time
 	takes          time.Duration
-	failing        map[topology.LID]error
+	failing        map[ib.LID]error
 	broken         error // of the port
 }
 
@@ -59,8 +60,8 @@ func start(t *testing.T, f *fabric) (rounds chan Round, log *observer.ObservedLo
 	r.Every, r.Log = 20*time.Second, zap.New(core)
 	r.open = func() (counting, error) { f.opened++; return f, nil }
 	r.Want = func() (all []Switch) {
-		for g := range topology.GUID(4) {
-			all = append(all, Switch{GUID: g, Name: "S" + g.String(), LID: topology.LID(g + 1), Ports: []uint8{3, 7}})
+		for g := range ib.GUID(4) {
+			all = append(all, Switch{GUID: g, Name: "S" + g.String(), LID: ib.LID(g + 1), Ports: []uint8{3, 7}})
 		}
 		return all
 	}
@@ -86,14 +87,14 @@ func start(t *testing.T, f *fabric) (rounds chan Round, log *observer.ObservedLo
 // not answer are reported once, whatever their response time.
 func TestRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fabric{takes: 100 * time.Millisecond, failing: map[topology.LID]error{2: errors.New("it does not answer")}}
+		f := &fabric{takes: 100 * time.Millisecond, failing: map[ib.LID]error{2: errors.New("it does not answer")}}
 		began := time.Now()
 		rounds, log := start(t, f)
 		round := <-rounds
 		if len(round.Ports) != 6 || round.Ports[End{3, 7}].SymbolErrors != 407 || round.Ended.Sub(began) != 20*time.Second || round.Busy != 400*time.Millisecond {
 			t.Errorf("%+v", round)
 		}
-		if failed := slices.Collect(maps.Keys(round.Failed)); !slices.Equal(failed, []topology.GUID{1}) {
+		if failed := slices.Collect(maps.Keys(round.Failed)); !slices.Equal(failed, []ib.GUID{1}) {
 			t.Errorf("failed: %v", failed)
 		}
 		for i, at := range f.at {

@@ -12,15 +12,15 @@ import (
 	"github.com/Mellanox/rdmamap"
 	"github.com/vishvananda/netlink"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Device is a local RDMA device.
 type Device struct {
-	Name     string        `json:"name"` // such as mlx5_0
-	NodeGUID topology.GUID `json:"node_guid"`
-	Firmware string        `json:"firmware"` // "" if neither netlink nor sysfs has it
-	Ports    []Port        `json:"ports"`    // by number
+	Name     string  `json:"name"` // such as mlx5_0
+	NodeGUID ib.GUID `json:"node_guid"`
+	Firmware string  `json:"firmware"` // "" if neither netlink nor sysfs has it
+	Ports    []Port  `json:"ports"`    // by number
 
 	// NetlinkErr is why the kernel's RDMA netlink did not describe the device, or nil. The
 	// other fields come from sysfs and are valid in any case.
@@ -29,17 +29,17 @@ type Device struct {
 
 // Port is a port of a local RDMA device.
 type Port struct {
-	Number    int           `json:"number"`
-	GUID      topology.GUID `json:"guid"`       // zero if the port has no GID
-	LID       topology.LID  `json:"lid"`        // zero until a subnet manager assigns one
-	LMC       uint8         `json:"lmc"`        // 0 to 7
-	SMLID     topology.LID  `json:"sm_lid"`     // of the subnet manager; zero if unknown
-	State     string        `json:"state"`      // DOWN, INIT, ARMED, ACTIVE
-	PhysState string        `json:"phys_state"` // such as LinkUp, Polling, Disabled
-	Rate      string        `json:"rate"`       // such as "200 Gb/sec (4X HDR)"
-	LinkLayer string        `json:"link_layer"` // InfiniBand or Ethernet
-	Umad      string        `json:"umad"`       // node for management datagrams, or ""
-	ISSM      string        `json:"issm"`       // node that a subnet manager holds open, or ""
+	Number    int     `json:"number"`
+	GUID      ib.GUID `json:"guid"`       // zero if the port has no GID
+	LID       ib.LID  `json:"lid"`        // zero until a subnet manager assigns one
+	LMC       uint8   `json:"lmc"`        // 0 to 7
+	SMLID     ib.LID  `json:"sm_lid"`     // of the subnet manager; zero if unknown
+	State     string  `json:"state"`      // DOWN, INIT, ARMED, ACTIVE
+	PhysState string  `json:"phys_state"` // such as LinkUp, Polling, Disabled
+	Rate      string  `json:"rate"`       // such as "200 Gb/sec (4X HDR)"
+	LinkLayer string  `json:"link_layer"` // InfiniBand or Ethernet
+	Umad      string  `json:"umad"`       // node for management datagrams, or ""
+	ISSM      string  `json:"issm"`       // node that a subnet manager holds open, or ""
 }
 
 // Devices lists the devices by name. The list is empty, without an error, on a machine without

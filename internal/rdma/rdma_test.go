@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // tree is a /sys with an adapter of two ports, of which the second has no cable.
@@ -122,7 +122,7 @@ func TestPortOfEthernetHasNoUmad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := got[0].Ports[0]; p.Umad != "" || p.ISSM != "" || p.GUID != topology.GUID(0) {
+	if p := got[0].Ports[0]; p.Umad != "" || p.ISSM != "" || p.GUID != ib.GUID(0) {
 		t.Errorf("%+v", p)
 	}
 }

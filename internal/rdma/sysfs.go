@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // The kernel's classes in /sys for RDMA devices and their management nodes.
@@ -73,9 +73,9 @@ func (r *reader) port(number string, nodes madNodes) Port {
 	return Port{
 		Number:    n,
 		GUID:      r.gid(dir + "gids/0"),
-		LID:       topology.LID(r.number(dir+"lid", 16)),
+		LID:       ib.LID(r.number(dir+"lid", 16)),
 		LMC:       uint8(r.number(dir+"lid_mask_count", 3)),
-		SMLID:     topology.LID(r.number(dir+"sm_lid", 16)),
+		SMLID:     ib.LID(r.number(dir+"sm_lid", 16)),
 		State:     afterNumber(r.text(dir + "state")),
 		PhysState: afterNumber(r.text(dir + "phys_state")),
 		Rate:      r.text(dir + "rate"),
@@ -119,12 +119,12 @@ func (r *reader) number(name string, bits int) uint64 {
 }
 
 // guid reads an attribute such as 0002:c903:0030:4bd0.
-func (r *reader) guid(name string) topology.GUID {
+func (r *reader) guid(name string) ib.GUID {
 	text := r.text(name)
 	if text == "" {
 		return 0
 	}
-	g, err := topology.ParseGUID(strings.ReplaceAll(text, ":", ""))
+	g, err := ib.ParseGUID(strings.ReplaceAll(text, ":", ""))
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
 	}
@@ -133,12 +133,12 @@ func (r *reader) guid(name string) topology.GUID {
 
 // gid reads the GUID in the lower half of a GID. A port of a device without InfiniBand may lack
 // a GID.
-func (r *reader) gid(name string) topology.GUID {
+func (r *reader) gid(name string) ib.GUID {
 	groups := strings.Split(r.optional(name), ":")
 	if len(groups) != 8 {
 		return 0
 	}
-	g, err := topology.ParseGUID(strings.Join(groups[4:], ""))
+	g, err := ib.ParseGUID(strings.Join(groups[4:], ""))
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
 	}

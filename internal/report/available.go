@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -36,7 +37,7 @@ type track []change
 // log is the history of cables and nodes.
 type log struct {
 	cables map[[2]place]track
-	nodes  map[topology.GUID]track
+	nodes  map[ib.GUID]track
 	starts []time.Time // of forsd, which records nothing while it is stopped
 }
 
@@ -50,7 +51,7 @@ func pair(a, b place) [2]place {
 
 // readLog reads events, oldest first.
 func readLog(entries []api.HistoryEntry) *log {
-	l := &log{cables: map[[2]place]track{}, nodes: map[topology.GUID]track{}}
+	l := &log{cables: map[[2]place]track{}, nodes: map[ib.GUID]track{}}
 	for i := range entries {
 		e := &entries[i]
 		if e.Kind == api.KindStart {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -36,7 +37,7 @@ type Comparison struct {
 
 // place is a port of the fabric. An absent node is represented by its name.
 type place struct {
-	node topology.GUID
+	node ib.GUID
 	name string
 	port uint8
 }
@@ -44,14 +45,14 @@ type place struct {
 // wiring is the actual cabling.
 type wiring struct {
 	links  []api.Link
-	at     map[place]int              // index of the link at a port
-	named  map[string][]topology.GUID // nodes by description and by device name, as nameKey returns them
-	byPort map[topology.GUID]place    // by the GUID of a host port
-	nameOf map[topology.GUID]string
+	at     map[place]int        // index of the link at a port
+	named  map[string][]ib.GUID // nodes by description and by device name, as nameKey returns them
+	byPort map[ib.GUID]place    // by the GUID of a host port
+	nameOf map[ib.GUID]string
 }
 
 func newWiring(c *api.Cabling) *wiring {
-	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]topology.GUID{}, byPort: map[topology.GUID]place{}, nameOf: map[topology.GUID]string{}}
+	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]ib.GUID{}, byPort: map[ib.GUID]place{}, nameOf: map[ib.GUID]string{}}
 	for i := range c.Links {
 		for _, e := range []*api.LinkEnd{&c.Links[i].A, &c.Links[i].B} {
 			p := place{node: e.GUID, port: e.Port}
@@ -165,7 +166,7 @@ func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
 			d.Kind = Missing
 			add(d)
 		case hasA && hasB && la == lb && a != b:
-			if now := topology.ParseRate(w.links[la].Rate); x.Gbps > 0 && now.Known() && now.Gbps() < x.Gbps*0.9 { // speeds are rounded
+			if now := ib.ParseRate(w.links[la].Rate); x.Gbps > 0 && now.Known() && now.Gbps() < x.Gbps*0.9 { // speeds are rounded
 				d.Kind, d.Now = Degraded, append(d.Now, now.String())
 				add(d)
 			}
@@ -199,7 +200,7 @@ func OfBaseline(b *topology.Baseline) (out []Wanted) {
 			return // the baseline has no such cable
 		}
 		lower.Port, upper.Port = u.LeafPort, u.SpinePort
-		out = append(out, Wanted{A: lower, B: upper, Gbps: topology.ParseRate(rate).Gbps()})
+		out = append(out, Wanted{A: lower, B: upper, Gbps: ib.ParseRate(rate).Gbps()})
 	}
 	hosts := func(leaf End, slots []topology.Slot) {
 		for _, s := range slots {

@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/topology"
 )
 
 // End is the intended end of a cable. The node is known by its GUID, its name, or the GUID of a
 // host port.
 type End struct {
-	GUID, Host topology.GUID
+	GUID, Host ib.GUID
 	Name       string
 	Port       uint8 // 0 if only Host is known
 }
@@ -52,7 +54,7 @@ func (w *Wanted) String() string { return w.A.String() + " – " + w.B.String() 
 // saved ibnetdiscover output or opensm-subnet.lst. Errors in CSV name the line and the column.
 func ReadIntended(data []byte) ([]Wanted, error) {
 	if fabric, _, err := topology.Read(data); err == nil {
-		return ofCabling(api.NewCabling(fabric, time.Time{})), nil
+		return ofCabling(describe.Cabling(fabric, time.Time{})), nil
 	} else if !header.Match(data) {
 		return nil, fmt.Errorf("it is neither a CSV of cables, whose first line names the columns StartDevice, StartPort, EndDevice and EndPort, nor a topology: %w", err)
 	}
@@ -64,7 +66,7 @@ func ofCabling(c *api.Cabling) (out []Wanted) {
 	end := func(e *api.LinkEnd) End { return End{e.GUID, e.Host, e.Name, e.Port} }
 	for i := range c.Links {
 		l := &c.Links[i]
-		out = append(out, Wanted{A: end(&l.A), B: end(&l.B), Gbps: topology.ParseRate(l.Rate).Gbps()})
+		out = append(out, Wanted{A: end(&l.A), B: end(&l.B), Gbps: ib.ParseRate(l.Rate).Gbps()})
 	}
 	return out
 }
@@ -192,7 +194,7 @@ func (t *table) cable() (*Wanted, error) {
 			return nil, t.wrong(x.port, "%v", err)
 		}
 		x.end.Port = port
-		if g, err := topology.ParseGUID(name); err == nil && strings.HasPrefix(name, "0x") {
+		if g, err := ib.ParseGUID(name); err == nil && strings.HasPrefix(name, "0x") {
 			x.end.GUID = g
 		} else {
 			x.end.Name = name + board
@@ -248,7 +250,7 @@ func portNumber(text string) (board string, port uint8, err error) {
 // is in the thousands.
 func gbps(text string) (float64, error) {
 	for _, form := range []string{text, "4x" + strings.ToUpper(text)} {
-		if rate := topology.ParseRate(form); rate.Known() {
+		if rate := ib.ParseRate(form); rate.Known() {
 			return rate.Gbps(), nil
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -42,7 +44,7 @@ func compare(t testing.TB, intended string, f *topology.Fabric) *Comparison {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := Compare(wanted, api.NewCabling(f, now))
+	out, err := Compare(wanted, describe.Cabling(f, now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestDifferences(t *testing.T) {
 		f := fabgen.Generate(fabgen.Spec{Spines: rapid.IntRange(2, 5).Draw(t, "spines"), Leaves: rapid.IntRange(2, 5).Draw(t, "leaves"), Shuffle: 3})
 		seed := rapid.Uint64().Draw(t, "seed")
 		rng := rand.New(rand.NewPCG(seed, 1))
-		before := api.NewCabling(f, now)
+		before := describe.Cabling(f, now)
 		intended := asCSV(before, rng)
 		f = f.Clone()
 		at := func(e *api.LinkEnd) topology.PortRef { return topology.PortRef{Node: f.Find(e.GUID), Port: e.Port} }
@@ -71,7 +73,7 @@ func TestDifferences(t *testing.T) {
 			if len(order) < 3 {
 				break
 			}
-			rate := topology.Rate{Width: 4, Speed: topology.HDR}
+			rate := ib.Rate{Width: 4, Speed: ib.HDR}
 			switch kind := rng.IntN(3); kind {
 			case 0:
 				f.Disconnect(at(&next().A))
@@ -86,7 +88,7 @@ func TestDifferences(t *testing.T) {
 			case 2:
 				x := next()
 				f.Disconnect(at(&x.A))
-				f.Connect(at(&x.A), at(&x.B), topology.Rate{Width: 2, Speed: topology.HDR})
+				f.Connect(at(&x.A), at(&x.B), ib.Rate{Width: 2, Speed: ib.HDR})
 				want[Degraded]++
 			}
 		}
@@ -98,7 +100,7 @@ func TestDifferences(t *testing.T) {
 			}
 		}
 		// In the reverse comparison, missing cables are extra.
-		c, err := Compare(ofCabling(api.NewCabling(f, now)), before)
+		c, err := Compare(ofCabling(describe.Cabling(f, now)), before)
 		if err != nil || c.Counts[Extra] != want[Missing] || c.Counts[Missing] != 0 {
 			t.Fatalf("%+v: %v", c, err)
 		}
@@ -114,7 +116,7 @@ func compareWith(t *rapid.T, intended string, f *topology.Fabric, kept ...*api.C
 	} else if wanted, err = ReadIntended([]byte(intended)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Compare(wanted, api.NewCabling(f, now))
+	out, err := Compare(wanted, describe.Cabling(f, now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +140,7 @@ func TestBaselines(t *testing.T) {
 		b *topology.Baseline
 	}{"two": {two, base}, "three": {three, &topology.Baseline{Pods: pods}}} {
 		wanted := OfBaseline(x.b)
-		c := api.NewCabling(x.f, now)
+		c := describe.Cabling(x.f, now)
 		got, err := Compare(wanted, c)
 		if err != nil || len(got.Differences) > 0 || got.Cables != len(c.Links) {
 			t.Errorf("%s levels: %d cables of %d, %+v: %v", name, got.Cables, len(c.Links), got.Differences, err)
@@ -176,7 +178,7 @@ func TestBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Compare(wanted, api.NewCabling(f, now)); err == nil || !strings.Contains(err.Error(), "line 2: 2 nodes are called Spine001, such as 0x0000000000300000 and") {
+	if _, err = Compare(wanted, describe.Cabling(f, now)); err == nil || !strings.Contains(err.Error(), "line 2: 2 nodes are called Spine001, such as 0x0000000000300000 and") {
 		t.Error(err)
 	}
 }
@@ -258,8 +260,8 @@ func TestAvailability(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := f.Clone()
-	leaf := func(l int) topology.GUID { return fabgen.LeafGUID + topology.GUID(l) }
-	spine := func(k int) topology.GUID { return fabgen.SpineGUID + topology.GUID(k) }
+	leaf := func(l int) ib.GUID { return fabgen.LeafGUID + ib.GUID(l) }
+	spine := func(k int) ib.GUID { return fabgen.SpineGUID + ib.GUID(k) }
 	g.Disconnect(topology.PortRef{Node: g.Find(leaf(0)), Port: 6}) // to spine 1, permanently
 	g.Disconnect(topology.PortRef{Node: g.Find(leaf(1)), Port: 5}) // to spine 0, while forsd was stopped
 	begin := now.Add(-10 * time.Hour)
@@ -288,7 +290,7 @@ func TestAvailability(t *testing.T) {
 	} {
 		period := Span{begin, now.Add(-until * time.Hour)}
 		got := map[string]float64{}
-		for _, x := range availability(OfBaseline(base), api.NewCabling(g, now), entries, period, now) {
+		for _, x := range availability(OfBaseline(base), describe.Cabling(g, now), entries, period, now) {
 			name, _, _ := strings.Cut(x.Cable, " – ")
 			got[name] = x.Share * period.To.Sub(period.From).Hours()
 		}
@@ -321,7 +323,7 @@ func facts(t testing.TB) *Facts {
 		return event(api.KindEpoch, after, e)
 	}
 	return &Facts{Now: now, Period: Span{now.Add(-100 * time.Hour), now.Add(time.Hour)}, First: now.Add(-2 * time.Hour), Status: &api.Status{Version: "1", Fabric: "plane-3", State: "idle"},
-		Topology: api.NewTopology(tree, now), Cabling: api.NewCabling(g, now), Baseline: base, Intended: ofCabling(api.NewCabling(f, now)),
+		Topology: describe.Topology(tree, now), Cabling: describe.Cabling(g, now), Baseline: base, Intended: ofCabling(describe.Cabling(f, now)),
 		Entries: []api.HistoryEntry{epoch(1, -time.Minute, "forsd was started"), event(api.KindLink, 0, changes[0]), epoch(2, 8*time.Millisecond, changes[0].Text),
 			event(api.KindLink, time.Minute, changes[0]), epoch(3, time.Minute+300*time.Millisecond), epoch(4, 2*time.Minute)}}
 }

@@ -10,10 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -35,7 +35,7 @@ func open(t *testing.T, dir string) *Vault {
 	cfg := config.Default()
 	cfg.StateDir, cfg.API.Socket, cfg.OpenSM.LFTsFile = filepath.Join(dir, "state"), filepath.Join(dir, "s"), filepath.Join(dir, "lfts.dump")
 	tracker := health.NewTracker([]health.Warnable{{Code: StateNotDurable}, {Code: BaselineLost}}, func(health.Warning, bool) {})
-	b := board.New(zap.NewNop(), tracker, api.NewEvents(8, time.Now()))
+	b := board.New(zap.NewNop(), tracker, published.NewEvents(8, time.Now()))
 	v, err := Open(cfg, zap.NewNop(), b, func() []*store.Job { return nil })
 	ok(t, err)
 	t.Cleanup(func() { _ = v.Close() }) // the test may have closed it

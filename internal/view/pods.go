@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
@@ -45,7 +46,7 @@ func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp
 func podIdentity(t *topology.PodTree) string {
 	le := binary.LittleEndian
 	facts := []byte(t.Fabric.Hash())
-	note := func(g topology.GUID, cables []topology.UpCable) {
+	note := func(g ib.GUID, cables []topology.UpCable) {
 		facts = le.AppendUint64(facts, uint64(g))
 		for _, c := range cables {
 			facts = append(facts, c.Port, c.PeerPort, byte(c.State))
@@ -99,7 +100,7 @@ func (v *View) Bridge(ctx context.Context, hold []controller.Lane, tables ...*lf
 }
 
 // podsWithout is Without for three levels.
-func (v *View) podsWithout(leaves []topology.GUID) *View {
+func (v *View) podsWithout(leaves []ib.GUID) *View {
 	t := *v.Pods
 	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
 	out := *v

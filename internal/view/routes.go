@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
@@ -109,8 +110,8 @@ func (v *View) JobsOnRoutes() bool { return v.Kind == controller.OwnRoutes || v.
 
 // JobOnRoutes schedules the exchange among some host ports in the same way, on the first of the
 // tables. If forsd made the tables, it checks the schedule on all of them.
-func (v *View) JobOnRoutes(ctx context.Context, members []topology.GUID, tables ...*lft.Tables) (Proposal, error) {
-	wanted := make(map[topology.GUID]bool, len(members))
+func (v *View) JobOnRoutes(ctx context.Context, members []ib.GUID, tables ...*lft.Tables) (Proposal, error) {
+	wanted := make(map[ib.GUID]bool, len(members))
 	for _, g := range members {
 		wanted[g] = true
 	}
@@ -223,13 +224,13 @@ func (p *routesPlan) Cautions() []planner.Warning {
 // Topology returns the API's form of a fabric that is not a fat tree.
 func (v *View) Topology() *api.Topology {
 	out := &api.Topology{Hash: v.Fabric.Hash(), SeenAt: v.Complete, Kind: v.Kind.String(), Why: v.Reason, Leaves: []api.Leaf{}, Spines: []api.Spine{},
-		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []topology.Finding{}}
-	taking := make(map[topology.GUID]bool, len(v.hosts))
+		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []api.Finding{}}
+	taking := make(map[ib.GUID]bool, len(v.hosts))
 	for _, h := range v.hosts {
 		taking[h.GUID] = true
 	}
 	for _, h := range v.Fabric.ConnectedHosts() {
-		out.Hosts = append(out.Hosts, api.Host{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name, LID: h.LID, LMC: h.LMC, Server: taking[h.GUID]})
+		out.Hosts = append(out.Hosts, api.Host{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name, LID: h.LID, LMC: h.LMC, Server: taking[h.GUID], Role: topology.UnknownRole.String()})
 	}
 	out.Bystanders = len(out.Hosts) - out.Servers
 	return out

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
@@ -137,7 +138,7 @@ func digest(facts []byte) string {
 
 // Without returns the view with the hosts of some leaves excluded from all plans, including
 // those of jobs.
-func (v *View) Without(leaves []topology.GUID) *View {
+func (v *View) Without(leaves []ib.GUID) *View {
 	if v.Tree == nil || len(leaves) == 0 {
 		return v
 	}
@@ -338,7 +339,7 @@ func find(made []Routes, hold []controller.Lane) *Routes {
 func (v *View) Lost(e *store.Epoch, b *topology.Baseline) float64 {
 	present := v.present()
 	total, missing := 0, 0
-	count := func(g topology.GUID) {
+	count := func(g ib.GUID) {
 		total++
 		if !present[g] {
 			missing++
@@ -371,8 +372,8 @@ func (v *View) Findings() []health.Finding {
 }
 
 // present returns the set of host ports in the view.
-func (v *View) present() map[topology.GUID]bool {
-	present := make(map[topology.GUID]bool, len(v.Fabric.Nodes))
+func (v *View) present() map[ib.GUID]bool {
+	present := make(map[ib.GUID]bool, len(v.Fabric.Nodes))
 	if v.Tree == nil {
 		for _, h := range v.Fabric.ConnectedHosts() {
 			present[h.GUID] = true
@@ -393,7 +394,7 @@ func RowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
 		return verify.Rows{}, err
 	}
 	n := len(place)
-	rows := verify.Rows{Phases: table.Phases(), To: make([]int32, n*table.Phases()), Lane: make([]int16, n*table.Phases()), DLID: make([]topology.LID, n*table.Phases())}
+	rows := verify.Rows{Phases: table.Phases(), To: make([]int32, n*table.Phases()), Lane: make([]int16, n*table.Phases()), DLID: make([]ib.LID, n*table.Phases())}
 	for s := range n {
 		row := table.Row(s)
 		for p := range table.Phases() {
@@ -443,7 +444,7 @@ func places(table *phasetable.View, t *topology.FatTree) ([]int32, error) {
 }
 
 // transfer converts the sending part of a table's entry to the tree's indices.
-func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid topology.LID) {
+func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid ib.LID) {
 	if x.SendTo < 0 {
 		return -1, -1, 0
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -14,8 +15,8 @@ import (
 // port that it is plugged into, or the baseline's port for a missing cable. Unlike the numbers
 // of lanes, it remains valid when the baseline is accepted again.
 type Cable struct {
-	Leaf topology.GUID `json:"leaf"`
-	Port uint8         `json:"port"`
+	Leaf ib.GUID `json:"leaf"`
+	Port uint8   `json:"port"`
 }
 
 // Link is a cable of a tree that plans can omit. On three levels it belongs to a leaf or to a
@@ -32,7 +33,7 @@ type Link struct {
 // End is a switch with the port of a cable.
 type End struct {
 	Node int32 // topology.None if absent
-	GUID topology.GUID
+	GUID ib.GUID
 	Name string
 	Port uint8
 }

@@ -80,7 +80,7 @@ const collide = `func collide(t *Table) {
 				return
 			}
 			by := (int(t.DLID[j]-d.LID) + int(t.Lane[i]-t.Lane[j]) + lanes) % lanes
-			t.Lane[j], t.DLID[j] = t.Lane[i], d.LID+topology.LID(by)
+			t.Lane[j], t.DLID[j] = t.Lane[i], d.LID+ib.LID(by)
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -161,7 +162,7 @@ func plan(ctx context.Context, site *e2e.Site, base *topology.Baseline) (*Exchan
 // transfers are the rows of a plan by GUID.
 func transfers(t *topology.FatTree, rows *verify.Rows) []sim.Row {
 	servers := len(t.Servers)
-	guid := make([]topology.GUID, servers)
+	guid := make([]ib.GUID, servers)
 	for i, h := range t.Servers {
 		guid[i] = t.Hosts[h].GUID
 	}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -50,8 +51,8 @@ func (t Tree) Validate() error {
 	case 2*t.Spines > maxPorts || t.Leaves > maxPorts:
 		return fmt.Errorf("%s: a leaf needs %d ports and a spine %d, and a switch has at most %d", t, 2*t.Spines, t.Leaves, maxPorts)
 	}
-	if lmc := t.LMC(); t.Spines+t.Leaves+(t.Servers()+1)<<lmc > int(topology.MaxUnicastLID) {
-		return fmt.Errorf("%s: %d servers with %d LIDs each do not fit into the %d unicast LIDs", t, t.Servers(), 1<<lmc, topology.MaxUnicastLID)
+	if lmc := t.LMC(); t.Spines+t.Leaves+(t.Servers()+1)<<lmc > int(ib.MaxUnicastLID) {
+		return fmt.Errorf("%s: %d servers with %d LIDs each do not fit into the %d unicast LIDs", t, t.Servers(), 1<<lmc, ib.MaxUnicastLID)
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func (s *Scenario) Damage(t Tree, f *topology.Fabric) {
 
 // pull takes a cable out. The uplinks of a leaf follow its M0 host ports.
 func (t Tree) pull(f *topology.Fabric, c Cable) {
-	leaf := f.Find(fabgen.LeafGUID + topology.GUID(c.Leaf))
+	leaf := f.Find(fabgen.LeafGUID + ib.GUID(c.Leaf))
 	f.Disconnect(topology.PortRef{Node: leaf, Port: uint8(t.Spines + 1 + c.Spine)})
 }
 

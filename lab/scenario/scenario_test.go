@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -119,15 +120,15 @@ func TestValidate(t *testing.T) {
 	for _, tree := range []Tree{LHCb, {2, 254}, {127, 3}, {32, 47}} {
 		if err := tree.Validate(); err != nil {
 			t.Error(err)
-		} else if lid := lastLID(tree.Fabric(tree.LMC())); lid > topology.MaxUnicastLID {
+		} else if lid := lastLID(tree.Fabric(tree.LMC())); lid > ib.MaxUnicastLID {
 			t.Errorf("%s uses LID %d", tree, lid)
 		}
 	}
 }
 
 // lastLID is the highest LID in use.
-func lastLID(f *topology.Fabric) topology.LID {
-	last := topology.LID(0)
+func lastLID(f *topology.Fabric) ib.LID {
+	last := ib.LID(0)
 	for _, e := range f.EndPorts() {
 		last = max(last, e.LID+1<<e.LMC-1)
 	}

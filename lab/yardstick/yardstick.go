@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -123,16 +124,16 @@ func three(ctx context.Context, _ fabgen.Test, rng *rand.Rand) (name string, fig
 
 // moved counts the pairs of servers that two plans send by different LIDs.
 func moved(a, b *phasetable.Table) (n int) {
-	was := map[[2]topology.GUID]topology.LID{}
-	each := func(t *phasetable.Table, do func(pair [2]topology.GUID, lid topology.LID)) {
+	was := map[[2]ib.GUID]ib.LID{}
+	each := func(t *phasetable.Table, do func(pair [2]ib.GUID, lid ib.LID)) {
 		for i, d := range t.To {
 			if d != phasetable.Idle {
-				do([2]topology.GUID{t.Servers[i%len(t.Servers)].GUID, t.Servers[d].GUID}, t.DLID[i])
+				do([2]ib.GUID{t.Servers[i%len(t.Servers)].GUID, t.Servers[d].GUID}, t.DLID[i])
 			}
 		}
 	}
-	each(a, func(pair [2]topology.GUID, lid topology.LID) { was[pair] = lid })
-	each(b, func(pair [2]topology.GUID, lid topology.LID) {
+	each(a, func(pair [2]ib.GUID, lid ib.LID) { was[pair] = lid })
+	each(b, func(pair [2]ib.GUID, lid ib.LID) {
 		if was[pair] != lid {
 			n++
 		}

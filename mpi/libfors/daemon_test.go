@@ -14,16 +14,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/phasetable"
 )
 
 // publish makes the table of four leaves the plan in force.
-func publish(t testing.TB, plans *api.Plans, epoch uint64) *phasetable.View {
+func publish(t testing.TB, plans *published.Plans, epoch uint64) *phasetable.View {
 	t.Helper()
 	table := plan(t, 4, 3, 0, 2)
 	table.Epoch = epoch
 	_, view := encode(t, table)
-	p, err := api.NewPublished(view, json.RawMessage(`{"version":1}`), time.Unix(0, 0))
+	p, err := published.NewPlan(view, json.RawMessage(`{"version":1}`), time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +34,10 @@ func publish(t testing.TB, plans *api.Plans, epoch uint64) *phasetable.View {
 }
 
 // serve runs forsd's own server at a socket and at a TCP address. stop ends it.
-func serve(t testing.TB, plans *api.Plans, socket, tcp string) (s *api.Server, stop func()) {
+func serve(t testing.TB, plans *published.Plans, socket, tcp string) (s *server.Server, stop func()) {
 	t.Helper()
-	c := api.Config{Backend: forecaster{plans: plans}, Plans: plans, ReadOverTCP: true}
-	s, err := api.Listen(c, api.Listeners{Socket: socket, Mode: 0o600, TCP: tcp})
+	c := server.Config{Backend: forecaster{plans: plans}, Plans: plans, ReadOverTCP: true}
+	s, err := server.Listen(c, server.Listeners{Socket: socket, Mode: 0o600, TCP: tcp})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +58,8 @@ func serve(t testing.TB, plans *api.Plans, socket, tcp string) (s *api.Server, s
 // forecaster answers only requests for the rest of an exchange: the phases that are
 // not done, whatever fails.
 type forecaster struct {
-	api.Backend
-	plans *api.Plans
+	server.Backend
+	plans *published.Plans
 }
 
 // WhatIf removes the phases that are done from the plan in force.
@@ -89,7 +91,7 @@ func serveJobs(t testing.TB) (where string) {
 		case "8":
 			_, _ = w.Write(other)
 		default:
-			api.WriteError(w, api.Errorf(http.StatusNotFound, "not-found", "there is no job %q", r.PathValue("job")))
+			server.WriteError(w, api.Errorf(http.StatusNotFound, "not-found", "there is no job %q", r.PathValue("job")))
 		}
 	})
 	path := filepath.Join(t.TempDir(), "jobs")
@@ -115,7 +117,7 @@ func TestDaemon(t *testing.T) {
 		"name": {filepath.Join(dir, "d.sock"), "127.0.0.1:0", "http://localhost:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plans := &api.Plans{}
+			plans := &published.Plans{}
 			s, _ := serve(t, plans, listen.socket, listen.tcp)
 			where := listen.scheme
 			if listen.tcp != "" {
@@ -146,7 +148,7 @@ func TestDaemon(t *testing.T) {
 // TestRemainingOfDaemon asks forsd's own server for the rest of an exchange.
 func TestRemainingOfDaemon(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
-	plans := &api.Plans{}
+	plans := &published.Plans{}
 	view := publish(t, plans, 42)
 	s, _ := serve(t, plans, socket, "127.0.0.1:0")
 	p := start(t)
@@ -172,7 +174,7 @@ func TestRemainingOfDaemon(t *testing.T) {
 // open the same table, and can still find newer ones.
 func TestSameEpoch(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
-	plans := &api.Plans{}
+	plans := &published.Plans{}
 	for epoch := range uint64(6) {
 		publish(t, plans, 41+epoch)
 	}
@@ -187,7 +189,7 @@ func TestSameEpoch(t *testing.T) {
 // TestLocations opens tables by location and by environment.
 func TestLocations(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
-	plans := &api.Plans{}
+	plans := &published.Plans{}
 	publish(t, plans, 42)
 	s, _ := serve(t, plans, socket, "127.0.0.1:0")
 	unix, tcp, jobs := "unix:"+socket, "http://"+s.Addr().String(), serveJobs(t)
@@ -249,7 +251,7 @@ func TestLocations(t *testing.T) {
 // the daemon is back.
 func TestDaemonRestarts(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "forsd.sock")
-	plans := &api.Plans{}
+	plans := &published.Plans{}
 	publish(t, plans, 42)
 	_, stop := serve(t, plans, socket, "")
 	p := start(t)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/topology"
 )
 
 var le = binary.LittleEndian
@@ -34,11 +34,11 @@ func section(data []byte, i int) int { return int(le.Uint64(data[96+16*i:])) }
 func small(t testing.TB) []byte {
 	table := &phasetable.Table{Epoch: 42, Phases: 2, Lanes: 2}
 	for s := range 4 {
-		table.Servers = append(table.Servers, phasetable.ServerEntry{GUID: topology.GUID(0x20 - s), LID: topology.LID(100 + 2*s), LMC: 1, Leaf: s / 2, Name: "hôte"})
+		table.Servers = append(table.Servers, phasetable.ServerEntry{GUID: ib.GUID(0x20 - s), LID: ib.LID(100 + 2*s), LMC: 1, Leaf: s / 2, Name: "hôte"})
 	}
 	table.To = []int32{1, 2, 3, 0, 2, 0, 1, -1}
 	table.Lane = []int16{-1, 0, -1, 1, 1, -1, 0, -1}
-	table.DLID = []topology.LID{102, 104, 106, 101, 105, 100, 103, 0}
+	table.DLID = []ib.LID{102, 104, 106, 101, 105, 100, 103, 0}
 	data, _ := encode(t, table)
 	return data
 }

@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
-	"github.com/forsd/forsd/topology"
 )
 
 // lidsByPair lists the LID of every message by its source and destination.
-func lidsByPair(v *phasetable.View) map[[2]int]topology.LID {
-	lids := map[[2]int]topology.LID{}
+func lidsByPair(v *phasetable.View) map[[2]int]ib.LID {
+	lids := map[[2]int]ib.LID{}
 	for s := range v.Servers() {
 		for p := v.Phases() - 1; p >= 0; p-- {
 			if e := v.Row(s).At(p); e.SendTo != phasetable.Idle {
@@ -38,7 +38,7 @@ func wantDump(v *phasetable.View) []string {
 		lines = append(lines, fmt.Sprintf("server %d %016x %d %d %d %d %s", s, uint64(self.GUID), self.LID, self.LMC, self.Leaf, len(self.Name), self.Name))
 		for p := range v.Phases() {
 			e := v.Row(s).At(p)
-			bits := topology.LID(0)
+			bits := ib.LID(0)
 			if back, ok := lids[[2]int{e.SendTo, s}]; ok {
 				bits = back - self.LID
 			}
@@ -69,7 +69,7 @@ func TestEveryLookup(t *testing.T) {
 		"a shift as a rule": threeLevels(t, 0), "blocks": threeLevels(t, 0, "Mid001/3"), "blocks of two LIDs": threeLevels(t, 1, "Leaf002/3", "Mid003/4"),
 		"healthy": plan(t, 6, 6, 0, 3), "without lanes": laneless, "two dead cables": plan(t, 6, 6, 2, 3), "one-way": idle,
 		"nobody": {Epoch: 7}, "one server": {Epoch: 7, Phases: 2, Servers: []phasetable.ServerEntry{{GUID: 1, LID: 1}},
-			To: []int32{-1, -1}, Lane: []int16{-1, -1}, DLID: []topology.LID{0, 0}},
+			To: []int32{-1, -1}, Lane: []int16{-1, -1}, DLID: []ib.LID{0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data, view := encode(t, table)
@@ -93,7 +93,7 @@ func lookUp(t *testing.T, p *probe, v *phasetable.View) {
 		p.wants(fmt.Sprintf("guid %x", uint64(self.GUID)+1<<40), "-23")
 		p.wants("name "+self.Name, strings.Trim(fmt.Sprint(v.FindName(self.Name)), "[]"))
 	}
-	lids := []topology.LID{0, 1, topology.MaxUnicastLID, 0xFFFF}
+	lids := []ib.LID{0, 1, ib.MaxUnicastLID, 0xFFFF}
 	for s := range v.Servers() {
 		self := v.Server(s)
 		lids = append(lids, self.LID-1, self.LID, self.LID+1<<self.LMC-1, self.LID+1<<self.LMC)
@@ -181,7 +181,7 @@ func TestFindByText(t *testing.T) {
 	names := []string{"node1 mlx5_0", "node1 mlx5_1", "Node2.site mlx5_0", "", "node1.other HCA-1", "8", "été", "node"}
 	table := &phasetable.Table{Epoch: 42}
 	for i, name := range names {
-		table.Servers = append(table.Servers, phasetable.ServerEntry{GUID: topology.GUID(0x10 + i), LID: topology.LID(8 + 2*i), LMC: 1, Name: name})
+		table.Servers = append(table.Servers, phasetable.ServerEntry{GUID: ib.GUID(0x10 + i), LID: ib.LID(8 + 2*i), LMC: 1, Name: name})
 	}
 	data, _ := encode(t, table)
 	p := start(t)

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/built"
@@ -166,7 +167,7 @@ func TestLanes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "phases.bin")
 	v := table(t, path, made.Table(42))
 	moved := 0
-	type ends struct{ dlid, slid topology.LID }
+	type ends struct{ dlid, slid ib.LID }
 	seen := map[[2]int]ends{}
 	for s := range v.Servers() {
 		me := v.Server(s)
@@ -177,7 +178,7 @@ func TestLanes(t *testing.T) {
 				continue
 			}
 			to := v.Server(peer).LID
-			seen[[2]int{s, peer}] = ends{p.DLID, me.LID + topology.LID(p.SrcPathBits)}
+			seen[[2]int{s, peer}] = ends{p.DLID, me.LID + ib.LID(p.SrcPathBits)}
 			if p.DLID != to || p.SrcPathBits != 0 {
 				moved++
 			}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/adapter"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // TestOpenMPI runs exchanges of unmodified Open MPI over UCX with the library preloaded,
@@ -139,7 +139,7 @@ func TestPrograms(t *testing.T) {
 // lane has the LIDs of the lane of a pair.
 func lane(v *phasetable.View, src, dst int) adapter.Flow {
 	p, _ := v.FindPair(src, dst)
-	return adapter.Flow{Src: v.Server(src).LID + topology.LID(p.SrcPathBits), Dst: p.DLID}
+	return adapter.Flow{Src: v.Server(src).LID + ib.LID(p.SrcPathBits), Dst: p.DLID}
 }
 
 // moved is a pair whose lane is not that of base LIDs, neither way.
@@ -176,7 +176,7 @@ func onLanes(t testing.TB, a *adapter.Fabric, v *phasetable.View) (pairs, moved 
 		}
 		met[[2]int{src, dst}] = true
 		p, ok := v.FindPair(src, dst)
-		slid := v.Server(src).LID + topology.LID(p.SrcPathBits)
+		slid := v.Server(src).LID + ib.LID(p.SrcPathBits)
 		if !ok || f.Dst != p.DLID || f.Src != slid {
 			t.Errorf("%d packets from server %d to %d have LIDs %d and %d, want %d and %d", packets, src, dst, f.Src, f.Dst, slid, p.DLID)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -148,7 +149,7 @@ func (x *site) byDefault(mpi, shim string, n int, sight *e2e.Sight, command ...s
 // toBaseLIDs fails if a transfer between servers is to another LID than a base LID.
 func toBaseLIDs(t testing.TB, logs [][]line, sight *e2e.Sight) {
 	t.Helper()
-	own := map[topology.GUID]topology.LID{}
+	own := map[ib.GUID]ib.LID{}
 	for i := range sight.Tree.Hosts {
 		own[sight.Tree.Hosts[i].GUID] = sight.Tree.Hosts[i].LID
 	}

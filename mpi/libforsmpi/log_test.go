@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -22,9 +23,9 @@ type line struct {
 	phase            int
 	what             string
 	src, dst         int // ranks of the communicator
-	srcGUID, dstGUID topology.GUID
+	srcGUID, dstGUID ib.GUID
 	lane             int
-	dlid             topology.LID
+	dlid             ib.LID
 	bytes            int
 	time             int64 // ns
 }
@@ -60,7 +61,7 @@ func parse(t testing.TB, row []string) line {
 		return v
 	}
 	return line{uint64(number(0, 16)), int(number(1, 10)), uint64(number(2, 10)), int(number(3, 10)), row[4], int(number(5, 10)), int(number(6, 10)),
-		topology.GUID(number(7, 0)), topology.GUID(number(8, 0)), int(number(9, 10)), topology.LID(number(10, 10)), int(number(11, 10)), number(12, 10)}
+		ib.GUID(number(7, 0)), ib.GUID(number(8, 0)), int(number(9, 10)), ib.LID(number(10, 10)), int(number(11, 10)), number(12, 10)}
 }
 
 // event is an exchange of a communicator.
@@ -137,11 +138,11 @@ type link struct {
 type walker struct {
 	fabric *topology.Fabric
 	tables *lft.Tables
-	ports  map[topology.GUID]topology.PortRef // of adapters
+	ports  map[ib.GUID]topology.PortRef // of adapters
 }
 
 func newWalker(f *topology.Fabric, tables *lft.Tables) *walker {
-	w := &walker{f, tables, map[topology.GUID]topology.PortRef{}}
+	w := &walker{f, tables, map[ib.GUID]topology.PortRef{}}
 	for n := range f.Nodes {
 		for p := range f.Nodes[n].Ports {
 			if f.Nodes[n].Kind == topology.Adapter {
@@ -208,13 +209,13 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) (waits int) {
 	t.Helper()
 	type use struct {
-		src, dst    topology.GUID
+		src, dst    ib.GUID
 		begin, ends int64 // ends is 0 if the log has no end
 	}
 	type pair struct {
 		event
 		phase    int
-		src, dst topology.GUID
+		src, dst ib.GUID
 	}
 	ended := map[pair]int64{}
 	for _, log := range logs {
@@ -225,7 +226,7 @@ func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 		}
 	}
 	w := newWalker(f, tables)
-	pairs, servers := map[event]map[pair]bool{}, map[event]map[topology.GUID]bool{}
+	pairs, servers := map[event]map[pair]bool{}, map[event]map[ib.GUID]bool{}
 	uses := map[event]map[topology.PortRef]map[int]use{}
 	for _, log := range logs {
 		for _, l := range log {
@@ -234,7 +235,7 @@ func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 			}
 			e := event{l.comm, l.exchange}
 			if uses[e] == nil {
-				uses[e], pairs[e], servers[e] = map[topology.PortRef]map[int]use{}, map[pair]bool{}, map[topology.GUID]bool{}
+				uses[e], pairs[e], servers[e] = map[topology.PortRef]map[int]use{}, map[pair]bool{}, map[ib.GUID]bool{}
 			}
 			pairs[e][pair{src: l.srcGUID, dst: l.dstGUID}], servers[e][l.srcGUID] = true, true
 			for _, port := range w.links(t, l) {

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/programs"
-	"github.com/forsd/forsd/topology"
 )
 
 // file writes a plan's table.
@@ -298,7 +298,7 @@ func TestPairsWithoutPath(t *testing.T) {
 	shim := needs(t)
 	program := compile(t, "mpicc", "testdata/exchanges.c")
 	made := plan(t, fabgen.Spec{Spines: 2, Leaves: 3, LMC: 1}, cable{0, 0}, cable{1, 1})
-	leaf := map[topology.GUID]int{}
+	leaf := map[ib.GUID]int{}
 	for _, s := range made.Table(42).Servers {
 		leaf[s.GUID] = s.Leaf
 	}

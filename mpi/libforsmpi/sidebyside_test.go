@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/topology"
 )
@@ -143,11 +144,11 @@ func (x *site) together(shim, program string, jobs []*beside) {
 
 // eachPair counts the pairs of servers of which one sent to the other.
 func eachPair(logs [][]line) int {
-	pairs := map[[2]topology.GUID]bool{}
+	pairs := map[[2]ib.GUID]bool{}
 	for _, log := range logs {
 		for _, l := range log {
 			if l.what == "send" && l.srcGUID != l.dstGUID {
-				pairs[[2]topology.GUID{l.srcGUID, l.dstGUID}] = true
+				pairs[[2]ib.GUID{l.srcGUID, l.dstGUID}] = true
 			}
 		}
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/topology"
 )
 
 // held is what a plugin holds, by the letter of the protocol.
 type held struct {
-	switches map[topology.GUID]map[int][]byte // blocks
+	switches map[ib.GUID]map[int][]byte // blocks
 	sum      uint64
 	blocks   int // that the last message brought
 }
@@ -31,7 +31,7 @@ func (h *held) apply(t *testing.T, f frame, number uint64) {
 		t.Fatalf("request %d is answered, not %d", n, number)
 	}
 	if base := c.u64(); base == 0 {
-		h.switches = map[topology.GUID]map[int][]byte{}
+		h.switches = map[ib.GUID]map[int][]byte{}
 	} else if base != h.sum {
 		t.Fatalf("a change of %#x came, %#x is held", base, h.sum)
 	}
@@ -63,7 +63,7 @@ func (h *held) is(t *testing.T, want *lft.Tables) {
 			if b := h.switches[want.Switches[i].GUID][lid/64]; b != nil {
 				got = b[lid%64]
 			}
-			if p := want.Port(i, topology.LID(lid)); p != got {
+			if p := want.Port(i, ib.LID(lid)); p != got {
 				t.Fatalf("switch %s LID %d: port %d, not %d", want.Switches[i].GUID, lid, got, p)
 			}
 		}

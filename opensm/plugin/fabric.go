@@ -3,6 +3,7 @@ package plugin
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -17,7 +18,7 @@ func readFabric(body []byte) (s Sight, err error) {
 	if count > len(c.rest)/least {
 		return Sight{}, errLength
 	}
-	r := fabricReader{nodes: make([]topology.Node, 0, count), index: make(map[topology.GUID]int32, count)}
+	r := fabricReader{nodes: make([]topology.Node, 0, count), index: make(map[ib.GUID]int32, count)}
 	for range count {
 		if err := r.node(&c, manager); err != nil {
 			return Sight{}, err
@@ -38,20 +39,20 @@ func readFabric(body []byte) (s Sight, err error) {
 // fabricReader gathers nodes, and cables by the GUIDs of their far ends.
 type fabricReader struct {
 	nodes   []topology.Node
-	index   map[topology.GUID]int32
+	index   map[ib.GUID]int32
 	cables  []cable
-	manager topology.GUID // the node that has the manager's port
+	manager ib.GUID // the node that has the manager's port
 }
 
 // cable is a port whose far end is known by GUID.
 type cable struct {
 	near topology.PortRef
-	far  topology.GUID
+	far  ib.GUID
 	port uint8
 }
 
 // node reads a node and its port records.
-func (r *fabricReader) node(c *cursor, manager topology.GUID) error {
+func (r *fabricReader) node(c *cursor, manager ib.GUID) error {
 	n := topology.Node{GUID: c.guid(), System: c.guid(), Kind: topology.Kind(c.u8())}
 	ports, records := int(c.u8()), int(c.u16())
 	n.Vendor, n.Device = c.u32(), uint32(c.u16())
@@ -96,17 +97,17 @@ func (r *fabricReader) node(c *cursor, manager topology.GUID) error {
 func (r *fabricReader) port(c *cursor, n *topology.Node, i int32) (int, error) {
 	number := c.u8()
 	p := topology.Port{Peer: topology.None, State: topology.PortState(c.u8())}
-	p.Rate = topology.Rate{Width: c.u8(), Speed: topology.Speed(c.u8())}
+	p.Rate = ib.Rate{Width: c.u8(), Speed: ib.Speed(c.u8())}
 	p.LMC = c.u8()
 	peerPort := c.u8()
-	p.LID, p.GUID = topology.LID(c.u16()), c.guid()
+	p.LID, p.GUID = ib.LID(c.u16()), c.guid()
 	peer := c.guid()
 	switch {
 	case c.short:
 		return 0, errLength
 	case int(number) >= len(n.Ports) || number == 0 && n.Kind != topology.Switch:
 		return 0, fmt.Errorf("port %d is not on node %s (%d ports)", number, n.GUID, len(n.Ports)-1)
-	case p.State > topology.Active || p.Rate.Speed > topology.XDR || p.LMC > topology.MaxLMC:
+	case p.State > topology.Active || p.Rate.Speed > ib.XDR || p.LMC > ib.MaxLMC:
 		return 0, fmt.Errorf("node %s port %d has state %d, speed %d and LMC %d", n.GUID, number, p.State, p.Rate.Speed, p.LMC)
 	}
 	if peer != 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -23,7 +24,7 @@ import (
 // says nothing of it.
 func fabricBody(t testing.TB, generation uint64, f *topology.Fabric) []byte {
 	t.Helper()
-	var manager topology.GUID
+	var manager ib.GUID
 	if i := f.Find(f.SM); i != topology.None {
 		ports := f.Nodes[i].Ports
 		manager = ports[slices.IndexFunc(ports, func(p topology.Port) bool { return p.GUID != 0 })].GUID
@@ -41,7 +42,7 @@ func fabricBody(t testing.TB, generation uint64, f *topology.Fabric) []byte {
 			count++
 			records = append(records, byte(p), byte(port.State), port.Rate.Width, byte(port.Rate.Speed), port.LMC, port.PeerPort)
 			records = binary.LittleEndian.AppendUint16(records, uint16(port.LID))
-			peer := topology.GUID(0)
+			peer := ib.GUID(0)
 			if port.Peer != topology.None {
 				peer = f.Nodes[port.Peer].GUID
 			}
@@ -71,12 +72,12 @@ func TestFabric(t *testing.T) {
 				port := &n.Ports[p]
 				switch {
 				case n.Kind == topology.Switch && rapid.IntRange(0, 9).Draw(r, "pull") == 0 && port.Peer != topology.None && f.Nodes[port.Peer].Kind == topology.Switch:
-					f.Nodes[port.Peer].Ports[port.PeerPort].Rate = topology.Rate{}
+					f.Nodes[port.Peer].Ports[port.PeerPort].Rate = ib.Rate{}
 					f.Disconnect(topology.PortRef{Node: int32(i), Port: uint8(p)})
-					port.Rate = topology.Rate{}
+					port.Rate = ib.Rate{}
 				case port.Peer != topology.None:
 					port.State = topology.PortState(rapid.IntRange(0, 3).Draw(r, "state"))
-					port.Rate.Speed = topology.Speed(rapid.IntRange(0, 9).Draw(r, "speed"))
+					port.Rate.Speed = ib.Speed(rapid.IntRange(0, 9).Draw(r, "speed"))
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -45,7 +46,7 @@ type Peer struct {
 	UID      uint32 // of its process, as the kernel says
 	PID      int    // of its process, as the plugin says
 	Version  string // such as "OpenSM 3.3.23"
-	Port     topology.GUID
+	Port     ib.GUID
 	Deadline time.Duration // what a sweep waits for tables
 }
 
@@ -84,8 +85,8 @@ type (
 	Trap struct {
 		At     time.Time
 		Number uint16
-		GUID   topology.GUID // of the port concerned; of a switch, that of port 0
-		LID    topology.LID
+		GUID   ib.GUID // of the port concerned; of a switch, that of port 0
+		LID    ib.LID
 		Port   uint8
 	}
 	// SweepStart means that a heavy sweep starts.
@@ -154,8 +155,8 @@ func (r Result) String() string {
 type Request struct {
 	At     time.Time
 	Number uint64
-	MaxLID topology.LID // no table may have an entry beyond
-	Sight               // without Err
+	MaxLID ib.LID // no table may have an entry beyond
+	Sight         // without Err
 }
 
 // Resweep is what forsd can have OpenSM do.

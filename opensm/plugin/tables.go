@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/topology"
 )
 
 // maxTable is the number of entries of the longest table.
-const maxTable = int(topology.MaxUnicastLID) + 1
+const maxTable = int(ib.MaxUnicastLID) + 1
 
 // The parameters of FNV-1a, here over words of 64 bits.
 const (

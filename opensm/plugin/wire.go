@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // The protocol of docs/opensm-plugin.md.
@@ -113,12 +113,12 @@ func (c *cursor) bytes(n int) []byte {
 	return b
 }
 
-func (c *cursor) u8() uint8           { return c.bytes(1)[0] }
-func (c *cursor) u16() uint16         { return binary.LittleEndian.Uint16(c.bytes(2)) }
-func (c *cursor) u32() uint32         { return binary.LittleEndian.Uint32(c.bytes(4)) }
-func (c *cursor) u64() uint64         { return binary.LittleEndian.Uint64(c.bytes(8)) }
-func (c *cursor) guid() topology.GUID { return topology.GUID(c.u64()) }
-func (c *cursor) text() string        { return string(c.bytes(int(c.u16()))) }
+func (c *cursor) u8() uint8     { return c.bytes(1)[0] }
+func (c *cursor) u16() uint16   { return binary.LittleEndian.Uint16(c.bytes(2)) }
+func (c *cursor) u32() uint32   { return binary.LittleEndian.Uint32(c.bytes(4)) }
+func (c *cursor) u64() uint64   { return binary.LittleEndian.Uint64(c.bytes(8)) }
+func (c *cursor) guid() ib.GUID { return ib.GUID(c.u64()) }
+func (c *cursor) text() string  { return string(c.bytes(int(c.u16()))) }
 
 // end returns an error unless the body was read completely and not beyond.
 func (c *cursor) end() error {
@@ -161,7 +161,7 @@ func checkState(s State) error {
 // readTrap reads a trap.
 func readTrap(f frame) (Trap, error) {
 	c := cursor{rest: f.body}
-	t := Trap{At: f.at, Number: c.u16(), LID: topology.LID(c.u16()), Port: c.u8()}
+	t := Trap{At: f.at, Number: c.u16(), LID: ib.LID(c.u16()), Port: c.u8()}
 	c.bytes(3)
 	t.GUID = c.guid()
 	return t, c.end()
@@ -192,13 +192,13 @@ func readRouted(f frame) (RoutingDone, error) {
 type request struct {
 	number, generation, held uint64
 	left                     time.Duration
-	maxLID                   topology.LID
+	maxLID                   ib.LID
 }
 
 func readRequest(f frame) (request, error) {
 	c := cursor{rest: f.body}
 	r := request{number: c.u64(), generation: c.u64(), held: c.u64(), left: time.Duration(c.u32()) * time.Microsecond}
-	r.maxLID = topology.LID(c.u16())
+	r.maxLID = ib.LID(c.u16())
 	c.bytes(2)
 	return r, c.end()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -14,7 +15,7 @@ import (
 type nodeInfo struct {
 	kind  topology.Kind
 	ports int
-	guid  topology.GUID
+	guid  ib.GUID
 	port  uint8 // by which the question came in
 }
 
@@ -37,27 +38,27 @@ func parseNodeInfo(b []byte) (nodeInfo, error) {
 
 // parseSwitchInfo gives the largest LID that a switch's linear table holds an
 // entry for (LinearFDBTop, section 14.2.5.4).
-func parseSwitchInfo(b []byte) (top topology.LID, err error) {
-	top = topology.LID(binary.BigEndian.Uint16(b[6:]))
-	if top > topology.MaxUnicastLID {
-		return 0, fmt.Errorf("SwitchInfo has a table up to LID %d: unicast LIDs end at %d", top, topology.MaxUnicastLID)
+func parseSwitchInfo(b []byte) (top ib.LID, err error) {
+	top = ib.LID(binary.BigEndian.Uint16(b[6:]))
+	if top > ib.MaxUnicastLID {
+		return 0, fmt.Errorf("SwitchInfo has a table up to LID %d: unicast LIDs end at %d", top, ib.MaxUnicastLID)
 	}
 	return top, nil
 }
 
 // PortInfo is what is known of a port from its PortInfo (section 14.2.5.6).
 type PortInfo struct {
-	LID   topology.LID // base LID; of a switch's ports only port 0 has one
-	SMLID topology.LID // of the master subnet manager, where the port has a LID
-	SMSL  uint8        // the service level towards it
+	LID   ib.LID // base LID; of a switch's ports only port 0 has one
+	SMLID ib.LID // of the master subnet manager, where the port has a LID
+	SMSL  uint8  // the service level towards it
 	State topology.PortState
 	// Rate is the width and speed in use. FDR10 reads as QDR, because only a vendor's attribute
 	// shows it. An unknown code gives an unknown width or speed.
-	Rate topology.Rate
+	Rate ib.Rate
 }
 
 func parsePortInfo(b []byte) (PortInfo, error) {
-	p := PortInfo{LID: topology.LID(binary.BigEndian.Uint16(b[16:])), SMLID: topology.LID(binary.BigEndian.Uint16(b[18:])),
+	p := PortInfo{LID: ib.LID(binary.BigEndian.Uint16(b[16:])), SMLID: ib.LID(binary.BigEndian.Uint16(b[18:])),
 		SMSL: b[36] & 15}
 	switch state := b[32] & 15; state {
 	case 1:
@@ -88,29 +89,29 @@ func parsePortInfo(b []byte) (PortInfo, error) {
 }
 
 // speedOf returns the speed by LinkSpeedExtActive or, where that is 0, by LinkSpeedActive.
-func speedOf(extended, plain uint8) topology.Speed {
+func speedOf(extended, plain uint8) ib.Speed {
 	switch extended {
 	case 1:
-		return topology.FDR
+		return ib.FDR
 	case 2:
-		return topology.EDR
+		return ib.EDR
 	case 4:
-		return topology.HDR
+		return ib.HDR
 	case 8:
-		return topology.NDR
+		return ib.NDR
 	case 0:
 	default:
-		return topology.UnknownSpeed
+		return ib.UnknownSpeed
 	}
 	switch plain {
 	case 1:
-		return topology.SDR
+		return ib.SDR
 	case 2:
-		return topology.DDR
+		return ib.DDR
 	case 4:
-		return topology.QDR
+		return ib.QDR
 	}
-	return topology.UnknownSpeed
+	return ib.UnknownSpeed
 }
 
 // Notice is a trap as the subnet administrator passes it on (section 13.4.8.2).
@@ -119,9 +120,9 @@ type Notice struct {
 	Trap uint16 // number of a generic trap
 	// Subject is the LID of the switch whose link state changed (trap 128) or of
 	// the port whose capabilities did (trap 144).
-	Subject topology.LID
+	Subject ib.LID
 	// GUID is that of the port that came into service (trap 64) or left (65).
-	GUID topology.GUID
+	GUID ib.GUID
 }
 
 // The traps that tell of changes of the fabric (section 14.2.5.1).
@@ -142,9 +143,9 @@ func parseNotice(b []byte) (Notice, error) {
 	case TrapInService, TrapOutOfService:
 		n.GUID = guidOf(details[14:]) // the second half of a GID
 	case TrapLinkState:
-		n.Subject = topology.LID(binary.BigEndian.Uint16(details))
+		n.Subject = ib.LID(binary.BigEndian.Uint16(details))
 	case TrapCapabilities:
-		n.Subject = topology.LID(binary.BigEndian.Uint16(details[2:]))
+		n.Subject = ib.LID(binary.BigEndian.Uint16(details[2:]))
 	}
 	return n, nil
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // wire sends and receives datagrams by a local port. One goroutine uses it.
@@ -53,9 +53,9 @@ type question struct {
 // and again whenever the way to it changes: a LID or a route that was learnt
 // before may lead elsewhere now.
 type peer struct {
-	guid    topology.GUID // who it must be; 0 means anybody
-	ways    []way         // to be tried in order; the first is in use
-	info    nodeInfo      // once it has said who it is
+	guid    ib.GUID  // who it must be; 0 means anybody
+	ways    []way    // to be tried in order; the first is in use
+	info    nodeInfo // once it has said who it is
 	queue   []question
 	held    []question // until it has said again who it is
 	waiting int        // questions sent and not answered

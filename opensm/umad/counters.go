@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // PortCounters are the counters of a port, from PortCounters and, where the node has it,
@@ -83,7 +83,7 @@ func (c *Counting) Close() error { return c.loop.close() }
 
 // Wanted are the ports of a node whose counters are to be read.
 type Wanted struct {
-	LID   topology.LID
+	LID   ib.LID
 	Ports []uint8
 }
 

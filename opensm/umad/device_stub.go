@@ -5,7 +5,7 @@ package umad
 import (
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // BuiltIn reports whether this program can use libibumad.
@@ -32,6 +32,6 @@ func (*device) receive(*mad, time.Duration) (ok, lost bool, err error) {
 	return false, false, ErrNotBuiltIn
 }
 
-func (*device) from() topology.LID { return 0 }
-func (*device) level(uint8)        {}
-func (*device) close() error       { return nil }
+func (*device) from() ib.LID { return 0 }
+func (*device) level(uint8)  {}
+func (*device) close() error { return nil }

@@ -59,6 +59,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -186,7 +187,7 @@ func (d *device) receive(m *mad, wait time.Duration) (ok, lost bool, err error) 
 }
 
 // from returns the LID that the datagram received last came from.
-func (d *device) from() topology.LID { return topology.LID(C.fors_lid(d.in)) }
+func (d *device) from() ib.LID { return ib.LID(C.fors_lid(d.in)) }
 
 // level sets the service level of sent datagrams.
 func (d *device) level(sl uint8) { d.sl = C.int(sl) }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
@@ -28,8 +29,8 @@ type site struct {
 	want   *lft.Tables
 
 	sm      *ibsim.OpenSM
-	file    string       // the table file
-	manager topology.LID // of the manager's port
+	file    string // the table file
+	manager ib.LID // of the manager's port
 }
 
 func bringUp(t testing.TB, f *topology.Fabric, lmc uint8) *site {
@@ -125,7 +126,7 @@ func (s *site) dumped(t testing.TB) (*lft.Tables, time.Duration) {
 }
 
 // lid is the LID of the switch with a description.
-func (s *site) lid(name string) topology.LID {
+func (s *site) lid(name string) ib.LID {
 	for i := range s.fabric.Nodes {
 		if s.fabric.Nodes[i].Name == name {
 			return s.fabric.Nodes[i].LID()
@@ -135,7 +136,7 @@ func (s *site) lid(name string) topology.LID {
 }
 
 // port is the GUID of an adapter's port.
-func (s *site) port(name string) topology.GUID {
+func (s *site) port(name string) ib.GUID {
 	for i := range s.fabric.Nodes {
 		if s.fabric.Nodes[i].Name == name {
 			return s.fabric.Nodes[i].Ports[1].GUID

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/routed"
 	"github.com/forsd/forsd/topology"
@@ -20,8 +21,8 @@ type fakeFabric struct {
 	t      testing.TB
 	fabric *topology.Fabric
 	from   topology.PortRef
-	tables map[topology.GUID][]uint8
-	byLID  map[topology.LID]int32 // node, None for one that swallows all
+	tables map[ib.GUID][]uint8
+	byLID  map[ib.LID]int32 // node, None for one that swallows all
 
 	delay  func() time.Duration                             // of an answer; nil means 50 µs
 	mangle func(node int32, m *mad) (copies int, lost bool) // nil means one answer
@@ -45,7 +46,7 @@ type arrival struct {
 func newFake(t testing.TB, spec fabgen.Spec) *fakeFabric {
 	f := fabgen.Generate(spec)
 	w := &fakeFabric{t: t, fabric: f, from: topology.PortRef{Node: f.Find(fabgenHost(f)), Port: 1},
-		tables: map[topology.GUID][]uint8{}, byLID: map[topology.LID]int32{}, under: map[int32]int{}}
+		tables: map[ib.GUID][]uint8{}, byLID: map[ib.LID]int32{}, under: map[int32]int{}}
 	tables, err := routed.Tables(f)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func newFake(t testing.TB, spec fabgen.Spec) *fakeFabric {
 }
 
 // fabgenHost is the GUID of some host.
-func fabgenHost(f *topology.Fabric) topology.GUID {
+func fabgenHost(f *topology.Fabric) ib.GUID {
 	for i := range f.Nodes {
 		if f.Nodes[i].Kind == topology.Adapter {
 			return f.Nodes[i].GUID
@@ -110,7 +111,7 @@ func (w *fakeFabric) send(m *mad, dlid uint16) error {
 func (w *fakeFabric) target(m *mad, dlid uint16) int32 {
 	switch m[1] {
 	case 0x01:
-		if node, ok := w.byLID[topology.LID(dlid)]; ok {
+		if node, ok := w.byLID[ib.LID(dlid)]; ok {
 			return node
 		}
 		return topology.None

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -29,7 +30,7 @@ func FuzzAttributes(f *testing.F) {
 				t.Errorf("NodeInfo %+v", n)
 			}
 		}
-		if top, err := parseSwitchInfo(b); err == nil && top > topology.MaxUnicastLID {
+		if top, err := parseSwitchInfo(b); err == nil && top > ib.MaxUnicastLID {
 			t.Errorf("SwitchInfo up to %d", top)
 		}
 		if p, err := parsePortInfo(b); err == nil {
@@ -56,7 +57,7 @@ type strange struct {
 func (s *strange) send(m *mad, _ uint16) error { s.sent, s.tid = s.sent+1, m.tid(); return nil }
 func (s *strange) close() error                { return nil }
 func (s *strange) level(uint8)                 {}
-func (s *strange) from() topology.LID          { return 5 }
+func (s *strange) from() ib.LID                { return 5 }
 
 // receive takes 64 bytes of input as the begin of header and attribute each; a
 // first byte of 0 brings the right transaction ID.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Sizes of a management datagram, in bytes (InfiniBand Architecture, volume 1,
@@ -117,7 +117,7 @@ func (m *mad) header(class, version, method uint8, tid uint32, attr uint16, mod 
 // way is how a datagram reaches its node: by LID or, where lid is 0, on a directed
 // route: the output ports from the local one on, none for the local node itself.
 type way struct {
-	lid      topology.LID
+	lid      ib.LID
 	ports    []uint8
 	counters bool // it is performance management that is asked
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -252,7 +253,7 @@ func TestPortsGoFirst(t *testing.T) {
 			t.Fatal(len(ports), err)
 		}
 		for p := range ports {
-			if ports[p].State != leaf.Ports[p].State || ports[p].Rate != (topology.Rate{Width: 4, Speed: topology.QDR}) {
+			if ports[p].State != leaf.Ports[p].State || ports[p].Rate != (ib.Rate{Width: 4, Speed: ib.QDR}) {
 				t.Errorf("port %d: %+v, want state %d", p, ports[p], leaf.Ports[p].State)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 type (
 	order struct {
 		Tables   bool          // read all tables
-		Ports    topology.LID  // read the ports of this node
+		Ports    ib.LID        // read the ports of this node
 		Counters []umad.Wanted // read these
 		Self     bool          // ask the local port
 		Traps    bool          // subscribe; reports follow until the end
@@ -51,7 +52,7 @@ type (
 		Counters []umad.Counted
 		Why      []string // [node] why its counters could not be read
 		Event    *umad.Event
-		Node     topology.GUID
+		Node     ib.GUID
 		Err      string
 		Took     time.Duration
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // Event is what a subscription has to tell: a trap, or how the subscription
@@ -17,7 +17,7 @@ type Event struct {
 	Notice *Notice // a trap, as the subnet administrator passed it on
 	// Manager is the LID of the manager that has accepted the subscription: from
 	// here on its traps come. Traps may have been missed before.
-	Manager topology.LID
+	Manager ib.LID
 	Err     string // why the subscription fails now; it is retried
 }
 
@@ -43,8 +43,8 @@ const (
 // answers and Reports. One goroutine uses it.
 type administration interface {
 	wire
-	from() topology.LID // who sent what was received last
-	level(sl uint8)     // of sent datagrams
+	from() ib.LID   // who sent what was received last
+	level(sl uint8) // of sent datagrams
 }
 
 // Subscribe subscribes to traps at the subnet administrator (InformInfo, section 13.4.8.3),
@@ -83,8 +83,8 @@ type subscriber struct {
 	self func() (PortInfo, error)
 	tell func(Event)
 
-	manager topology.LID // 0 if not known
-	port    PortInfo     // the local one
+	manager ib.LID   // 0 if not known
+	port    PortInfo // the local one
 	check   time.Time
 	renew   time.Time
 	trouble string // the last error told, "" after a success

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // fakeManager is the subnet administrator of one LID or, after a handover, of
@@ -22,7 +22,7 @@ type fakeManager struct {
 	sync.Mutex // guards all of it
 
 	t      testing.TB
-	lid    topology.LID
+	lid    ib.LID
 	sl     uint8
 	traps  map[uint16]bool // subscribed to at lid
 	mute   bool
@@ -40,7 +40,7 @@ func (a *fakeManager) level(sl uint8) {
 	a.ours = sl
 }
 
-func (a *fakeManager) from() topology.LID {
+func (a *fakeManager) from() ib.LID {
 	a.Lock()
 	defer a.Unlock()
 	return a.lid
@@ -54,7 +54,7 @@ func (a *fakeManager) send(m *mad, dlid uint16) error {
 	if a.broken != nil {
 		return a.broken
 	}
-	if topology.LID(dlid) != a.lid {
+	if ib.LID(dlid) != a.lid {
 		return nil // the manager has left this LID
 	}
 	if m[0] != 1 || m[1] != 3 || m[2] != 2 || a.ours != a.sl {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -27,7 +28,7 @@ var ErrNotBuiltIn = errors.New("libibumad is not built in: build forsd where lib
 type LocalPort struct {
 	Device     string // such as mlx5_0
 	Number     int
-	GUID       topology.GUID // of the port
+	GUID       ib.GUID // of the port
 	State      topology.PortState
 	InfiniBand bool // its link layer is InfiniBand
 }
@@ -36,7 +37,7 @@ type LocalPort struct {
 func (p LocalPort) String() string { return fmt.Sprintf("%s:%d", p.Device, p.Number) }
 
 // guidOf reads a GUID as it is in datagrams.
-func guidOf(b []byte) topology.GUID { return topology.GUID(binary.BigEndian.Uint64(b)) }
+func guidOf(b []byte) ib.GUID { return ib.GUID(binary.BigEndian.Uint64(b)) }
 
 // Options limit what is on the wire at a time.
 type Options struct {
@@ -84,7 +85,7 @@ func (r *Reader) Close() error { return r.loop.close() }
 
 // Self asks the local port for its node's GUID, its number, and its PortInfo, which has the
 // master subnet manager's LID.
-func (r *Reader) Self(ctx context.Context) (node topology.GUID, number int, p PortInfo, err error) {
+func (r *Reader) Self(ctx context.Context) (node ib.GUID, number int, p PortInfo, err error) {
 	b := &burst{ctx: ctx, urgent: true, peers: []peer{{ways: []way{{}}}}}
 	b.known = func(int) error {
 		b.ask(0, attrPortInfo, uint32(b.peers[0].info.port))
@@ -110,8 +111,8 @@ func (r *Reader) askOne(b *burst) error {
 
 // Node is a node to be asked.
 type Node struct {
-	GUID topology.GUID // who must answer; 0 means any
-	LID  topology.LID  // 0 if not known
+	GUID ib.GUID // who must answer; 0 means any
+	LID  ib.LID  // 0 if not known
 	// Route is a directed route, the output ports from the local port on, which
 	// is taken where the LID is 0 or leads nowhere; nil if none is known.
 	Route []uint8

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -80,7 +81,7 @@ func TestLoops(t *testing.T) {
 		}
 		return c
 	}
-	lid := topology.LID(y.lid)
+	lid := ib.LID(y.lid)
 	leaf1 := w.tables.Find(fabgen.LeafGUID + 1)
 	loop, astray, none := tables(), tables(), tables()
 	up := w.tables.Port(w.tables.Find(fabgen.LeafGUID), lid) // lanes have the same port on all leaves
@@ -125,7 +126,7 @@ func TestPulledCable(t *testing.T) {
 	join(a, b, x, y, 1, lasting) // by the second lane
 	exchanged(a, b, x, y)
 	leaf := w.fabric.Find(fabgen.LeafGUID)
-	port := w.tables.Port(w.tables.Find(fabgen.LeafGUID), topology.LID(y.lid+1))
+	port := w.tables.Port(w.tables.Find(fabgen.LeafGUID), ib.LID(y.lid+1))
 	pulled := w.fabric.Clone()
 	pulled.Nodes[leaf].Ports[port].State = topology.Down
 	w.must(w.SetLinks(pulled))

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
@@ -61,7 +62,7 @@ func (a *Fabric) ask(ctx context.Context, order string) ([]string, error) {
 }
 
 // Flow is the LIDs of packets.
-type Flow struct{ Src, Dst topology.LID }
+type Flow struct{ Src, Dst ib.LID }
 
 // Flows are the packets that adapters have sent since the last Clear.
 func (a *Fabric) Flows(ctx context.Context) (map[Flow]uint64, error) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -15,7 +16,7 @@ func (w *world) sent(hosts ...int) (bytes []float64) {
 	c, err := w.Count(w.Context())
 	w.must(err)
 	for _, h := range hosts {
-		ref := topology.PortRef{Node: w.fabric.Find(fabgen.HostGUID + topology.GUID(2*h)), Port: 1}
+		ref := topology.PortRef{Node: w.fabric.Find(fabgen.HostGUID + ib.GUID(2*h)), Port: 1}
 		bytes = append(bytes, float64(c.Ports[ref].XmitData))
 	}
 	return bytes
@@ -124,7 +125,7 @@ func TestGap(t *testing.T) {
 	join(a, b, x, y, 0, lasting)
 	pulled := w.fabric.Clone()
 	leaf := &pulled.Nodes[pulled.Nodes[pulled.Find(fabgen.HostGUID+2*3)].Ports[1].Peer]
-	leaf.Ports[w.tables.Port(w.tables.Find(leaf.GUID), topology.LID(x.lid))].State = topology.Down
+	leaf.Ports[w.tables.Port(w.tables.Find(leaf.GUID), ib.LID(x.lid))].State = topology.Down
 	arrived := func(bytes float64) {
 		for w.sent(3)[0] < bytes {
 			time.Sleep(time.Millisecond)

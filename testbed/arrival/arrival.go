@@ -5,6 +5,7 @@ package arrival
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -64,7 +65,7 @@ func check(f *topology.Fabric, from int32, tables *lft.Tables, all bool) error {
 }
 
 // follow walks a LID from a switch to its owner, and records which channels follow which.
-func (w *walk) follow(from, owner int32, lid topology.LID) error {
+func (w *walk) follow(from, owner int32, lid ib.LID) error {
 	f := w.fabric
 	var last *channel
 	for at, steps := from, 0; at != owner; steps++ {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/routed"
@@ -17,26 +18,26 @@ func TestCheck(t *testing.T) {
 	const up, up2 = 3, 4 // ports of leaves
 	for _, tt := range []struct {
 		name, want string
-		spoil      func(at func(node int32, lid topology.LID) *uint8, dead func(topology.PortRef))
+		spoil      func(at func(node int32, lid ib.LID) *uint8, dead func(topology.PortRef))
 	}{
-		{"sound", "", func(func(int32, topology.LID) *uint8, func(topology.PortRef)) {}},
-		{"hole", "is lost at", func(at func(int32, topology.LID) *uint8, _ func(topology.PortRef)) {
+		{"sound", "", func(func(int32, ib.LID) *uint8, func(topology.PortRef)) {}},
+		{"hole", "is lost at", func(at func(int32, ib.LID) *uint8, _ func(topology.PortRef)) {
 			*at(other, f.Nodes[host].Ports[1].LID) = lft.NoPath
 		}},
-		{"dead port", "the dead port", func(_ func(int32, topology.LID) *uint8, dead func(topology.PortRef)) {
+		{"dead port", "the dead port", func(_ func(int32, ib.LID) *uint8, dead func(topology.PortRef)) {
 			dead(topology.PortRef{Node: leaf, Port: up})
 		}},
-		{"another host", "is delivered to", func(at func(int32, topology.LID) *uint8, _ func(topology.PortRef)) {
+		{"another host", "is delivered to", func(at func(int32, ib.LID) *uint8, _ func(topology.PortRef)) {
 			*at(leaf, f.Nodes[host].Ports[1].LID) = 2
 		}},
-		{"ring of a LID", "runs in a ring", func(at func(int32, topology.LID) *uint8, _ func(topology.PortRef)) {
+		{"ring of a LID", "runs in a ring", func(at func(int32, ib.LID) *uint8, _ func(topology.PortRef)) {
 			*at(leaf, f.Nodes[host].Ports[1].LID) = up
 		}},
-		{"ring of channels", "wait for one another", func(at func(int32, topology.LID) *uint8, _ func(topology.PortRef)) {
+		{"ring of channels", "wait for one another", func(at func(int32, ib.LID) *uint8, _ func(topology.PortRef)) {
 			// Each spine reaches one leaf by way of another one, and that one by way of the first.
 			for l, via := range map[int32]int32{leaf: other, other: leaf} {
 				for s := range int32(2) {
-					spine := f.Find(fabgen.SpineGUID + topology.GUID(s))
+					spine := f.Find(fabgen.SpineGUID + ib.GUID(s))
 					lid := f.Nodes[l].LID()
 					for p := range f.Nodes[spine].Ports {
 						if s == 0 && f.Nodes[spine].Ports[p].Up() && f.Nodes[spine].Ports[p].Peer == via {
@@ -69,7 +70,7 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			fabric := f.Clone()
-			tt.spoil(func(node int32, lid topology.LID) *uint8 {
+			tt.spoil(func(node int32, lid ib.LID) *uint8 {
 				return &tables.Switches[tables.Find(f.Nodes[node].GUID)].Out[lid]
 			}, fabric.Disconnect)
 			err = Check(fabric, leaf, tables)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/testbed/judge"
 	"github.com/forsd/forsd/topology"
@@ -43,7 +44,7 @@ func simulable(f *topology.Fabric) *topology.Fabric {
 		for p := range n.Ports {
 			switch {
 			case n.Kind != topology.Switch && p > 0:
-				n.Ports[p].GUID = n.GUID + topology.GUID(p)
+				n.Ports[p].GUID = n.GUID + ib.GUID(p)
 			case n.Kind == topology.Switch && p == 0:
 				n.Ports[p].GUID = n.GUID
 			}
@@ -61,7 +62,7 @@ func route(ctx context.Context, f *topology.Fabric, find func(*topology.Fabric) 
 		return nil, err
 	}
 	defer sim.Close()
-	var host topology.GUID
+	var host ib.GUID
 	for i := range f.Nodes {
 		if n := &f.Nodes[i]; n.Kind == topology.Adapter && n.Role != topology.AggregationNode && len(n.Ports) > 1 && n.Ports[1].Connected() {
 			host = n.GUID
@@ -94,7 +95,7 @@ var configured = regexp.MustCompile(`(\S+) tables configured on all switches`)
 
 // routeBy makes OpenSM route by an engine, and returns the fabric that it sees, the file with
 // its tables, and the engine that it used.
-func routeBy(ctx context.Context, sim *ibsim.Sim, host topology.GUID, engine string) (f *topology.Fabric, tables, by string, err error) {
+func routeBy(ctx context.Context, sim *ibsim.Sim, host ib.GUID, engine string) (f *topology.Fabric, tables, by string, err error) {
 	m, err := sim.StartOpenSM(ctx, ibsim.OpenSMOptions{Host: host.String(), RoutingEngine: engine, LogFlags: 0x43})
 	if err != nil {
 		return nil, "", "", err

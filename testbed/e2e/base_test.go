@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -103,7 +104,7 @@ func (s *Sight) phaseTimes(t *testing.T, rows []sim.Row) (sum int) {
 
 // onBaseLIDs are the transfers of a plan, each to the base LID of its destination.
 func (s *Sight) onBaseLIDs(plan *phasetable.View) (rows []sim.Row) {
-	base := map[topology.GUID]topology.LID{}
+	base := map[ib.GUID]ib.LID{}
 	for i := range s.Tree.Hosts {
 		base[s.Tree.Hosts[i].GUID] = s.Tree.Hosts[i].LID
 	}

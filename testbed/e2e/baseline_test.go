@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -87,7 +88,7 @@ func TestBaseline(t *testing.T) {
 func TestAdapterSwapped(t *testing.T) {
 	t.Parallel()
 	x, before := up(t, 5*time.Minute, small())
-	const guid topology.GUID = 0x500000
+	const guid ib.GUID = 0x500000
 	x.ok(x.Sim.ReplaceAdapter(x.ctx, "Hca0006", guid))
 	st := x.settled(func(top *api.Topology) error {
 		for _, h := range top.Hosts {
@@ -103,7 +104,7 @@ func TestAdapterSwapped(t *testing.T) {
 	if st.Servers != 16 || st.Phases != 15 {
 		t.Errorf("%d servers, %d phases", st.Servers, st.Phases)
 	}
-	alpha := map[topology.GUID]int{}
+	alpha := map[ib.GUID]int{}
 	for _, h := range append(before.Tree.Hosts, after.Tree.Hosts...) {
 		alpha[h.GUID] = h.Alpha
 	}
@@ -138,7 +139,7 @@ func TestLIDsReassigned(t *testing.T) {
 		return nil
 	})
 	after := x.check()
-	if got := [2]topology.LID{after.Tree.Hosts[5].LID, after.Tree.Hosts[9].LID}; got != [2]topology.LID{b.LID, a.LID} {
+	if got := [2]ib.LID{after.Tree.Hosts[5].LID, after.Tree.Hosts[9].LID}; got != [2]ib.LID{b.LID, a.LID} {
 		t.Errorf("the LIDs are %v", got)
 	}
 	x.said(st.LastEvent.What, a.Name, "LID")

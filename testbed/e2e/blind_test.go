@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // TestIgnoredTraps bounces a cable at the manager's own leaf until OpenSM ignores that leaf's
@@ -46,14 +46,14 @@ func (x *test) pullUnseen(healthy *Sight, leaf, lane int, epoch uint64) {
 }
 
 // bounce makes a cable die and come back until OpenSM ignores the traps of switches.
-func (x *test) bounce(name string, port int, lids ...topology.LID) {
+func (x *test) bounce(name string, port int, lids ...ib.LID) {
 	x.Helper()
 	for range 40 {
 		x.ok(x.Sim.Unlink(x.ctx, name, port))
 		time.Sleep(50 * time.Millisecond)
 		x.ok(x.Sim.Relink(x.ctx, name, port))
 		time.Sleep(50 * time.Millisecond)
-		if !slices.ContainsFunc(lids, func(lid topology.LID) bool { return x.ignored(lid) == 0 }) {
+		if !slices.ContainsFunc(lids, func(lid ib.LID) bool { return x.ignored(lid) == 0 }) {
 			return
 		}
 	}
@@ -76,7 +76,7 @@ func TestIgnoredBefore(t *testing.T) {
 			cable := healthy.Tree.Leaves[leaf].Cables[lane]
 			name, port := healthy.Tree.Leaves[leaf].Name, int(cable.LeafPort)
 			nodes := healthy.Tree.Fabric.Nodes
-			ends := []topology.LID{nodes[healthy.Tree.Leaves[leaf].Node].LID(), nodes[healthy.Tree.Spines[healthy.Tree.LaneOf[lane]].Node].LID()}
+			ends := []ib.LID{nodes[healthy.Tree.Leaves[leaf].Node].LID(), nodes[healthy.Tree.Spines[healthy.Tree.LaneOf[lane]].Node].LID()}
 			x.bounce(name, port, ends...)
 			x.ok(x.SM.Sweep(x.ctx)) // the cable is back, which OpenSM has ignored, too
 			x.settled(nil)
@@ -88,7 +88,7 @@ func TestIgnoredBefore(t *testing.T) {
 }
 
 // ignored counts the traps of a switch that OpenSM has received and not passed on.
-func (x *test) ignored(lid topology.LID) int {
+func (x *test) ignored(lid ib.LID) int {
 	x.Helper()
 	log, err := x.SM.Log()
 	x.ok(err)

@@ -8,23 +8,23 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/built"
 	"github.com/forsd/forsd/testbed/ibsim"
-	"github.com/forsd/forsd/topology"
 )
 
 // Round is one reading of all the switches' tables by a Poller.
 type Round struct {
 	Start, End time.Time
-	Changes    []EntryChange   // against the rounds before, by switch and LID
-	Missing    []topology.GUID // switches that did not answer
+	Changes    []EntryChange // against the rounds before, by switch and LID
+	Missing    []ib.GUID     // switches that did not answer
 }
 
 // EntryChange is an entry that has changed.
 type EntryChange struct {
-	Switch  topology.GUID
-	LID     topology.LID
+	Switch  ib.GUID
+	LID     ib.LID
 	Was, Is uint8
 }
 

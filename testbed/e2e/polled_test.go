@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/built"
@@ -73,7 +74,7 @@ func polled(t *testing.T, pulls int, o Options) {
 	tree := healthy.Tree
 	p, err := x.Poll(program, tree.Hosts[len(tree.Hosts)-1].Name)
 	x.ok(err)
-	j := onlooker{test: x, moments: []moment{{at: time.Now(), lane: -1, tree: tree}}, tables: p.First, lanes: lanesOf(tree), read: map[topology.GUID]time.Time{}}
+	j := onlooker{test: x, moments: []moment{{at: time.Now(), lane: -1, tree: tree}}, tables: p.First, lanes: lanesOf(tree), read: map[ib.GUID]time.Time{}}
 	for n := range pulls {
 		// Neither the poller's own leaf nor the spine on its paths.
 		leaf, lane := n%(len(tree.Leaves)-1), 1+3*n%(tree.Lanes-1)
@@ -137,12 +138,12 @@ func (j *onlooker) takePlans() {
 }
 
 // lanesOf is the lane of every LID of a host.
-func lanesOf(tree *topology.FatTree) map[topology.LID]int {
-	lanes := map[topology.LID]int{}
+func lanesOf(tree *topology.FatTree) map[ib.LID]int {
+	lanes := map[ib.LID]int{}
 	for i := range tree.Hosts {
 		h := &tree.Hosts[i]
 		for j := range 1 << h.LMC {
-			lanes[h.LID+topology.LID(j)] = tree.LIDLane(h, j)
+			lanes[h.LID+ib.LID(j)] = tree.LIDLane(h, j)
 		}
 	}
 	return lanes
@@ -154,8 +155,8 @@ type onlooker struct {
 	moments []moment
 	plans   []published
 	tables  *lft.Tables // as of the round judged last
-	lanes   map[topology.LID]int
-	read    map[topology.GUID]time.Time // when the reading of a switch that was judged last began
+	lanes   map[ib.LID]int
+	read    map[ib.GUID]time.Time // when the reading of a switch that was judged last began
 
 	checked  [2]int // moment and plan that the tables were found to fit last
 	verified int    // tables
@@ -198,7 +199,7 @@ func (j *onlooker) round(r Round) {
 
 // mayChange reports whether a lane's entries in a switch may have changed since the switch was
 // read last: its cable was pulled or put back, or the switch is the spine of such a cable.
-func (j *onlooker) mayChange(at topology.GUID, lane int, until time.Time) bool {
+func (j *onlooker) mayChange(at ib.GUID, lane int, until time.Time) bool {
 	from := max(0, latest(len(j.moments), func(i int) bool { return !j.moments[i].at.After(j.read[at]) }))
 	return slices.ContainsFunc(j.moments[from:], func(m moment) bool {
 		return m.lane >= 0 && !m.at.After(until) && (m.lane == lane || m.tree.Spines[m.tree.LaneOf[m.lane]].GUID == at)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -16,11 +17,11 @@ func (s *Sight) Reachable() error {
 		lids = lids[:0]
 		for i := range s.Pods.Hosts {
 			for o := range 1 << s.Pods.Hosts[i].LMC {
-				lids = append(lids, s.Pods.Hosts[i].LID+topology.LID(o))
+				lids = append(lids, s.Pods.Hosts[i].LID+ib.LID(o))
 			}
 		}
 	}
-	switches := map[topology.LID]bool{}
+	switches := map[ib.LID]bool{}
 	for i := range s.Tree.Fabric.Nodes {
 		if n := &s.Tree.Fabric.Nodes[i]; n.Kind == topology.Switch {
 			switches[n.LID()] = true
@@ -78,7 +79,7 @@ func newChannels(s *Sight) *channels {
 }
 
 // by is the channel to another switch by which a LID leaves a switch.
-func (c *channels) by(node int32, lid topology.LID) (topology.PortRef, bool) {
+func (c *channels) by(node int32, lid ib.LID) (topology.PortRef, bool) {
 	f := c.Tree.Fabric
 	i := c.Tables.Find(f.Nodes[node].GUID)
 	if i < 0 {
@@ -91,7 +92,7 @@ func (c *channels) by(node int32, lid topology.LID) (topology.PortRef, bool) {
 
 // left reports whether a switch without an entry for a LID could have one: by a neighbour that
 // has one, without a ring of channels that wait for each other.
-func (c *channels) left(node int32, lid topology.LID) bool {
+func (c *channels) left(node int32, lid ib.LID) bool {
 	f := c.Tree.Fabric
 	if i := c.Tables.Find(f.Nodes[node].GUID); i < 0 || c.Tables.Port(i, lid) != lft.NoPath {
 		return true // it has an entry that does not lead there

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -45,14 +46,14 @@ func TestShapes(t *testing.T) {
 
 // withSpineAdapter adds an adapter to the first spine, on a new port.
 func withSpineAdapter(f *topology.Fabric) *topology.Fabric {
-	const guid topology.GUID = 0x400000
+	const guid ib.GUID = 0x400000
 	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: guid, System: guid, Name: "Storage",
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: guid + 1}}})
 	spine := f.Find(fabgen.SpineGUID)
 	ports := &f.Nodes[spine].Ports
 	*ports = append(*ports, topology.Port{Peer: topology.None})
 	f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, topology.PortRef{Node: spine, Port: uint8(len(*ports) - 1)},
-		topology.Rate{Width: 4, Speed: topology.HDR})
+		ib.Rate{Width: 4, Speed: ib.HDR})
 	g, err := topology.NewFabric(f.Nodes, 0)
 	if err != nil {
 		panic(err) // a mistake of this function

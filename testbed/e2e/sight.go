@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -354,7 +355,7 @@ func (s *Sight) CheckPlan(plan *phasetable.View) error {
 
 // CheckJob verifies the plan of a job, whose servers are some of those in sight.
 func (s *Sight) CheckJob(plan *phasetable.View) error {
-	var members []topology.GUID
+	var members []ib.GUID
 	for n := range plan.Servers() {
 		members = append(members, plan.Server(n).GUID)
 	}
@@ -364,7 +365,7 @@ func (s *Sight) CheckJob(plan *phasetable.View) error {
 // rows are the rows of a published plan in the order of the tree's servers.
 func (s *Sight) rows(plan *phasetable.View) (verify.Rows, error) {
 	rows := verify.NewRows(len(s.Tree.Servers), plan.Phases())
-	index := make(map[topology.GUID]int, len(s.Tree.Servers))
+	index := make(map[ib.GUID]int, len(s.Tree.Servers))
 	for i, h := range s.Tree.Servers {
 		index[s.Tree.Hosts[h].GUID] = i
 	}
@@ -399,11 +400,11 @@ func (s *Sight) rows(plan *phasetable.View) (verify.Rows, error) {
 // under the same LIDs, except for the LIDs of some lanes, and the entries at
 // those lanes' own spines: it names the first that differs.
 func (s *Sight) Unmoved(later *Sight, lanes ...int) error {
-	exempt := make(map[topology.GUID]bool)
+	exempt := make(map[ib.GUID]bool)
 	for _, k := range lanes {
 		exempt[s.Tree.Spines[s.Tree.LaneOf[k]].GUID] = true
 	}
-	hosts := make(map[topology.GUID]*topology.Host)
+	hosts := make(map[ib.GUID]*topology.Host)
 	for i := range later.Tree.Hosts {
 		hosts[later.Tree.Hosts[i].GUID] = &later.Tree.Hosts[i]
 	}
@@ -421,7 +422,7 @@ func (s *Sight) Unmoved(later *Sight, lanes ...int) error {
 			if slices.Contains(lanes, s.Tree.LIDLane(h, j)) {
 				continue
 			}
-			n, err := s.sameEntries(later, h.LID+topology.LID(j), exempt)
+			n, err := s.sameEntries(later, h.LID+ib.LID(j), exempt)
 			if err != nil {
 				return fmt.Errorf("%s, lane %d: %w", h.Name, s.Tree.LIDLane(h, j), err)
 			}
@@ -435,7 +436,7 @@ func (s *Sight) Unmoved(later *Sight, lanes ...int) error {
 }
 
 // sameEntries compares the entries of a LID and counts them.
-func (s *Sight) sameEntries(later *Sight, lid topology.LID, exempt map[topology.GUID]bool) (compared int, err error) {
+func (s *Sight) sameEntries(later *Sight, lid ib.LID, exempt map[ib.GUID]bool) (compared int, err error) {
 	for i := range s.Tables.Switches {
 		sw := &s.Tables.Switches[i]
 		j := later.Tables.Find(sw.GUID)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/health"
 )
 
 // pollEvery is the time between two polls.
@@ -114,7 +113,7 @@ func (s *Site) Warned(ctx context.Context, codes ...string) (st *api.Status, err
 
 // HasWarning reports whether a warning is in force.
 func HasWarning(st *api.Status, code string) bool {
-	return slices.ContainsFunc(st.Warnings, func(w health.Warning) bool { return w.Code == code })
+	return slices.ContainsFunc(st.Warnings, func(w api.Warning) bool { return w.Code == code })
 }
 
 // Cable accepts a fabric in which a leaf's cable of a lane is in a state, as the

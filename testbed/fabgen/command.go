@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -72,11 +73,11 @@ func Main() {
 		ref := topology.PortRef{Node: index(f, at), Port: uint8(numbers(port, ",")[0])}
 		peer := topology.PortRef{Node: f.At(ref).Peer, Port: f.At(ref).PeerPort}
 		for _, r := range []topology.PortRef{ref, peer} {
-			f.At(r).Rate = topology.Rate{Width: 1, Speed: topology.HDR}
+			f.At(r).Rate = ib.Rate{Width: 1, Speed: ib.HDR}
 		}
 	}
 	if a, b, ok := strings.Cut(*cable, ","); ok {
-		f.Connect(newPort(f, index(f, a)), newPort(f, index(f, b)), topology.Rate{Width: 4, Speed: topology.HDR})
+		f.Connect(newPort(f, index(f, a)), newPort(f, index(f, b)), ib.Rate{Width: 4, Speed: ib.HDR})
 	}
 	if *onSpine != "" {
 		addAdapter(f, index(f, *onSpine))
@@ -133,20 +134,20 @@ func moveCable(f *topology.Fabric, ref topology.PortRef, to uint8) {
 
 // addAdapter plugs an adapter into a switch, with LIDs beyond all others.
 func addAdapter(f *topology.Fabric, at int32) {
-	last := topology.LID(0)
+	last := ib.LID(0)
 	for _, e := range f.EndPorts() {
 		last = max(last, e.LID+1<<e.LMC)
 	}
 	port := newPort(f, at)
 	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: 0x400000, System: 0x400000, Name: "Manager",
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: 0x400001, LID: last}}})
-	f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, port, topology.Rate{Width: 4, Speed: topology.HDR})
+	f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, port, ib.Rate{Width: 4, Speed: ib.HDR})
 }
 
 // reverseLIDs hands the host LIDs out in descending order of GUID.
 func reverseLIDs(f *topology.Fabric) {
 	var hosts []topology.PortRef
-	var lids []topology.LID
+	var lids []ib.LID
 	for _, e := range f.EndPorts() {
 		if f.Nodes[e.Node].Kind != topology.Switch {
 			hosts, lids = append(hosts, e.PortRef), append(lids, e.LID)

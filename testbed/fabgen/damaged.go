@@ -3,6 +3,7 @@ package fabgen
 import (
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -15,7 +16,7 @@ type Test interface {
 // Uplink returns the port of a cable to a spine, given by the number of its leaf and its lane.
 // The first ports of each leaf are for as many hosts as the fullest leaf has.
 func (s Spec) Uplink(f *topology.Fabric, cable [2]int) topology.PortRef {
-	leaf := f.Find(LeafGUID + topology.GUID(cable[0]))
+	leaf := f.Find(LeafGUID + ib.GUID(cable[0]))
 	return topology.PortRef{Node: leaf, Port: uint8(len(f.Nodes[leaf].Ports) - s.Spines*max(s.Cables, 1) + cable[1])}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -24,16 +25,16 @@ type Spec struct {
 	Missing [][2]int
 	Cables  int   // parallel cables between a leaf and a spine; 0 means 1
 	LMC     uint8 // of the host ports
-	Rate    topology.Rate
+	Rate    ib.Rate
 	Shuffle uint64 // seed that permutes the switch ports of leaf–spine cables; 0 leaves them in order
 }
 
 // GUIDs of generated nodes count up from these; a host's port GUID is its node
 // GUID plus one.
 const (
-	LeafGUID  topology.GUID = 0x200000
-	SpineGUID topology.GUID = 0x300000
-	HostGUID  topology.GUID = 0x100000
+	LeafGUID  ib.GUID = 0x200000
+	SpineGUID ib.GUID = 0x300000
+	HostGUID  ib.GUID = 0x100000
 )
 
 // HostsOn returns the number of host slots of a leaf.
@@ -58,8 +59,8 @@ func (s *Spec) missing(leaf, slot int) bool {
 // LIDs are dense: switches first, then hosts, aligned to 2^LMC.
 func Generate(s Spec) *topology.Fabric {
 	s.Cables = cmp.Or(s.Cables, 1)
-	if s.Rate == (topology.Rate{}) {
-		s.Rate = topology.Rate{Width: 4, Speed: topology.HDR}
+	if s.Rate == (ib.Rate{}) {
+		s.Rate = ib.Rate{Width: 4, Speed: ib.HDR}
 	}
 	slots := 0
 	for l := range s.Leaves {
@@ -68,10 +69,10 @@ func Generate(s Spec) *topology.Fabric {
 	up := s.Spines * s.Cables
 	var nodes []topology.Node
 	for l := range s.Leaves {
-		nodes = append(nodes, newSwitch(LeafGUID+topology.GUID(l), fmt.Sprintf("Leaf%03d", l), slots+up))
+		nodes = append(nodes, newSwitch(LeafGUID+ib.GUID(l), fmt.Sprintf("Leaf%03d", l), slots+up))
 	}
 	for k := range s.Spines {
-		nodes = append(nodes, newSwitch(SpineGUID+topology.GUID(k), fmt.Sprintf("Spine%03d", k), s.Leaves*s.Cables))
+		nodes = append(nodes, newSwitch(SpineGUID+ib.GUID(k), fmt.Sprintf("Spine%03d", k), s.Leaves*s.Cables))
 	}
 	f := &topology.Fabric{Nodes: nodes}
 	rng := rand.New(rand.NewPCG(s.Shuffle, 1))
@@ -108,7 +109,7 @@ func Generate(s Spec) *topology.Fabric {
 	return finished(f, s.LMC)
 }
 
-func newSwitch(g topology.GUID, name string, ports int) topology.Node {
+func newSwitch(g ib.GUID, name string, ports int) topology.Node {
 	n := topology.Node{Kind: topology.Switch, GUID: g, System: g, Name: name, Ports: make([]topology.Port, ports+1)}
 	for p := range n.Ports {
 		n.Ports[p].Peer = topology.None
@@ -117,8 +118,8 @@ func newSwitch(g topology.GUID, name string, ports int) topology.Node {
 	return n
 }
 
-func addHost(f *topology.Fabric, number int, at topology.PortRef, rate topology.Rate) {
-	g := HostGUID + topology.GUID(2*number)
+func addHost(f *topology.Fabric, number int, at topology.PortRef, rate ib.Rate) {
+	g := HostGUID + ib.GUID(2*number)
 	f.Nodes = append(f.Nodes, topology.Node{Kind: topology.Adapter, GUID: g, System: g, Name: fmt.Sprintf("Hca%04d", number),
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: g + 1}}})
 	f.Connect(topology.PortRef{Node: int32(len(f.Nodes) - 1), Port: 1}, at, rate)
@@ -130,7 +131,7 @@ func AssignLIDs(f *topology.Fabric, lmc uint8) {
 	next := 1
 	for i := range f.Nodes {
 		if f.Nodes[i].Kind == topology.Switch {
-			f.Nodes[i].Ports[0].LID = topology.LID(next)
+			f.Nodes[i].Ports[0].LID = ib.LID(next)
 			next++
 		}
 	}
@@ -139,7 +140,7 @@ func AssignLIDs(f *topology.Fabric, lmc uint8) {
 	for _, e := range f.EndPorts() {
 		if f.Nodes[e.Node].Kind != topology.Switch {
 			p := f.At(e.PortRef)
-			p.LID, p.LMC = topology.LID(next), lmc
+			p.LID, p.LMC = ib.LID(next), lmc
 			next += size
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -48,7 +49,7 @@ func IbdiagnetLst(f *topology.Fabric) []byte {
 			}
 			lstEnd(out, f, topology.PortRef{Node: int32(i), Port: uint8(p)}, 8, 0)
 			lstEnd(out, f, topology.PortRef{Node: port.Peer, Port: port.PeerPort}, 8, 0)
-			speed := map[topology.Speed]string{topology.NDR: "100", topology.XDR: "200"}[port.Rate.Speed]
+			speed := map[ib.Speed]string{ib.NDR: "100", ib.XDR: "200"}[port.Rate.Speed]
 			if speed == "" {
 				speed = lstSpeed(port.Rate.Speed)
 			}
@@ -117,9 +118,9 @@ func dbWidth(w uint8) string {
 
 // dbSpeed is three fields of PortInfo, one byte each; ports faster than QDR also show that in
 // the first.
-func dbSpeed(s topology.Speed) uint32 {
-	return map[topology.Speed]uint32{topology.SDR: 1, topology.DDR: 2, topology.QDR: 4, topology.FDR10: 1<<16 | 4, topology.FDR: 1<<8 | 4,
-		topology.EDR: 2<<8 | 4, topology.HDR: 4<<8 | 4, topology.NDR: 8<<8 | 4, topology.XDR: 16<<8 | 4}[s]
+func dbSpeed(s ib.Speed) uint32 {
+	return map[ib.Speed]uint32{ib.SDR: 1, ib.DDR: 2, ib.QDR: 4, ib.FDR10: 1<<16 | 4, ib.FDR: 1<<8 | 4,
+		ib.EDR: 2<<8 | 4, ib.HDR: 4<<8 | 4, ib.NDR: 8<<8 | 4, ib.XDR: 16<<8 | 4}[s]
 }
 
 // Topo prints the fabric as a topology file of ibdm, by names, which must be different and of

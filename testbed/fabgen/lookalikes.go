@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -59,7 +60,7 @@ func RailLeaves(seed uint64) *topology.Fabric {
 func Uneven(seed uint64) *topology.Fabric {
 	f := Generate(Spec{Spines: 4, Leaves: 6, Cables: 3, Hosts: []int{9, 4, 10, 7, 2, 8}, Shuffle: seed | 1})
 	for l, keep := range []int{3, 2, 3, 1, 1, 3} { // cables to each spine
-		i := f.Find(LeafGUID + topology.GUID(l))
+		i := f.Find(LeafGUID + ib.GUID(l))
 		seen := map[int32]int{}
 		for p := range f.Nodes[i].Ports {
 			port := &f.Nodes[i].Ports[p]
@@ -139,7 +140,7 @@ func FourLevels(k int) *topology.Fabric {
 	width := k * k * k
 	for level := range 4 {
 		for x := range width {
-			f.Nodes = append(f.Nodes, newSwitch(LeafGUID+topology.GUID(level*0x10000+x), fmt.Sprintf("S%d-%03d", level, x), 2*k))
+			f.Nodes = append(f.Nodes, newSwitch(LeafGUID+ib.GUID(level*0x10000+x), fmt.Sprintf("S%d-%03d", level, x), 2*k))
 		}
 	}
 	digit := 1 // the digit of the position that a cable changes

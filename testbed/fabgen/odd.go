@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -14,13 +15,13 @@ type OddFabric struct {
 	What   []string         // the odd parts in words
 	// The parts that the tree does not cover: switches by node GUID, hosts by port GUID,
 	// and the number of cables.
-	Switches map[topology.GUID]bool
-	Hosts    map[topology.GUID]bool
+	Switches map[ib.GUID]bool
+	Hosts    map[ib.GUID]bool
 	Cables   int
 }
 
 // GUIDs of odd nodes count up from here, in steps that leave room for port GUIDs.
-const oddGUID topology.GUID = 0x900000
+const oddGUID ib.GUID = 0x900000
 
 // Odd draws a fat tree with one to four odd parts. One in twenty is so large that a host
 // is less than a hundredth of it.
@@ -33,7 +34,7 @@ func Odd(rng *rand.Rand) *OddFabric {
 		s.Spines, s.Leaves, s.Cables = 15+rng.IntN(6), 15+rng.IntN(6), 1
 	}
 	s.Hosts = []int{max(3, s.Spines), max(3, s.Spines-1)}
-	o := &odd{rng: rng, spec: s, f: Generate(s), next: oddGUID, out: &OddFabric{Switches: map[topology.GUID]bool{}, Hosts: map[topology.GUID]bool{}}}
+	o := &odd{rng: rng, spec: s, f: Generate(s), next: oddGUID, out: &OddFabric{Switches: map[ib.GUID]bool{}, Hosts: map[ib.GUID]bool{}}}
 	o.out.Tree = o.f
 	o.f = o.f.Clone()
 	parts := []func(){o.chain, o.chain, o.bridge, o.hostOnSpine, o.sameLevel, o.noLID, o.twoPorts, o.aggregation, o.router, o.island, o.twins}
@@ -58,8 +59,8 @@ type odd struct {
 	rng   *rand.Rand
 	spec  Spec
 	f     *topology.Fabric
-	next  topology.GUID
-	waits map[topology.GUID]bool // host ports that have no LID
+	next  ib.GUID
+	waits map[ib.GUID]bool // host ports that have no LID
 	out   *OddFabric
 }
 
@@ -67,9 +68,9 @@ func (o *odd) say(format string, args ...any) {
 	o.out.What = append(o.out.What, fmt.Sprintf(format, args...))
 }
 
-func (o *odd) leaf() int32 { return o.f.Find(LeafGUID + topology.GUID(o.rng.IntN(o.spec.Leaves))) }
+func (o *odd) leaf() int32 { return o.f.Find(LeafGUID + ib.GUID(o.rng.IntN(o.spec.Leaves))) }
 
-func (o *odd) spine() int32 { return o.f.Find(SpineGUID + topology.GUID(o.rng.IntN(o.spec.Spines))) }
+func (o *odd) spine() int32 { return o.f.Find(SpineGUID + ib.GUID(o.rng.IntN(o.spec.Spines))) }
 
 // node adds a node at the end; indices found before stay valid.
 func (o *odd) node(n topology.Node) int32 {
@@ -98,12 +99,12 @@ func (o *odd) join(a, b int32) { o.f.Connect(o.port(a), o.port(b), rate) }
 
 // host adds an adapter with a port on each of the switches, and returns the GUID of the
 // first.
-func (o *odd) host(name string, at ...int32) topology.GUID {
+func (o *odd) host(name string, at ...int32) ib.GUID {
 	g := o.next
 	i := o.node(topology.Node{Kind: topology.Adapter, GUID: g, System: g, Name: name, Ports: []topology.Port{{Peer: topology.None}}})
 	for p, to := range at {
 		r := o.port(i)
-		o.f.At(r).GUID = g + 1 + topology.GUID(p)
+		o.f.At(r).GUID = g + 1 + ib.GUID(p)
 		o.f.Connect(r, o.port(to), rate)
 	}
 	return g + 1
@@ -160,10 +161,10 @@ func (o *odd) sameLevel() {
 
 // noLID takes the LID from a host on a leaf.
 func (o *odd) noLID() {
-	g := HostGUID + 2*topology.GUID(o.rng.IntN(o.spec.Spines)) + 1
+	g := HostGUID + 2*ib.GUID(o.rng.IntN(o.spec.Spines)) + 1
 	o.say("a host without an LID")
 	if o.waits == nil {
-		o.waits = map[topology.GUID]bool{}
+		o.waits = map[ib.GUID]bool{}
 	}
 	o.waits[g] = true
 	o.out.Hosts[g] = true
@@ -226,7 +227,7 @@ func (o *odd) island() {
 		tops[t], mids[t] = o.aSwitch(), o.aSwitch()
 		o.out.Switches[o.f.Nodes[tops[t]].GUID], o.out.Switches[o.f.Nodes[mids[t]].GUID] = true, true
 		for k := range 2 {
-			o.join(o.f.Find(SpineGUID+topology.GUID(k)), tops[t])
+			o.join(o.f.Find(SpineGUID+ib.GUID(k)), tops[t])
 		}
 	}
 	for _, m := range mids {

@@ -3,6 +3,7 @@ package fabgen
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -15,7 +16,7 @@ func Dragonfly(groups, routers, hosts int) *topology.Fabric {
 	global := (groups - 1 + routers - 1) / routers // cables out of the group, for each router
 	f := &topology.Fabric{}
 	for r := range groups * routers {
-		f.Nodes = append(f.Nodes, newSwitch(LeafGUID+topology.GUID(r), fmt.Sprintf("Router%03d", r), hosts+routers-1+global))
+		f.Nodes = append(f.Nodes, newSwitch(LeafGUID+ib.GUID(r), fmt.Sprintf("Router%03d", r), hosts+routers-1+global))
 	}
 	at := func(group, router, port int) topology.PortRef {
 		return topology.PortRef{Node: int32(group*routers + router), Port: uint8(port)}
@@ -40,7 +41,7 @@ func Dragonfly(groups, routers, hosts int) *topology.Fabric {
 func Torus(x, y, hosts int) *topology.Fabric {
 	f := &topology.Fabric{}
 	for s := range x * y {
-		f.Nodes = append(f.Nodes, newSwitch(LeafGUID+topology.GUID(s), fmt.Sprintf("Switch%03d", s), hosts+4))
+		f.Nodes = append(f.Nodes, newSwitch(LeafGUID+ib.GUID(s), fmt.Sprintf("Switch%03d", s), hosts+4))
 	}
 	at := func(i, j, port int) topology.PortRef {
 		return topology.PortRef{Node: int32(j%y*x + i%x), Port: uint8(hosts + port)}
@@ -54,7 +55,7 @@ func Torus(x, y, hosts int) *topology.Fabric {
 	return withHosts(f, hosts)
 }
 
-var rate = topology.Rate{Width: 4, Speed: topology.HDR}
+var rate = ib.Rate{Width: 4, Speed: ib.HDR}
 
 // withHosts puts hosts on the first ports of every switch, and gives LIDs.
 func withHosts(f *topology.Fabric, hosts int) *topology.Fabric {

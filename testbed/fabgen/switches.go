@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -13,7 +14,7 @@ const (
 	aggregationDevice = 0xcf09
 	aggregationName   = "Mellanox Technologies Aggregation Node"
 	// AggregationGUID plus the switch's GUID is the GUID of an aggregation node.
-	AggregationGUID topology.GUID = 0x4000000
+	AggregationGUID ib.GUID = 0x4000000
 )
 
 // WithAggregation is the fabric as Quantum switches show it: each has an aggregation
@@ -64,13 +65,13 @@ func Pods(s PodSpec) *topology.Fabric {
 		leaves += s.Leaf(p)
 	}
 	for l := range leaves {
-		f.Nodes = append(f.Nodes, newSwitch(LeafGUID+topology.GUID(l), fmt.Sprintf("Leaf%03d", l), s.Hosts+s.Spines))
+		f.Nodes = append(f.Nodes, newSwitch(LeafGUID+ib.GUID(l), fmt.Sprintf("Leaf%03d", l), s.Hosts+s.Spines))
 	}
 	first := 0
 	for p := range s.Pods {
 		for m := range s.Spines {
 			i := p*s.Spines + m
-			f.Nodes = append(f.Nodes, newSwitch(SpineGUID+topology.GUID(i), fmt.Sprintf("Mid%03d", i), s.Leaf(p)+s.Tops))
+			f.Nodes = append(f.Nodes, newSwitch(SpineGUID+ib.GUID(i), fmt.Sprintf("Mid%03d", i), s.Leaf(p)+s.Tops))
 			for l := range s.Leaf(p) {
 				f.Connect(topology.PortRef{Node: int32(first + l), Port: uint8(s.Hosts + 1 + m)}, topology.PortRef{Node: int32(leaves + i), Port: uint8(l + 1)}, rate)
 			}
@@ -79,7 +80,7 @@ func Pods(s PodSpec) *topology.Fabric {
 	}
 	mids := s.Pods * s.Spines
 	for u := range s.Tops {
-		f.Nodes = append(f.Nodes, newSwitch(SpineGUID+0x10000+topology.GUID(u), fmt.Sprintf("Top%03d", u), mids))
+		f.Nodes = append(f.Nodes, newSwitch(SpineGUID+0x10000+ib.GUID(u), fmt.Sprintf("Top%03d", u), mids))
 	}
 	for p := range s.Pods {
 		for m := range s.Spines {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -21,7 +22,7 @@ type TreeSpec struct {
 	TopCables  int // parallel cables between a mid and a top; 0 means 1
 	Shared     int // planes that the switches of the highest level serve together; 0 means 1
 	LMC        uint8
-	Rate       topology.Rate
+	Rate       ib.Rate
 	Shuffle    uint64 // seed that permutes the ports of cables between switches; 0 leaves them in order
 }
 
@@ -32,8 +33,8 @@ func KAry(k int) TreeSpec {
 
 // GUIDs of mids and tops count up from these; leaves and hosts are as in two levels.
 const (
-	MidGUID topology.GUID = SpineGUID
-	TopGUID topology.GUID = 0x400000
+	MidGUID ib.GUID = SpineGUID
+	TopGUID ib.GUID = 0x400000
 )
 
 // GenerateTree builds the fabric: hosts Hca0000…, leaves Leaf000… and mids Mid000… pod by
@@ -41,7 +42,7 @@ const (
 // follow; the cables of a mid downwards come first. LIDs are dense, as in Generate.
 func GenerateTree(s TreeSpec) *topology.Fabric {
 	s.LeafCables, s.TopCables, s.Shared = max(1, s.LeafCables), max(1, s.TopCables), max(1, s.Shared)
-	if s.Rate == (topology.Rate{}) {
+	if s.Rate == (ib.Rate{}) {
 		s.Rate = rate
 	}
 	groups := (s.Mids + s.Shared - 1) / s.Shared
@@ -49,7 +50,7 @@ func GenerateTree(s TreeSpec) *topology.Fabric {
 	rng := rand.New(rand.NewPCG(s.Shuffle, 1))
 	f := &topology.Fabric{}
 	var order [][]int // [switch] the place of each port between switches
-	add := func(g topology.GUID, name string, hosts, ports int) {
+	add := func(g ib.GUID, name string, hosts, ports int) {
 		f.Nodes = append(f.Nodes, newSwitch(g, name, hosts+ports))
 		places := make([]int, ports)
 		for i := range places {
@@ -61,13 +62,13 @@ func GenerateTree(s TreeSpec) *topology.Fabric {
 		order = append(order, places)
 	}
 	for l := range leaves {
-		add(LeafGUID+topology.GUID(l), fmt.Sprintf("Leaf%03d", l), s.Hosts, s.Mids*s.LeafCables)
+		add(LeafGUID+ib.GUID(l), fmt.Sprintf("Leaf%03d", l), s.Hosts, s.Mids*s.LeafCables)
 	}
 	for m := range mids {
-		add(MidGUID+topology.GUID(m), fmt.Sprintf("Mid%03d", m), 0, s.Leaves*s.LeafCables+s.Tops*s.TopCables)
+		add(MidGUID+ib.GUID(m), fmt.Sprintf("Mid%03d", m), 0, s.Leaves*s.LeafCables+s.Tops*s.TopCables)
 	}
 	for t := range tops {
-		add(TopGUID+topology.GUID(t), fmt.Sprintf("Top%03d", t), 0, s.Pods*s.Shared*s.TopCables)
+		add(TopGUID+ib.GUID(t), fmt.Sprintf("Top%03d", t), 0, s.Pods*s.Shared*s.TopCables)
 	}
 	at := func(node, port int) topology.PortRef {
 		return topology.PortRef{Node: int32(node), Port: uint8(order[node][port])}

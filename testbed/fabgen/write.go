@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -56,9 +57,9 @@ func lstWidth(w uint8) string {
 	return strconv.Itoa(int(w)) + "x"
 }
 
-func lstSpeed(s topology.Speed) string {
-	names := map[topology.Speed]string{topology.SDR: "2.5", topology.DDR: "5", topology.QDR: "10", topology.FDR10: "FDR10",
-		topology.FDR: "14", topology.EDR: "25", topology.HDR: "50"}
+func lstSpeed(s ib.Speed) string {
+	names := map[ib.Speed]string{ib.SDR: "2.5", ib.DDR: "5", ib.QDR: "10", ib.FDR10: "FDR10",
+		ib.FDR: "14", ib.EDR: "25", ib.HDR: "50"}
 	if name, ok := names[s]; ok {
 		return name
 	}
@@ -166,12 +167,12 @@ func ndPort(out *bytes.Buffer, f *topology.Fabric, r topology.PortRef) {
 		port.LID, port.LMC, peer.Name, own.LID, ndRate(port.Rate))
 }
 
-func ndRate(r topology.Rate) string {
+func ndRate(r ib.Rate) string {
 	width, speed := "??", "???"
 	if r.Width != 0 {
 		width = strconv.Itoa(int(r.Width)) + "x"
 	}
-	if r.Speed != topology.UnknownSpeed {
+	if r.Speed != ib.UnknownSpeed {
 		speed = r.Speed.String()
 	}
 	return width + speed

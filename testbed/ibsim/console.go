@@ -12,7 +12,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/ib"
 )
 
 // maxLine is the longest line that ibsim's console reads, in bytes.
@@ -173,13 +173,13 @@ func (s *Sim) Link(ctx context.Context, nodeA string, portA int, nodeB string, p
 
 // SetGUID gives a node another GUID, and an adapter's port p the GUID guid+p,
 // without a trap. Further calls name the node by its description or old GUID.
-func (s *Sim) SetGUID(ctx context.Context, node string, guid topology.GUID) error {
+func (s *Sim) SetGUID(ctx context.Context, node string, guid ib.GUID) error {
 	return s.act(ctx, "Guid", node, 0, guid.String())
 }
 
 // ReplaceAdapter swaps a host's adapter for a new one with another GUID: the
 // cables are pulled, LIDs and GUIDs change, the cables are plugged in again.
-func (s *Sim) ReplaceAdapter(ctx context.Context, node string, guid topology.GUID) error {
+func (s *Sim) ReplaceAdapter(ctx context.Context, node string, guid ib.GUID) error {
 	if err := s.act(ctx, "Clear", node, 0); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -77,7 +78,7 @@ func simulable(n *topology.Node) error {
 	for p := range n.Ports {
 		want := n.GUID
 		if n.Kind != topology.Switch {
-			want += topology.GUID(p)
+			want += ib.GUID(p)
 		}
 		if has := n.Ports[p].GUID; has != 0 && has != want {
 			return fmt.Errorf("%s port %d has GUID %s: ibsim makes it %s", n, p, has, want)
@@ -108,7 +109,7 @@ func nodeIDs(f *topology.Fabric) []string {
 
 // cableRate is the rate of the cable at r, the same seen from both ends: ibsim
 // refuses to start if the ends have no width or speed in common.
-func cableRate(f *topology.Fabric, r topology.PortRef) topology.Rate {
+func cableRate(f *topology.Fabric, r topology.PortRef) ib.Rate {
 	port := f.At(r)
 	if port.Peer < r.Node || port.Peer == r.Node && port.PeerPort < r.Port {
 		return f.Nodes[port.Peer].Ports[port.PeerPort].Rate
@@ -117,10 +118,10 @@ func cableRate(f *topology.Fabric, r topology.PortRef) topology.Rate {
 }
 
 // rateComment gives ibsim the rate of a cable in the form of ibnetdiscover.
-func rateComment(r topology.Rate) string {
+func rateComment(r ib.Rate) string {
 	if !r.Known() {
 		return ""
 	}
-	r.Speed = min(r.Speed, topology.HDR)
+	r.Speed = min(r.Speed, ib.HDR)
 	return "\t# lid 0 " + r.String()
 }

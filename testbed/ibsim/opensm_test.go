@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -83,7 +84,7 @@ func TestCablesComeAndGo(t *testing.T) {
 	sees(t, m, altered(f, func(g *topology.Fabric) {
 		g.Disconnect(port3)
 		g.Disconnect(port4)
-		g.Connect(port3, topology.PortRef{Node: spine, Port: 2}, topology.Rate{Width: 4, Speed: topology.HDR})
+		g.Connect(port3, topology.PortRef{Node: spine, Port: 2}, ib.Rate{Width: 4, Speed: ib.HDR})
 	}))
 }
 
@@ -101,7 +102,7 @@ func TestBurst(t *testing.T) {
 		for _, p := range ports {
 			leaf, err := strconv.Atoi(p.Node[len("Leaf"):])
 			ok(t, err)
-			g.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + topology.GUID(leaf)), Port: uint8(p.Port)})
+			g.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID + ib.GUID(leaf)), Port: uint8(p.Port)})
 		}
 	}))
 	err := s.RelinkAll(ctx, append(ports, Port{"Leaf001", 99}))

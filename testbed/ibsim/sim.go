@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -205,7 +206,7 @@ func capacity(f *topology.Fabric) []string {
 		}
 	}
 	return []string{"-s", "-N", strconv.Itoa(len(f.Nodes) + 1), "-S", strconv.Itoa(switches + 1),
-		"-P", strconv.Itoa(ports + 1), "-L", strconv.Itoa(int(topology.MaxUnicastLID) + 1)}
+		"-P", strconv.Itoa(ports + 1), "-L", strconv.Itoa(int(ib.MaxUnicastLID) + 1)}
 }
 
 // socketName returns a unique name for ibsim's sockets. They are in the abstract

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -64,7 +65,7 @@ func end(f *topology.Fabric, node int32, port uint8) string {
 		len(n.Ports)-1, uint64(n.System), uint64(n.GUID), uint64(portGUID(n, port)), n.Name, port)
 }
 
-func portGUID(n *topology.Node, port uint8) topology.GUID {
+func portGUID(n *topology.Node, port uint8) ib.GUID {
 	if n.Kind == topology.Switch {
 		return n.GUID
 	}
@@ -111,11 +112,11 @@ func withSpineAdapter(t *testing.T, f *topology.Fabric) *topology.Fabric {
 	g.Nodes = append(g.Nodes, topology.Node{Kind: topology.Adapter, GUID: guid, System: guid, Name: "Storage/1;a",
 		Ports: []topology.Port{{Peer: topology.None}, {Peer: topology.None, GUID: guid + 1}, {Peer: topology.None, GUID: guid + 2}}})
 	for p := uint8(1); p <= 2; p++ {
-		spine := g.Find(fabgen.SpineGUID + topology.GUID(p) - 1)
+		spine := g.Find(fabgen.SpineGUID + ib.GUID(p) - 1)
 		ports := &g.Nodes[spine].Ports
 		*ports = append(*ports, topology.Port{Peer: topology.None})
 		g.Connect(topology.PortRef{Node: int32(len(g.Nodes) - 1), Port: p},
-			topology.PortRef{Node: spine, Port: uint8(len(*ports) - 1)}, topology.Rate{Width: 4, Speed: topology.HDR})
+			topology.PortRef{Node: spine, Port: uint8(len(*ports) - 1)}, ib.Rate{Width: 4, Speed: ib.HDR})
 	}
 	g, err := topology.NewFabric(g.Nodes, 0)
 	ok(t, err)
@@ -125,7 +126,7 @@ func withSpineAdapter(t *testing.T, f *topology.Fabric) *topology.Fabric {
 // TestFabrics makes OpenSM discover fabrics and compares the result with the
 // simulated fabric, cable by cable.
 func TestFabrics(t *testing.T) {
-	named := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, Rate: topology.Rate{Width: 1, Speed: topology.EDR}})
+	named := fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, Rate: ib.Rate{Width: 1, Speed: ib.EDR}})
 	for i, name := range []string{"MT4123 ConnectX6 Mellanox, # a long description of a card", "twin", "twin", "Leaf000@x"} {
 		named.Nodes[i].Name = name
 	}
@@ -139,7 +140,7 @@ func TestFabrics(t *testing.T) {
 		{"small", fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3}), 2, "PHY=4x LOG=ACT SPD=50"},
 		{"LHCb", fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18}), 5, "PHY=4x LOG=ACT SPD=50"},
 		{"shuffled parallel cables", fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, Cables: 2, Hosts: []int{6, 2}, Shuffle: 7,
-			Missing: [][2]int{{0, 3}}, Rate: topology.Rate{Width: 2, Speed: topology.FDR}}), 3, "PHY=2x LOG=ACT SPD=14"},
+			Missing: [][2]int{{0, 3}}, Rate: ib.Rate{Width: 2, Speed: ib.FDR}}), 3, "PHY=2x LOG=ACT SPD=14"},
 		{"adapter on a spine", withSpineAdapter(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3})), 2, "PHY=4x LOG=ACT SPD=50"},
 		{"difficult names", named, 0, "PHY=1x LOG=ACT SPD=25"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -21,7 +22,7 @@ func onTwo(t *testing.T) *site {
 		f.At(topology.PortRef{Node: f.Find(fabgen.LeafGUID + 2), Port: 7}).Rate.Width = 1
 	})
 	s.drained(tree, "cable", 3, 3)
-	var members []topology.GUID
+	var members []ib.GUID
 	for _, i := range tree.Servers {
 		if i%2 == 0 {
 			members = append(members, tree.Hosts[i].GUID)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -145,7 +146,7 @@ func (s *site) drained(t *topology.FatTree, kind string, leaf, lane int) {
 }
 
 // two is a site of two levels, with a job of some of its servers if members are given.
-func (s *site) two(t *testing.T, tree *topology.FatTree, members []topology.GUID) *site {
+func (s *site) two(t *testing.T, tree *topology.FatTree, members []ib.GUID) *site {
 	t.Helper()
 	s.discovered = fabgen.Ibnetdiscover(tree.Fabric)
 	all := 1.0
@@ -209,7 +210,7 @@ func drawTwo(t *testing.T, rng *rand.Rand) *site {
 	s := newSite(fmt.Sprintf("%+v", spec), f)
 	var cables []topology.PortRef
 	for i := range spec.Leaves {
-		leaf := f.Find(fabgen.LeafGUID + topology.GUID(i))
+		leaf := f.Find(fabgen.LeafGUID + ib.GUID(i))
 		for _, p := range f.Trunks(leaf) {
 			cables = append(cables, topology.PortRef{Node: leaf, Port: p})
 		}
@@ -233,7 +234,7 @@ func drawTwo(t *testing.T, rng *rand.Rand) *site {
 	if len(tree.Servers) == 0 {
 		return nil
 	}
-	var members []topology.GUID
+	var members []ib.GUID
 	for _, i := range tree.Servers {
 		if rng.IntN(2) == 0 {
 			members = append(members, tree.Hosts[i].GUID)

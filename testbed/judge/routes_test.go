@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -30,7 +31,7 @@ var shapes = []func(rng *rand.Rand) *topology.Fabric{
 
 // shortest are tables by which each switch forwards to any of its neighbours that are nearer.
 func shortest(f *topology.Fabric, rng *rand.Rand) *lft.Tables {
-	t, most := new(lft.Tables), topology.LID(0)
+	t, most := new(lft.Tables), ib.LID(0)
 	hosts := f.ConnectedHosts()
 	for _, h := range hosts {
 		most = max(most, h.LID)

@@ -3,6 +3,7 @@ package packets
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
@@ -18,7 +19,7 @@ type network struct {
 	host     []int32 // [node] host, -1 for a switch
 	uplink   []int32 // [host] link out of the adapter
 	downlink []int32 // [host] link into it
-	byGUID   map[topology.GUID]int32
+	byGUID   map[ib.GUID]int32
 	base     []int32           // [link] first virtual output queue of the switch at its end
 	pairs    int               // virtual output queues
 	far      map[int32][]int16 // [switch of a host] distances of nodes from it, -1 if unreachable
@@ -26,7 +27,7 @@ type network struct {
 }
 
 func newNetwork(f *topology.Fabric, tables *lft.Tables) (*network, error) {
-	n := &network{f: f, byGUID: map[topology.GUID]int32{}, far: map[int32][]int16{}, toward: map[[2]int32][]int32{}}
+	n := &network{f: f, byGUID: map[ib.GUID]int32{}, far: map[int32][]int16{}, toward: map[[2]int32][]int32{}}
 	for i := range f.Nodes {
 		n.first = append(n.first, int32(len(n.target)))
 		for p := range f.Nodes[i].Ports {

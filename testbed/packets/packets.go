@@ -18,6 +18,7 @@ package packets
 import (
 	"fmt"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/topology"
@@ -50,7 +51,7 @@ type Config struct {
 	// Delay is the age of the queue lengths by which an adaptive switch chooses.
 	Delay int64
 	// Slow divides the speed of the link from and to a host, by its port GUID.
-	Slow map[topology.GUID]float64
+	Slow map[ib.GUID]float64
 	Seed uint64
 }
 
@@ -61,8 +62,8 @@ var HDR = Config{Packet: 4096, Buffer: 16, Latency: 200_000, Byte: 40}
 // Message is the data that one server sends to another.
 type Message struct {
 	Phase    int32 // sends of a server are in the order of phases
-	Src, Dst topology.GUID
-	DLID     topology.LID
+	Src, Dst ib.GUID
+	DLID     ib.LID
 	Bytes    int
 }
 

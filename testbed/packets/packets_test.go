@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -169,7 +170,7 @@ func TestShares(t *testing.T) {
 func TestSlowHost(t *testing.T) {
 	s := oneSwitch(t, 3)
 	cfg := exact()
-	cfg.Slow = map[topology.GUID]float64{s.host(1).GUID: 2}
+	cfg.Slow = map[ib.GUID]float64{s.host(1).GUID: 2}
 	r := s.run(t, cfg, Pacing{}, []Message{s.message(0, 0, 1, block), s.message(0, 2, 0, block)})
 	if r.Time != 2*block*HDR.Byte || r.Share != 1 {
 		t.Errorf("%d ps, share %g", r.Time, r.Share)

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -226,7 +225,7 @@ func (b *bench) do(ctx context.Context, what, node, port string) (any, error) {
 		_, err := b.Settled(ctx, func(*api.Topology) error { return nil })
 		return "rests", err
 	case "token":
-		made, err := b.Client.CreateToken(ctx, api.TokenRequest{Name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), Role: access.Viewer, ExpiresSeconds: 600})
+		made, err := b.Client.CreateToken(ctx, api.TokenRequest{Name: "t" + strconv.FormatInt(time.Now().UnixNano(), 36), Role: api.Viewer, ExpiresSeconds: 600})
 		if err != nil {
 			return nil, err
 		}

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/testbed/packets"
 	"github.com/forsd/forsd/testbed/programs"
-	"github.com/forsd/forsd/topology"
 )
 
 var small = fabgen.Spec{Spines: 6, Leaves: 6}
@@ -67,7 +67,7 @@ func TestLostRoutes(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := s.list[0].rows[0], s.list[0].rows[1] // rank 0 to 1, rank 1 to 2
-	for want, lid := range map[string]topology.LID{"has no entry": 40000, "leads from rank 0 not to rank 1": second.DLID} {
+	for want, lid := range map[string]ib.LID{"has no entry": 40000, "leads from rank 0 not to rank 1": second.DLID} {
 		first.DLID = lid
 		if err := writePlatform(io.Discard, s.fabric, s.tables, s.hosts, []sim.Row{first}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/topology"
@@ -63,8 +64,8 @@ func writePlatform(to io.Writer, f *topology.Fabric, tables *lft.Tables, hosts [
 }
 
 // rankOf is the rank of each host, by port GUID.
-func rankOf(hosts []topology.EndPort) map[topology.GUID]int {
-	rank := make(map[topology.GUID]int, len(hosts))
+func rankOf(hosts []topology.EndPort) map[ib.GUID]int {
+	rank := make(map[ib.GUID]int, len(hosts))
 	for i := range hosts {
 		rank[hosts[i].GUID] = i
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -26,7 +27,7 @@ type podSite struct {
 	*e2e.Site
 	fabric  *topology.Fabric
 	base    *topology.PodBaseline
-	guids   map[string]topology.GUID // [name of a switch]
+	guids   map[string]ib.GUID // [name of a switch]
 	cables  []ibsim.Port
 	dead    []ibsim.Port
 	drained []string
@@ -48,7 +49,7 @@ func runPods(ctx context.Context, o options, k int) (f *figures, err error) {
 	}
 	spec := fabgen.KAry(k)
 	spec.LMC = uint8(o.Seed % 3)
-	s := &podSite{fabric: fabgen.GenerateTree(spec), guids: map[string]topology.GUID{}, lids: 1 << spec.LMC}
+	s := &podSite{fabric: fabgen.GenerateTree(spec), guids: map[string]ib.GUID{}, lids: 1 << spec.LMC}
 	if s.base, err = topology.NewPodBaseline(s.fabric); err != nil {
 		return nil, err
 	}

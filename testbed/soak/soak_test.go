@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/testbed/e2e"
@@ -90,7 +91,7 @@ func (w *world) fabric() *topology.Fabric {
 			case !w.plugged(l, k):
 				gone = append(gone, here)
 			case w.cables[l][k] == slow:
-				f.At(here).Rate, f.At(there).Rate = topology.Rate{Width: 1, Speed: f.At(here).Rate.Speed}, topology.Rate{Width: 1, Speed: f.At(there).Rate.Speed}
+				f.At(here).Rate, f.At(there).Rate = ib.Rate{Width: 1, Speed: f.At(here).Rate.Speed}, ib.Rate{Width: 1, Speed: f.At(there).Rate.Speed}
 			}
 		}
 	}
@@ -121,7 +122,7 @@ func TestPicture(t *testing.T) {
 			w, rng := healthy(t, size[0], size[1]), rand.New(rand.NewPCG(seed, 19))
 			for n := range 1000 {
 				e := w.draw(rng, nil)
-				if err := w.expect(api.NewTopology(w.seen(t), time.Time{})); err != nil {
+				if err := w.expect(describe.Topology(w.seen(t), time.Time{})); err != nil {
 					t.Fatalf("%v, seed %d, event %d, %v: %v", size, seed, n+1, e, err)
 				}
 			}
@@ -283,7 +284,7 @@ func TestArity(t *testing.T) {
 
 // TestMissing counts the cables that dead ones cut off from the hosts, without the dead ones.
 func TestMissing(t *testing.T) {
-	s := &podSite{fabric: fabgen.GenerateTree(fabgen.KAry(4)), guids: map[string]topology.GUID{}}
+	s := &podSite{fabric: fabgen.GenerateTree(fabgen.KAry(4)), guids: map[string]ib.GUID{}}
 	var err error
 	if s.base, err = topology.NewPodBaseline(s.fabric); err != nil {
 		t.Fatal(err)

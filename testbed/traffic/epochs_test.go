@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/testbed/e2e"
-	"github.com/forsd/forsd/topology"
 )
 
 // TestEpochs has cables die and come back under event builders with the shim and the
@@ -132,7 +132,7 @@ func TestEpochs(t *testing.T) {
 		}
 		pairs++
 		p, ok := v.FindPair(src, dst)
-		if slid := v.Server(src).LID + topology.LID(p.SrcPathBits); !ok || f.Dst != p.DLID || f.Src != slid {
+		if slid := v.Server(src).LID + ib.LID(p.SrcPathBits); !ok || f.Dst != p.DLID || f.Src != slid {
 			t.Errorf("%d packets from server %d to %d have LIDs %d and %d, want %d and %d", packets, src, dst, f.Src, f.Dst, slid, p.DLID)
 		}
 	}

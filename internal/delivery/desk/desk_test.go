@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -269,9 +270,9 @@ func TestSweeps(t *testing.T) {
 func TestFileTooLarge(t *testing.T) {
 	huge := &lft.Tables{}
 	for g := range 450 { // switches that share their entries
-		huge.Switches = append(huge.Switches, lft.Table{GUID: topology.GUID(g + 1)})
+		huge.Switches = append(huge.Switches, lft.Table{GUID: ib.GUID(g + 1)})
 	}
-	out := make([]uint8, topology.MaxUnicastLID)
+	out := make([]uint8, ib.MaxUnicastLID)
 	for i := range huge.Switches {
 		huge.Switches[i].Out = out
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
@@ -140,7 +141,7 @@ func (p *Probe) Install(ctx context.Context) error {
 
 // Overheard passes on a line of the manager's log about a trap. It drops the line if the
 // loop is busy for long: nothing depends on the log.
-func (p *Probe) Overheard(lid topology.LID, told bool) {
+func (p *Probe) Overheard(lid ib.LID, told bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	p.tell(ctx, linkstate.Overheard{LID: lid, Told: told})

@@ -10,11 +10,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -25,7 +25,7 @@ func newProbe() *Probe {
 	kinds := []health.Warnable{{Code: DiscoveryFailed, Severity: health.Critical}, {Code: TrapsMissing, Severity: health.Info}}
 	tracker := health.NewTracker(kinds, func(health.Warning, bool) {})
 	c := config.Default().OpenSM
-	return New(Parts{Config: &c, Log: zap.NewNop(), Board: board.New(zap.NewNop(), tracker, api.NewEvents(1, time.Now())),
+	return New(Parts{Config: &c, Log: zap.NewNop(), Board: board.New(zap.NewNop(), tracker, published.NewEvents(1, time.Now())),
 		Reader: func() *opensm.Switches { return &opensm.Switches{Port: "off"} }})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/client"
@@ -65,7 +66,7 @@ func compare(round *e2e.Round, last, now *lft.Tables) {
 			round.Missing = append(round.Missing, was.GUID)
 			continue
 		}
-		for lid := range topology.LID(max(len(was.Out), len(now.Switches[j].Out))) {
+		for lid := range ib.LID(max(len(was.Out), len(now.Switches[j].Out))) {
 			if a, b := last.Port(i, lid), now.Port(j, lid); a != b {
 				round.Changes = append(round.Changes, e2e.EntryChange{Switch: was.GUID, LID: lid, Was: a, Is: b})
 			}

@@ -1,0 +1,154 @@
+// Package describe has fabrics in the form of the API.
+package describe
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/topology"
+)
+
+var cableStates = map[topology.CableState]string{
+	topology.NoCable: "none", topology.Missing: "missing", topology.Degraded: "degraded", topology.Full: "full"}
+
+// Topology describes a fat tree.
+func Topology(t *topology.FatTree, seenAt time.Time) *api.Topology {
+	if t.Pods != nil {
+		return podTopology(t.Pods, seenAt)
+	}
+	out := &api.Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Lanes: t.Lanes, Servers: len(t.Servers),
+		Bystanders: len(t.Hosts) - len(t.Servers), Findings: Findings(t.Findings),
+		Leaves: make([]api.Leaf, len(t.Leaves)), Spines: make([]api.Spine, len(t.Spines)), Hosts: []api.Host{},
+		Roles: roles(t.Fabric), Uncovered: uncovered(t)}
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		out.Leaves[l] = api.Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(t, leaf.Node)}
+		for k, c := range leaf.Cables {
+			out.Leaves[l].Cables = append(out.Leaves[l].Cables, cableStates[c.State])
+			if t.LaneUp(l, k) {
+				out.Leaves[l].LanesUp++
+			}
+		}
+	}
+	for i := range t.Spines {
+		s := &t.Spines[i]
+		out.Spines[i] = api.Spine{GUID: s.GUID, Name: s.Name, Present: s.Node != topology.None, LID: switchLID(t, s.Node), FirstLane: s.First, Lanes: s.Cables}
+	}
+	addHosts(out, t.Hosts, t.Routed, func(h *topology.Host) string { return cmp.Or(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID.String()) })
+	return out
+}
+
+// podTopology describes a fat tree of three levels; its spines are the tops.
+func podTopology(t *topology.PodTree, seenAt time.Time) *api.Topology {
+	two := t.Exchange()
+	out := &api.Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Servers: len(t.Servers),
+		Bystanders: len(t.Hosts) - len(t.Servers), Findings: Findings(t.Findings),
+		Leaves: make([]api.Leaf, len(t.Leaves)), Spines: make([]api.Spine, len(t.Tops)), Hosts: []api.Host{}, Roles: roles(t.Fabric), Uncovered: uncovered(two)}
+	states := func(cables []topology.UpCable) (words []string, up int) {
+		for _, c := range cables {
+			words = append(words, cableStates[c.State])
+			if c.State == topology.Full {
+				up++
+			}
+		}
+		return words, up
+	}
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		out.Leaves[l] = api.Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(two, leaf.Node), Pod: leaf.Pod}
+		out.Leaves[l].Cables, out.Leaves[l].LanesUp = states(leaf.Cables)
+	}
+	for i := range t.Mids {
+		m := &t.Mids[i]
+		if m.GUID == 0 {
+			continue // its pod never had it
+		}
+		first, end := t.LanesOf(i)
+		mid := api.Mid{GUID: m.GUID, Name: m.Name, Present: m.Node != topology.None, LID: switchLID(two, m.Node), Pod: m.Pod, FirstLane: first}
+		mid.Cables, mid.LanesUp = states(m.Cables[first:end])
+		out.Mids = append(out.Mids, mid)
+	}
+	for k := range t.Tops {
+		out.Spines[k] = api.Spine{GUID: t.Tops[k].GUID, Name: t.Tops[k].Name, Present: t.Tops[k].Node != topology.None, LID: switchLID(two, t.Tops[k].Node)}
+	}
+	for k := len(t.Lanes) - 1; k >= 0; k-- {
+		s := &out.Spines[t.Lanes[k].Top]
+		s.FirstLane = k
+		s.Lanes++
+	}
+	addHosts(out, t.Hosts, t.Routed, func(h *topology.Host) string { return t.Fabric.Nodes[h.Spine].Label() })
+	return out
+}
+
+// addHosts adds the host ports, those that are routed and nothing else at the end. upper
+// names the switch of one that is not on a leaf.
+func addHosts(out *api.Topology, attached, routed []topology.Host, upper func(*topology.Host) string) {
+	for i := range attached {
+		h := &attached[i]
+		out.Hosts = append(out.Hosts, newHost(out, h, upper))
+		if h.Server {
+			out.Leaves[h.Leaf].Servers++
+		}
+	}
+	for i := range routed {
+		h := newHost(out, &routed[i], upper)
+		h.Alpha = 0
+		out.Hosts = append(out.Hosts, h)
+	}
+}
+
+func newHost(out *api.Topology, h *topology.Host, upper func(*topology.Host) string) api.Host {
+	x := api.Host{GUID: h.GUID, Name: h.Name, LID: h.LID, LMC: h.LMC, Alpha: h.Alpha, Server: h.Server, Role: h.Role.String()}
+	if h.Leaf >= 0 {
+		x.Leaf = cmp.Or(out.Leaves[h.Leaf].Name, out.Leaves[h.Leaf].GUID.String())
+	} else if h.Spine >= 0 {
+		x.Spine = upper(h)
+	}
+	return x
+}
+
+// roles counts the host ports with a cable by role.
+func roles(f *topology.Fabric) map[string]int {
+	out := map[string]int{}
+	for _, e := range f.EndPorts() {
+		if n := &f.Nodes[e.Node]; n.Kind != topology.Switch && f.At(e.PortRef).Up() {
+			out[n.Role.String()]++
+		}
+	}
+	return out
+}
+
+// uncovered lists what the tree does not cover.
+func uncovered(t *topology.FatTree) []api.Uncovered {
+	out := []api.Uncovered{}
+	f := t.Fabric
+	for _, i := range t.Uncovered.Switches {
+		out = append(out, api.Uncovered{Kind: "switch", GUID: f.Nodes[i].GUID, Name: f.Nodes[i].Name})
+	}
+	for _, h := range t.Uncovered.Hosts {
+		out = append(out, api.Uncovered{Kind: "host", GUID: f.At(h.PortRef).GUID, Name: f.PortLabel(h.PortRef), Why: h.Why})
+	}
+	for _, r := range t.Uncovered.Cables {
+		out = append(out, api.Uncovered{Kind: "cable", GUID: f.Nodes[r.Node].GUID, Name: f.CableLabel(r)})
+	}
+	return out
+}
+
+// switchLID returns the switch's own LID, 0 while it is absent.
+func switchLID(t *topology.FatTree, node int32) ib.LID {
+	if node == topology.None {
+		return 0
+	}
+	return t.Fabric.Nodes[node].LID()
+}
+
+// Findings are deviations without the ports that they are about.
+func Findings(found []topology.Finding) []api.Finding {
+	out := make([]api.Finding, len(found))
+	for i, f := range found {
+		out[i] = api.Finding{Code: f.Code, Text: f.Text}
+	}
+	return out
+}

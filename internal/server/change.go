@@ -1,0 +1,123 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
+)
+
+// Decode reads exactly one JSON value without unknown fields. Its errors are those of
+// the API.
+func Decode(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err == io.EOF {
+		return api.BadRequest("the request has no body: want a JSON object")
+	} else if err != nil {
+		return api.BadRequest("read request: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return api.BadRequest("read request: something follows the JSON object")
+	}
+	return nil
+}
+
+// unhurried gives a request time to be worked on: the connection's deadline for
+// writing is for clients that do not read. The one for reading stands until the
+// request has been read, and net/http lifts it then.
+func unhurried(w http.ResponseWriter, r *http.Request, most time.Duration) (context.Context, context.CancelFunc) {
+	// A recorder in tests has no deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(most + writeWithin))
+	return context.WithTimeout(r.Context(), most)
+}
+
+// reroute answers POST /v1/reroute. A body is allowed as long as it is {}.
+func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength != 0 {
+		if err := ReadJSON(r, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	change, err := s.Backend.Reroute(ctx)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, r, change)
+}
+
+// The forms of a forecast: JSON, or its plan's phases.
+var forecastForms = append([]form{{"json", mediaJSON, mediaJSON}}, phaseForms...)
+
+// whatIf answers POST /v1/whatif, as JSON or with the phases of the plan.
+func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Vary", "Accept")
+	f, err := chooseForm(r, forecastForms)
+	if err != nil {
+		return err
+	}
+	var q api.WhatIf
+	if err := ReadJSON(r, &q); err != nil {
+		return err
+	}
+	switch {
+	case len(q.Fail) == 0 && q.Done == nil && !q.AsIs:
+		return api.BadRequest(`nothing to fail: want {"fail": ["Spine012", "Leaf007/31"]}, and {"done": 120} or {"done": "33%%"} for what remains of an exchange`)
+	case q.Job != "" && q.Done == nil:
+		return api.BadRequest(`job %.100q without done: say how far its exchange has come, {"job": %.100q, "done": 12}`, q.Job, q.Job)
+	case q.Epoch != 0 && q.Done == nil:
+		return api.BadRequest(`epoch %d without done: say how far its exchange has come, {"epoch": %d, "done": 120}`, q.Epoch, q.Epoch)
+	}
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	forecast, err := s.Backend.WhatIf(ctx, q)
+	if err != nil {
+		return err
+	}
+	if f.name == "json" {
+		return WriteJSON(w, r, forecast)
+	}
+	return sendTable(w, forecast.Table, f)
+}
+
+// sendTable answers with a phase table in one of its forms.
+func sendTable(w http.ResponseWriter, table *phasetable.View, f form) error {
+	if table == nil {
+		return api.Refused("there is no table of this plan")
+	}
+	body := table.Bytes()
+	if f.name == "csv" {
+		var out bytes.Buffer
+		if err := phasetable.WriteCSV(&out, table.Table()); err != nil {
+			return err
+		}
+		body = out.Bytes()
+	}
+	w.Header().Set("Content-Type", f.content)
+	return send(w, body)
+}
+
+// rollback answers POST /v1/rollback.
+func (s *service) rollback(w http.ResponseWriter, r *http.Request) error {
+	var q api.RollbackRequest
+	if err := ReadJSON(r, &q); err != nil {
+		return err
+	}
+	if q.Epoch == 0 {
+		return api.BadRequest(`no epoch to go back to: want {"epoch": 41}`)
+	}
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	change, err := s.Backend.Rollback(ctx, q.Epoch)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, r, change)
+}

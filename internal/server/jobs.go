@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/published"
+)
+
+// Jobs is what the daemon answers and does for jobs: exchanges among some of the
+// servers, each with a plan of its own. A job is named by its number or by the
+// name that it was given. The methods are called from many goroutines; their
+// errors are like those of Backend.
+type Jobs interface {
+	// Jobs lists the jobs, ascending by number.
+	Jobs() []api.Job
+	// Job is one job with its hosts.
+	Job(job string) (*api.Job, error)
+	// JobPlans holds the plan of a job, and JobBases that for base LIDs. They are closed
+	// when the job ends.
+	JobPlans(job string) (*published.Plans, error)
+	JobBases(job string) (*published.Plans, error)
+	// CreateJob plans a job and puts its plan in force.
+	CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error)
+	// RenewJob lets a job's lease end so long from now, 0 for the default.
+	RenewJob(ctx context.Context, job string, lease time.Duration) (*api.Job, error)
+	// RemoveJob ends a job.
+	RemoveJob(ctx context.Context, job string) (*api.Job, error)
+}
+
+// The limits of a job.
+const (
+	maxRanks   = 1 << 16
+	maxJobName = 100
+)
+
+// checkJob checks a request by itself.
+func checkJob(q *api.JobRequest) error {
+	switch {
+	case len(q.Hosts) == 0:
+		return api.BadRequest(`no hosts: want {"hosts": ["node001", "node002"]}, by name, port GUID or LID`)
+	case q.RanksPerHost < 0 || q.RanksPerHost > maxRanks:
+		return api.BadRequest("ranks_per_host %d: want 1 to %d", q.RanksPerHost, maxRanks)
+	case q.Name != "" && !jobName(q.Name):
+		return api.BadRequest("name %.100q: want a letter, then letters, digits and . _ - : up to %d in all", q.Name, maxJobName)
+	}
+	return checkLease(q.LeaseSeconds)
+}
+
+func checkLease(seconds int64) error {
+	if seconds < 0 || seconds > int64(api.MaxLease/time.Second) {
+		return api.BadRequest("lease_seconds %d: want 1 to %d, or 0 for %d", seconds, int64(api.MaxLease/time.Second), int64(api.DefaultLease/time.Second))
+	}
+	return nil
+}
+
+// jobName reports whether a text is a valid job name: not a number, and without characters
+// that need quoting.
+func jobName(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' && c != ':') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxJobName
+}
+
+// handleJobs registers the endpoints of jobs.
+func (s *service) handleJobs() {
+	s.handle(readers, "GET /v1/jobs", s.listJobs)
+	s.handle(readers, "GET /v1/jobs/{job}", s.showJob)
+	s.handle(readers, "GET /v1/jobs/{job}/plan", ofPlan(s.jobPlans, sendPlan))
+	s.handle(readers, "GET /v1/jobs/{job}/phases", ofPlan(s.jobPlans, sendPhases))
+	s.handle(readers, "GET /v1/jobs/{job}/servers/{server...}", ofPlan(s.jobPlans, sendServer))
+	s.handle(operators, "POST /v1/jobs", s.createJob)
+	s.handle(operators, "POST /v1/jobs/{job}/renew", s.renewJob)
+	s.handle(operators, "DELETE /v1/jobs/{job}", s.removeJob)
+}
+
+func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {
+	return writeMade(w, r, func() (any, error) { return api.JobList{Jobs: append([]api.Job{}, s.Jobs.Jobs()...)}, nil })
+}
+
+func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
+	job, err := s.Jobs.Job(r.PathValue("job"))
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, r, job)
+}
+
+// jobPlans returns the plans of a job for the LIDs that the request is for. Where its plan
+// sends to base LIDs alone and there is no other for these, it is for both.
+func (s *service) jobPlans(r *http.Request) (*published.Plans, error) {
+	name := r.PathValue("job")
+	base, err := forBaseLIDs(r)
+	if err != nil {
+		return nil, err
+	}
+	plans, err := s.Jobs.JobPlans(name)
+	if err != nil || !base {
+		return plans, err
+	}
+	bases, err := s.Jobs.JobBases(name)
+	if err != nil {
+		return nil, err
+	}
+	if now := plans.Current(); bases.Current() == nil && now != nil && now.OnBaseLIDs() {
+		return plans, nil
+	}
+	return bases, nil
+}
+
+// createJob answers POST /v1/jobs.
+func (s *service) createJob(w http.ResponseWriter, r *http.Request) error {
+	var q api.JobRequest
+	if err := ReadJSON(r, &q); err != nil {
+		return err
+	}
+	if err := checkJob(&q); err != nil {
+		return err
+	}
+	q.RanksPerHost = max(q.RanksPerHost, 1)
+	return changeJob(w, r, func(ctx context.Context) (*api.Job, error) { return s.Jobs.CreateJob(ctx, q) })
+}
+
+// renewJob answers POST /v1/jobs/{job}/renew; without a body the lease is the
+// default one.
+func (s *service) renewJob(w http.ResponseWriter, r *http.Request) error {
+	var q api.Renewal
+	if r.ContentLength != 0 {
+		if err := ReadJSON(r, &q); err != nil {
+			return err
+		}
+	}
+	if err := checkLease(q.LeaseSeconds); err != nil {
+		return err
+	}
+	return changeJob(w, r, func(ctx context.Context) (*api.Job, error) {
+		return s.Jobs.RenewJob(ctx, r.PathValue("job"), api.LeaseOf(q.LeaseSeconds))
+	})
+}
+
+// removeJob answers DELETE /v1/jobs/{job} with the job that was.
+func (s *service) removeJob(w http.ResponseWriter, r *http.Request) error {
+	return changeJob(w, r, func(ctx context.Context) (*api.Job, error) { return s.Jobs.RemoveJob(ctx, r.PathValue("job")) })
+}
+
+// changeJob gives a change its time and answers with the job.
+func changeJob(w http.ResponseWriter, r *http.Request, change func(context.Context) (*api.Job, error)) error {
+	ctx, cancel := unhurried(w, r, maxChange)
+	defer cancel()
+	job, err := change(ctx)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, r, job)
+}

@@ -1,0 +1,363 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/published"
+)
+
+// Config is what the handlers of an API serve, and their limits.
+type Config struct {
+	Backend Backend
+	Jobs    Jobs // nil for a service without jobs
+	Plans   *published.Plans
+	Bases   *published.Plans // for programs that use base LIDs; nil if the service has none
+	Events  *published.Events
+	Past    Past         // past events; nil if the service does not keep them
+	Metrics http.Handler // of /metrics; may be nil
+	Page    http.Handler // of / and /page/, for browsers; may be nil
+	// Mount holds further handlers by ServeMux pattern, such as
+	// "POST /v1/gpu/lanes". They compute and must change nothing: those of GET are
+	// open to all who may read, others take a viewer, as what-if does. They bound the
+	// bodies that they take themselves, and have as long as a change may take.
+	Mount map[string]http.Handler
+	// Local holds further handlers that change something: they take an operator, and are
+	// like those of Mount otherwise. Admin holds those that take an administrator.
+	Local, Admin map[string]http.Handler
+	// Peer answers GET /v1/replica, which the other forsd asks: it takes that one, or an
+	// administrator.
+	Peer http.Handler
+	// Access defines how callers are identified; if it is nil, anyone who may write to the
+	// Unix socket may do everything.
+	Access *Access
+	// Ordered is told of every order, unless its endpoint has told of it (Told), and of
+	// those that were refused; Refused of every refusal, by its reason.
+	Ordered func(ctx context.Context, what, result string, err error)
+	Refused func(reason string)
+	// Names are those by which requests over TCP may address the service, besides addresses
+	// and the name of the machine.
+	Names []string
+	// ReadOverTCP opens more than /healthz, /readyz and /metrics over TCP.
+	ReadOverTCP bool
+}
+
+// The limits of the service.
+const (
+	maxBody     = 1 << 20          // bytes of a request of our own
+	maxChange   = 2 * time.Minute  // longest reroute, what-if or rollback
+	writeWithin = 30 * time.Second // for a client to take what it asked for
+)
+
+// service answers the requests of one kind of listener.
+type service struct {
+	Config
+	mux   *http.ServeMux
+	via   via
+	roles map[string]api.Role // that the endpoints take, by their patterns
+	shown shown
+}
+
+// Endpoints tells what role each endpoint of an API takes, by its pattern.
+func Endpoints(c Config) map[string]api.Role { return newService(c, bySocket).roles }
+
+// Handler returns the HTTP interface for a listener: of a Unix socket, or of TCP without
+// TLS, where nothing can be changed.
+func Handler(c Config, tcp bool) http.Handler {
+	if tcp {
+		return newService(c, byTCP)
+	}
+	return newService(c, bySocket)
+}
+
+// The roles that the endpoints of this package take.
+const (
+	anyone    = api.Nobody
+	readers   = api.Reader
+	viewers   = api.Viewer
+	operators = api.Operator
+	admins    = api.Administrator
+)
+
+func newService(c Config, via via) *service {
+	s := &service{Config: c, mux: http.NewServeMux(), via: via, roles: map[string]api.Role{}}
+	s.handle(anyone, "GET /v1/whoami", whoami)
+	s.handle(anyone, "GET /healthz", healthz)
+	s.handle(anyone, "GET /readyz", s.readyz)
+	s.handle(readers, "GET /v1/status", s.status)
+	s.handle(readers, "GET /v1/topology", s.topology)
+	s.handle(readers, "GET /v1/plan", ofPlan(s.byLIDs, sendPlan))
+	s.handle(readers, "GET /v1/plan/phases", ofPlan(s.byLIDs, sendPhases))
+	s.handle(readers, "GET /v1/plan/changes", s.changes)
+	s.handle(readers, "GET /v1/plan/servers/{server...}", ofPlan(s.byLIDs, sendServer))
+	s.handle(readers, "GET /v1/events", s.events)
+	s.handle(readers, "GET /v1/epochs", s.epochs)
+	s.handle(viewers, "POST /v1/whatif", s.whatIf)
+	s.handle(operators, "POST /v1/reroute", s.reroute)
+	s.handle(operators, "POST /v1/rollback", s.rollback)
+	if c.Access != nil && c.Access.Tokens != nil {
+		s.handle(admins, "GET /v1/tokens", s.listTokens)
+		s.handle(admins, "POST /v1/tokens", s.createToken)
+		s.handle(admins, "DELETE /v1/tokens/{token}", s.revokeToken)
+	}
+	s.handle(readers, "GET /v1/plan/phase", s.phase)
+	if c.Page != nil {
+		s.handle(anyone, "GET /{$}", mounted(c.Page))
+		s.handle(anyone, "GET /page/{file}", mounted(c.Page))
+	}
+	if c.Past != nil {
+		s.handle(readers, "GET /v1/history", s.history)
+	}
+	if c.Jobs != nil {
+		s.handleJobs()
+	}
+	if c.Metrics != nil {
+		s.handle(anyone, "GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+			c.Metrics.ServeHTTP(w, r)
+			return nil
+		})
+	}
+	for pattern, h := range c.Mount {
+		need := viewers
+		if strings.HasPrefix(pattern, "GET ") {
+			need = readers
+		}
+		s.handle(need, pattern, mounted(h))
+	}
+	for pattern, h := range c.Local {
+		s.handle(operators, pattern, mounted(h))
+	}
+	for pattern, h := range c.Admin {
+		s.handle(admins, pattern, mounted(h))
+	}
+	if c.Peer != nil {
+		s.handle(admins, forPeer, mounted(c.Peer))
+	}
+	return s
+}
+
+// forPeer is the endpoint of the other forsd.
+const forPeer = "GET /v1/replica"
+
+// endpoint answers a request, or returns the error to answer with as long as it
+// has written nothing.
+type endpoint func(w http.ResponseWriter, r *http.Request) error
+
+// mounted returns the endpoint of a handler that answers its errors itself.
+func mounted(h http.Handler) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := unhurried(w, r, maxChange)
+		defer cancel()
+		h.ServeHTTP(w, r.WithContext(ctx))
+		return nil
+	}
+}
+
+// handle registers an endpoint for those who have a role. What takes an operator and is
+// not a question is an order.
+func (s *service) handle(need api.Role, pattern string, answer endpoint) {
+	s.roles[pattern] = need
+	orders := need >= operators && !strings.HasPrefix(pattern, "GET ")
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		if orders {
+			r = r.WithContext(context.WithValue(withEpoch(r.Context(), s.Plans), orderKey{}, &order{}))
+		}
+		caller := callerOf(r.Context())
+		err := s.permit(need, caller)
+		if err != nil && pattern == forPeer {
+			err = forOtherForsd(caller, err)
+		}
+		if err != nil {
+			s.refuse(RefusedRole)
+			err = s.turnedAway(r, clientKey(caller), err)
+		} else if err = simple(r); err != nil && need >= viewers {
+			s.refuse(RefusedStranger)
+		} else {
+			err = s.admitted(answer)(out, r)
+		}
+		if err != nil {
+			WriteError(out, err)
+		}
+		if orders {
+			s.tell(r.Context(), r, out)
+		}
+	})
+}
+
+// ServeHTTP answers with JSON also what no endpoint knows.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range policy {
+		w.Header().Set(name, value)
+	}
+	if len(r.TransferEncoding) > 0 {
+		// Where a length is given as well, a proxy may think that the request ends elsewhere:
+		// what follows is not read (RFC 9112, section 6.3).
+		w.Header().Set("Connection", "close")
+	}
+	if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; reads && r.ContentLength != 0 {
+		// With a body that is not read, net/http does not see a client leave.
+		w.Header().Set("Connection", "close")
+		WriteError(w, api.BadRequest("%s takes no body: leave it out", r.Method))
+		return
+	}
+	err := s.strange(r)
+	if err != nil {
+		s.refuse(RefusedStranger)
+		WriteError(w, err)
+		return
+	}
+	caller, err := s.identify(r)
+	if err != nil {
+		WriteError(w, s.turnedAway(r, keyOf(r.RemoteAddr), err))
+		return
+	}
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+	h, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	if err := s.admitted(func(w http.ResponseWriter, r *http.Request) error { return unknown(w, r, h) })(w, r); err != nil {
+		WriteError(w, err)
+	}
+}
+
+// admitted returns an endpoint for those who do not ask too often.
+func (s *service) admitted(answer endpoint) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		end, busy := s.admit(clientKey(callerOf(r.Context())))
+		if busy != nil {
+			return busy
+		}
+		defer end()
+		return answer(w, r)
+	}
+}
+
+// unknown answers a request that no endpoint is for, which a handler of the mux has refused.
+func unknown(w http.ResponseWriter, r *http.Request, h http.Handler) error {
+	refusal := refusal{header: http.Header{}}
+	h.ServeHTTP(&refusal, r)
+	if refusal.status == http.StatusMethodNotAllowed {
+		allowed := refusal.header.Get("Allow")
+		w.Header().Set("Allow", allowed)
+		return api.Errorf(refusal.status, api.CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed)
+	}
+	return api.Errorf(http.StatusNotFound, api.CodeNotFound, "there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path)
+}
+
+// refusal intercepts the mux's own answer to unknown paths.
+type refusal struct {
+	header http.Header
+	status int
+}
+
+func (r *refusal) Header() http.Header         { return r.header }
+func (r *refusal) WriteHeader(status int)      { r.status = status }
+func (r *refusal) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteError answers with an error as every endpoint does; mounted handlers use
+// it too.
+func WriteError(w http.ResponseWriter, err error) {
+	if out, is := w.(*statusWriter); is {
+		out.err = err
+	}
+	var e *api.Error
+	if !errors.As(err, &e) {
+		e = api.Errorf(http.StatusInternalServerError, api.CodeInternal, "%v", err)
+	}
+	body, _ := json.Marshal(e) // two strings
+	for _, stale := range []string{"ETag", "Content-Disposition", "Content-Length"} {
+		w.Header().Del(stale)
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	if e.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if e.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(e.Status)
+	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
+}
+
+// Answer turns a function of a request into a handler: a *Text is sent as it is,
+// everything else as JSON.
+func Answer(f func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v, err := f(r)
+		if err != nil {
+			WriteError(w, err)
+			return
+		}
+		if text, ok := v.(*published.Text); ok {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			text.Send(w)
+			return
+		}
+		if err := WriteJSON(w, r, v); err != nil {
+			WriteError(w, err)
+		}
+	})
+}
+
+// Read is Answer for look-ups that take some time and do not wait: only a few run at a
+// time.
+func Read(f func(r *http.Request) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := writeMade(w, r, func() (any, error) { return f(r) }); err != nil {
+			WriteError(w, err)
+		}
+	})
+}
+
+// WriteJSON answers with a value. Few answers are made at a time, so that the process
+// has time for its own work, and each is counted until the client has taken it.
+func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	return writeMade(w, r, func() (any, error) { return v, nil })
+}
+
+// writeMade is WriteJSON of a value that has yet to be made.
+func writeMade(w http.ResponseWriter, r *http.Request, f func() (any, error)) error {
+	body, err := made(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	if !answers.reserve(r.Context(), int64(len(body))) {
+		return api.Busy("other clients have not taken their answers yet: ask again later")
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
+	return nil
+}
+
+// made makes an answer.
+func made(ctx context.Context, f func() (any, error)) (body []byte, err error) {
+	answer := func() {
+		var v any
+		if v, err = f(); err == nil {
+			body, err = json.Marshal(v)
+		}
+	}
+	if c := callerOf(ctx); c != nil && c.Role >= operators {
+		answer()
+	} else if !making.use(ctx.Done(), answer) {
+		return nil, ctx.Err()
+	}
+	return body, err
+}
+
+// ReadJSON reads the body of a request of our own, one JSON object, into v.
+func ReadJSON(r *http.Request, v any) error {
+	body, err := ReadBody(r, maxBody)
+	if err != nil {
+		return err
+	}
+	return Decode(body, v)
+}
