@@ -194,8 +194,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestWriteDir checks that the files are whole and the same at every run, except for the time
-// that planning took.
+// TestWriteDir checks that the files are whole, of the plans that they are named after, and the
+// same at every run, except for the time that planning took.
 func TestWriteDir(t *testing.T) {
 	ft := tree(t, fabgen.Spec{Spines: 5, Leaves: 4, LMC: 3}, 7)
 	files := map[string][2][]byte{}
@@ -216,6 +216,15 @@ func TestWriteDir(t *testing.T) {
 			both := files[name]
 			both[run] = data
 			files[name] = both
+		}
+		for name, plan := range map[string]*phasetable.Table{"phases.csv": r.Table(0), "base.csv": r.Base.Table(0)} { // programs of others know these names
+			var want bytes.Buffer
+			if err := phasetable.WriteCSV(&want, plan); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(data, want.Bytes()) {
+				t.Errorf("%s is not its plan (%v)", name, err)
+			}
 		}
 	}
 	var reports [2]Report

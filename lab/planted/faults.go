@@ -50,6 +50,9 @@ var faults = []fault{
 		{"phasetable/csv.go", "for _, s := range order {", "for _, s := range order[min(1, len(order)):] {"}}},
 	{"a gap off by one", []string{"./planner", "./api", "./phasetable"}, []edit{
 		{"phasetable/summary.go", "phases - bound}", "phases - bound + 1}"}}},
+	{"plans under each other's file names", []string{"./planner", "./internal/cli"}, []edit{
+		{"planner/report.go", `"phases.csv"`, `"base.csv"`},
+		{"planner/report.go", `BaseFile        = "base.csv"`, `BaseFile        = "phases.csv"`}}},
 	{"a slow cable in the plan", []string{"./topology"}, []edit{
 		{"topology/fit.go", "if rate.Below(t.rate) {", "if rate.Below(t.rate) && false {"}}},
 	{"a slow cable in the plan on three levels", []string{"./topology"}, []edit{
