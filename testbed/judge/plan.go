@@ -59,7 +59,7 @@ func ReadCSV(csv []byte) (rows []Transfer, err error) {
 		if n == 1 && lines.Text() == "phase,src_guid,dst_guid,lane,dlid" {
 			continue
 		}
-		t, rest := Transfer{}, string(lines.Bytes())
+		t, rest := Transfer{}, lines.Text()
 		next := func() (field string) {
 			field, rest, _ = strings.Cut(rest, ",")
 			return field

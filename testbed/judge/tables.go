@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/bits"
 	"regexp"
-	"strconv"
-	"strings"
 )
 
 // Tables are the forwarding tables of switches: the output port for each LID, noEntry
@@ -16,7 +14,10 @@ type Tables map[uint64][]uint8 // [GUID of the switch][LID]
 
 const noEntry = 255
 
-var headLine = regexp.MustCompile(`^Unicast lids .* guid 0x([0-9a-fA-F]+)`)
+var (
+	headLine  = regexp.MustCompile(`^Unicast lids .* guid 0x([0-9a-fA-F]+)`)
+	entryLine = regexp.MustCompile(`^0x([0-9a-fA-F]{1,4})\s+(\d{1,3})\b`)
+)
 
 // ReadTables reads the output of dump_fts, OpenSM's opensm-lfts.dump, or a file of that form.
 func ReadTables(dump []byte) (Tables, error) {
@@ -35,19 +36,13 @@ func ReadTables(dump []byte) (Tables, error) {
 			}
 			row = bytes.Repeat([]byte{noEntry}, 1<<16)
 			t[guid] = row
-			continue
+		} else if m := entryLine.FindSubmatch(lines.Bytes()); m != nil {
+			lid, port := hex(string(m[1])), number(string(m[2]))
+			if row == nil || port > noEntry {
+				return nil, fmt.Errorf("tables line %d: %s", n, lines.Text())
+			}
+			row[lid] = uint8(port)
 		}
-		at, rest, _ := strings.Cut(lines.Text()[len("0x"):], " ")
-		out, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-		lid, err := strconv.ParseUint(at, 16, 16)
-		port, err2 := strconv.Atoi(out)
-		if err != nil || err2 != nil {
-			continue // a remark
-		}
-		if row == nil || port < 0 || port > noEntry {
-			return nil, fmt.Errorf("tables line %d: %s", n, lines.Text())
-		}
-		row[lid] = uint8(port)
 	}
 	return t, lines.Err()
 }
