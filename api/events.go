@@ -6,7 +6,7 @@ import (
 
 // Event is something that happened.
 type Event struct {
-	ID   string          `json:"id"` // opaque; see Events
+	ID   string          `json:"id"` // opaque
 	Kind string          `json:"kind"`
 	Data json.RawMessage `json:"data"`
 }

@@ -1,5 +1,5 @@
-// Package published holds what clients read and wait for: the plans in force, and the latest
-// events.
+// Package published holds the plans in force and the latest events, which clients read and wait
+// for.
 package published
 
 import (
