@@ -21,8 +21,8 @@ import (
 // MaxWait is the longest long poll.
 const MaxWait = 5 * time.Minute
 
-// mediaJSON is the media type of requests.
-const mediaJSON = "application/json"
+// MediaJSON is the media type of requests and answers.
+const MediaJSON = "application/json"
 
 // Client asks a forsd. It is safe for concurrent use.
 type Client struct {
@@ -87,7 +87,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if method == http.MethodPost {
-		r.Header.Set("Content-Type", mediaJSON)
+		r.Header.Set("Content-Type", MediaJSON)
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {

@@ -70,9 +70,6 @@ const (
 	MaxLease     = 366 * 24 * time.Hour
 )
 
-// Lease returns the lease that the request asks for.
-func (q *JobRequest) Lease() time.Duration { return LeaseOf(q.LeaseSeconds) }
-
 // LeaseOf is a lease in seconds as a duration, 0 for the default.
 func LeaseOf(seconds int64) time.Duration {
 	if seconds == 0 {

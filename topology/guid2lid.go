@@ -117,3 +117,14 @@ func (f *Fabric) setLMCs(ends []EndPort, lmcs []uint8) {
 		f.At(e.PortRef).LMC = lmcs[i]
 	}
 }
+
+// permissiveLID is the LID of a port without an LID; some tools print it.
+const permissiveLID ib.LID = 0xFFFF
+
+// assigned returns a LID given in a file, 0 if none is assigned.
+func assigned(lid ib.LID) ib.LID {
+	if lid == permissiveLID {
+		return 0
+	}
+	return lid
+}

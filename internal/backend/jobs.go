@@ -132,7 +132,7 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 			var now *basis
 			if now, err = b.basis(ground); err == nil {
 				if stale = !now.equal(was); !stale {
-					err = b.admit(j, q.Lease())
+					err = b.admit(j, api.LeaseOf(q.LeaseSeconds))
 				}
 				if stale = stale || errors.Is(err, store.ErrNumber); stale {
 					err = nil

@@ -102,7 +102,7 @@ func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, err
 	if err != nil {
 		return nil, err
 	}
-	j := &fakeJob{api.Job{ID: d.last, Name: q.Name, Epoch: d.last, PublishedAt: began, Created: began, Expires: began.Add(q.Lease()), RanksPerHost: q.RanksPerHost,
+	j := &fakeJob{api.Job{ID: d.last, Name: q.Name, Epoch: d.last, PublishedAt: began, Created: began, Expires: began.Add(api.LeaseOf(q.LeaseSeconds)), RanksPerHost: q.RanksPerHost,
 		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof,
 		Missing: []api.JobHost{}, Warnings: []api.Finding{}}, &published.Plans{}}
 	for _, m := range members {

@@ -237,7 +237,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // whoami answers GET /v1/whoami.
 func whoami(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, callerOf(r.Context()))
+	return WriteJSON(w, r, CallerOf(r.Context()))
 }
 
 // policy is what browsers may do with an answer: a page of forsd's has its scripts, styles

@@ -21,14 +21,11 @@ import (
 // callerKey is the key of the caller in a request's context.
 type callerKey struct{}
 
-// callerOf is who sent the request of a context.
-func callerOf(ctx context.Context) *api.Caller {
+// CallerOf is who sent the request of a context, nil where that is not known.
+func CallerOf(ctx context.Context) *api.Caller {
 	c, _ := ctx.Value(callerKey{}).(*api.Caller)
 	return c
 }
-
-// CallerOf is who sent the request of a context, nil where that is not known.
-func CallerOf(ctx context.Context) *api.Caller { return callerOf(ctx) }
 
 // epochKey is the key of the epoch that was in force when a request came.
 type epochKey struct{}

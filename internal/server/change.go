@@ -54,7 +54,7 @@ func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
 }
 
 // The forms of a forecast: JSON, or its plan's phases.
-var forecastForms = append([]form{{"json", mediaJSON, mediaJSON}}, phaseForms...)
+var forecastForms = append([]form{{"json", api.MediaJSON, api.MediaJSON}}, phaseForms...)
 
 // whatIf answers POST /v1/whatif, as JSON or with the phases of the plan.
 func (s *service) whatIf(w http.ResponseWriter, r *http.Request) error {

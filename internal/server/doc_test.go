@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/api"
 )
 
 const document = "../../docs/api.md"
@@ -73,7 +75,7 @@ func answerCurl(t *testing.T, line string) (method, target, answer string) {
 			method = args[i]
 		case "--json":
 			i++
-			method, body, kind = "POST", strings.Trim(args[i], "'"), mediaJSON
+			method, body, kind = "POST", strings.Trim(args[i], "'"), api.MediaJSON
 		default:
 			u, err := url.Parse(arg)
 			if err != nil || u.Host != "forsd" {

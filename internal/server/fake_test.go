@@ -158,7 +158,7 @@ func newSite(t testing.TB) *site {
 func request(h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if method == http.MethodPost {
-		r.Header.Set("Content-Type", mediaJSON)
+		r.Header.Set("Content-Type", api.MediaJSON)
 	}
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Add(header[i], header[i+1])

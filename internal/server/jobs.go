@@ -70,14 +70,14 @@ func jobName(name string) bool {
 
 // handleJobs registers the endpoints of jobs.
 func (s *service) handleJobs() {
-	s.handle(readers, "GET /v1/jobs", s.listJobs)
-	s.handle(readers, "GET /v1/jobs/{job}", s.showJob)
-	s.handle(readers, "GET /v1/jobs/{job}/plan", ofPlan(s.jobPlans, sendPlan))
-	s.handle(readers, "GET /v1/jobs/{job}/phases", ofPlan(s.jobPlans, sendPhases))
-	s.handle(readers, "GET /v1/jobs/{job}/servers/{server...}", ofPlan(s.jobPlans, sendServer))
-	s.handle(operators, "POST /v1/jobs", s.createJob)
-	s.handle(operators, "POST /v1/jobs/{job}/renew", s.renewJob)
-	s.handle(operators, "DELETE /v1/jobs/{job}", s.removeJob)
+	s.handle(api.Reader, "GET /v1/jobs", s.listJobs)
+	s.handle(api.Reader, "GET /v1/jobs/{job}", s.showJob)
+	s.handle(api.Reader, "GET /v1/jobs/{job}/plan", ofPlan(s.jobPlans, sendPlan))
+	s.handle(api.Reader, "GET /v1/jobs/{job}/phases", ofPlan(s.jobPlans, sendPhases))
+	s.handle(api.Reader, "GET /v1/jobs/{job}/servers/{server...}", ofPlan(s.jobPlans, sendServer))
+	s.handle(api.Operator, "POST /v1/jobs", s.createJob)
+	s.handle(api.Operator, "POST /v1/jobs/{job}/renew", s.renewJob)
+	s.handle(api.Operator, "DELETE /v1/jobs/{job}", s.removeJob)
 }
 
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {

@@ -80,7 +80,7 @@ func (j *fakeJobs) JobBases(job string) (*published.Plans, error) {
 }
 
 func (j *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, error) {
-	j.calls = append(j.calls, fmt.Sprintf("create %q of %s with %d ranks for %v", q.Name, strings.Join(q.Hosts, " "), q.RanksPerHost, q.Lease()))
+	j.calls = append(j.calls, fmt.Sprintf("create %q of %s with %d ranks for %v", q.Name, strings.Join(q.Hosts, " "), q.RanksPerHost, api.LeaseOf(q.LeaseSeconds)))
 	return j.find("43")
 }
 

@@ -195,17 +195,17 @@ func TestKeptForOperators(t *testing.T) {
 		return context.WithValue(t.Context(), callerKey{}, &api.Caller{Role: role})
 	}
 	b := &budget{free: 100, kept: 30}
-	if b.has(as(viewers), 71) || !b.reserve(as(viewers), 70) || b.reserve(as(viewers), 1) {
+	if b.has(as(api.Viewer), 71) || !b.reserve(as(api.Viewer), 70) || b.reserve(as(api.Viewer), 1) {
 		t.Error("viewers take more or less than they may")
 	}
-	if b.has(as(operators), 31) || !b.reserve(as(operators), 30) {
+	if b.has(as(api.Operator), 31) || !b.reserve(as(api.Operator), 30) {
 		t.Error("an operator has less than is kept")
 	}
 	for range cap(making.taken) {
 		making.taken <- struct{}{}
 		defer func() { <-making.taken }()
 	}
-	if body, err := made(as(operators), func() (any, error) { return "x", nil }); err != nil || string(body) != `"x"` {
+	if body, err := made(as(api.Operator), func() (any, error) { return "x", nil }); err != nil || string(body) != `"x"` {
 		t.Errorf("%s, %v", body, err)
 	}
 }

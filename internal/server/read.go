@@ -39,7 +39,7 @@ func (s *service) topology(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", api.MediaJSON)
 	return send(w, body)
 }
 
@@ -87,7 +87,7 @@ func sendPlan(w http.ResponseWriter, r *http.Request, plans *published.Plans) er
 	if p == nil {
 		return err
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", api.MediaJSON)
 	return send(w, p.Document())
 }
 

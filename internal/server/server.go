@@ -75,68 +75,59 @@ func Handler(c Config, tcp bool) http.Handler {
 	return newService(c, bySocket)
 }
 
-// The roles that the endpoints of this package take.
-const (
-	anyone    = api.Nobody
-	readers   = api.Reader
-	viewers   = api.Viewer
-	operators = api.Operator
-	admins    = api.Administrator
-)
-
 func newService(c Config, via via) *service {
 	s := &service{Config: c, mux: http.NewServeMux(), via: via, roles: map[string]api.Role{}}
-	s.handle(anyone, "GET /v1/whoami", whoami)
-	s.handle(anyone, "GET /healthz", healthz)
-	s.handle(anyone, "GET /readyz", s.readyz)
-	s.handle(readers, "GET /v1/status", s.status)
-	s.handle(readers, "GET /v1/topology", s.topology)
-	s.handle(readers, "GET /v1/plan", ofPlan(s.byLIDs, sendPlan))
-	s.handle(readers, "GET /v1/plan/phases", ofPlan(s.byLIDs, sendPhases))
-	s.handle(readers, "GET /v1/plan/changes", s.changes)
-	s.handle(readers, "GET /v1/plan/servers/{server...}", ofPlan(s.byLIDs, sendServer))
-	s.handle(readers, "GET /v1/events", s.events)
-	s.handle(readers, "GET /v1/epochs", s.epochs)
-	s.handle(viewers, "POST /v1/whatif", s.whatIf)
-	s.handle(operators, "POST /v1/reroute", s.reroute)
-	s.handle(operators, "POST /v1/rollback", s.rollback)
+	s.handle(api.Nobody, "GET /v1/whoami", whoami)
+	s.handle(api.Nobody, "GET /healthz", healthz)
+	s.handle(api.Nobody, "GET /readyz", s.readyz)
+	s.handle(api.Reader, "GET /v1/status", s.status)
+	s.handle(api.Reader, "GET /v1/topology", s.topology)
+	s.handle(api.Reader, "GET /v1/plan", ofPlan(s.byLIDs, sendPlan))
+	s.handle(api.Reader, "GET /v1/plan/phases", ofPlan(s.byLIDs, sendPhases))
+	s.handle(api.Reader, "GET /v1/plan/changes", s.changes)
+	s.handle(api.Reader, "GET /v1/plan/servers/{server...}", ofPlan(s.byLIDs, sendServer))
+	s.handle(api.Reader, "GET /v1/events", s.events)
+	s.handle(api.Reader, "GET /v1/epochs", s.epochs)
+	s.handle(api.Viewer, "POST /v1/whatif", s.whatIf)
+	s.handle(api.Operator, "POST /v1/reroute", s.reroute)
+	s.handle(api.Operator, "POST /v1/rollback", s.rollback)
 	if c.Access != nil && c.Access.Tokens != nil {
-		s.handle(admins, "GET /v1/tokens", s.listTokens)
-		s.handle(admins, "POST /v1/tokens", s.createToken)
-		s.handle(admins, "DELETE /v1/tokens/{token}", s.revokeToken)
+		s.handle(api.Administrator, "GET /v1/tokens", s.listTokens)
+		s.handle(api.Administrator, "POST /v1/tokens", s.createToken)
+		s.handle(api.Administrator, "DELETE /v1/tokens/{token}", s.revokeToken)
 	}
-	s.handle(readers, "GET /v1/plan/phase", s.phase)
+	s.handle(api.Reader, "GET /v1/plan/phase", s.phase)
 	if c.Page != nil {
-		s.handle(anyone, "GET /{$}", mounted(c.Page))
-		s.handle(anyone, "GET /page/{file}", mounted(c.Page))
+		s.handle(api.Nobody, "GET /{$}", mounted(c.Page))
+		s.handle(api.Nobody, "GET /page/{file}", mounted(c.Page))
 	}
 	if c.Past != nil {
-		s.handle(readers, "GET /v1/history", s.history)
+		s.handle(api.Reader, "GET /v1/history", s.history)
 	}
 	if c.Jobs != nil {
 		s.handleJobs()
 	}
 	if c.Metrics != nil {
-		s.handle(anyone, "GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		s.handle(api.Nobody, "GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
 			c.Metrics.ServeHTTP(w, r)
 			return nil
 		})
 	}
 	for pattern, h := range c.Mount {
-		need := viewers
+		need := api.Viewer
 		if strings.HasPrefix(pattern, "GET ") {
-			need = readers
+			need = api.Reader
 		}
 		s.handle(need, pattern, mounted(h))
 	}
 	for pattern, h := range c.Local {
-		s.handle(operators, pattern, mounted(h))
+		s.handle(api.Operator, pattern, mounted(h))
 	}
 	for pattern, h := range c.Admin {
-		s.handle(admins, pattern, mounted(h))
+		s.handle(api.Administrator, pattern, mounted(h))
 	}
 	if c.Peer != nil {
-		s.handle(admins, forPeer, mounted(c.Peer))
+		s.handle(api.Administrator, forPeer, mounted(c.Peer))
 	}
 	return s
 }
@@ -162,13 +153,13 @@ func mounted(h http.Handler) endpoint {
 // not a question is an order.
 func (s *service) handle(need api.Role, pattern string, answer endpoint) {
 	s.roles[pattern] = need
-	orders := need >= operators && !strings.HasPrefix(pattern, "GET ")
+	orders := need >= api.Operator && !strings.HasPrefix(pattern, "GET ")
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		if orders {
 			r = r.WithContext(context.WithValue(withEpoch(r.Context(), s.Plans), orderKey{}, &order{}))
 		}
-		caller := callerOf(r.Context())
+		caller := CallerOf(r.Context())
 		err := s.permit(need, caller)
 		if err != nil && pattern == forPeer {
 			err = forOtherForsd(caller, err)
@@ -176,7 +167,7 @@ func (s *service) handle(need api.Role, pattern string, answer endpoint) {
 		if err != nil {
 			s.refuse(RefusedRole)
 			err = s.turnedAway(r, clientKey(caller), err)
-		} else if err = simple(r); err != nil && need >= viewers {
+		} else if err = simple(r); err != nil && need >= api.Viewer {
 			s.refuse(RefusedStranger)
 		} else {
 			err = s.admitted(answer)(out, r)
@@ -231,7 +222,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admitted returns an endpoint for those who do not ask too often.
 func (s *service) admitted(answer endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		end, busy := s.admit(clientKey(callerOf(r.Context())))
+		end, busy := s.admit(clientKey(CallerOf(r.Context())))
 		if busy != nil {
 			return busy
 		}
@@ -276,7 +267,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	for _, stale := range []string{"ETag", "Content-Disposition", "Content-Length"} {
 		w.Header().Del(stale)
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", api.MediaJSON)
 	if e.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -332,7 +323,7 @@ func writeMade(w http.ResponseWriter, r *http.Request, f func() (any, error)) er
 	if !answers.reserve(r.Context(), int64(len(body))) {
 		return api.Busy("other clients have not taken their answers yet: ask again later")
 	}
-	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Content-Type", api.MediaJSON)
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 	return nil
 }
@@ -345,7 +336,7 @@ func made(ctx context.Context, f func() (any, error)) (body []byte, err error) {
 			body, err = json.Marshal(v)
 		}
 	}
-	if c := callerOf(ctx); c != nil && c.Role >= operators {
+	if c := CallerOf(ctx); c != nil && c.Role >= api.Operator {
 		answer()
 	} else if !making.use(ctx.Done(), answer) {
 		return nil, ctx.Err()

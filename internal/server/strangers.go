@@ -109,11 +109,8 @@ func (s *service) strange(r *http.Request) error {
 // simple refuses what a page may post across origins without being asked: all but JSON
 // (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
 func simple(r *http.Request) error {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && kind != mediaJSON {
-		return api.Errorf(http.StatusUnsupportedMediaType, api.CodeBadRequest, "POST %s takes Content-Type: %s, as a page of another origin cannot send it; curl has --json", r.URL.Path, mediaJSON)
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && kind != api.MediaJSON {
+		return api.Errorf(http.StatusUnsupportedMediaType, api.CodeBadRequest, "POST %s takes Content-Type: %s, as a page of another origin cannot send it; curl has --json", r.URL.Path, api.MediaJSON)
 	}
 	return nil
 }
-
-// mediaJSON is the media type of requests and answers.
-const mediaJSON = "application/json"

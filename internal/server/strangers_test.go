@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/published"
 )
 
@@ -82,7 +83,7 @@ func TestSimplePosts(t *testing.T) {
 	posts := 0
 	for pattern, role := range Endpoints(s.Config) {
 		path, is := strings.CutPrefix(pattern, "POST ")
-		if !is || role < viewers {
+		if !is || role < api.Viewer {
 			continue
 		}
 		posts++

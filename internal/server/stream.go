@@ -43,7 +43,7 @@ func (s *service) events(w http.ResponseWriter, r *http.Request) error {
 		if len(events) == 0 {
 			text = ": still here\n\n"
 		}
-		if r.Context().Err() != nil || !s.stillMay(r, readers) || !out.send(text, events...) {
+		if r.Context().Err() != nil || !s.stillMay(r, api.Reader) || !out.send(text, events...) {
 			return nil
 		}
 	}

@@ -28,7 +28,7 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request) error {
 		}
 		life = time.Duration(q.ExpiresSeconds) * time.Second
 	}
-	secret, made, err := s.Access.Tokens.Create(q.Name, q.Role, life, callerOf(r.Context()).Name(), time.Now())
+	secret, made, err := s.Access.Tokens.Create(q.Name, q.Role, life, CallerOf(r.Context()).Name(), time.Now())
 	if err != nil {
 		return tokenError(q.Name, err)
 	}
