@@ -44,23 +44,8 @@ type CableEnd struct {
 
 // CableCounts is what an end has counted, and over how long that was seen.
 type CableCounts struct {
-	Counters
+	ib.Counters
 	OverSeconds float64 `json:"over_seconds"`
-}
-
-// Counters are the values of an end's counters (InfiniBand Architecture, volume 1, sections
-// 16.1.3.5 and 16.1.4.11).
-type Counters struct {
-	Symbols    uint64 `json:"symbol_errors"`
-	Recoveries uint64 `json:"link_recoveries"`
-	Downed     uint64 `json:"link_downed"`
-	Received   uint64 `json:"receive_errors"`
-	Discards   uint64 `json:"discards"`
-	Integrity  uint64 `json:"local_integrity_errors"`
-	Overruns   uint64 `json:"buffer_overruns"`
-	Sent       uint64 `json:"packets_sent"`
-	Wait       uint64 `json:"wait"`           // ticks in which data waited
-	Full       bool   `json:"full,omitempty"` // an error counter is at its maximum: further errors are unknown until it is reset
 }
 
 // CableEvent is a decision about a cable; the data of an event of the kind KindCable.

@@ -3,6 +3,8 @@ package cablehealth
 import (
 	"fmt"
 	"time"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // Event is an input of the monitor.
@@ -18,10 +20,10 @@ type Round struct {
 // Reading is a reading of a cable.
 type Reading struct {
 	Cable Cable
-	Gbps  float64      // its rate, in Gb/s
-	Ends  [2]*Counters // the leaf's and the spine's; nil if an end was not read
-	Slow  string       // why it is below its rate, or ""
-	Aside bool         // in maintenance: its counters are ignored
+	Gbps  float64         // its rate, in Gb/s
+	Ends  [2]*ib.Counters // the leaf's and the spine's; nil if an end was not read
+	Slow  string          // why it is below its rate, or ""
+	Aside bool            // in maintenance: its counters are ignored
 }
 
 // Weighed answers Weigh with the cost of isolating the cable.

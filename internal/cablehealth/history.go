@@ -2,53 +2,37 @@ package cablehealth
 
 import (
 	"time"
-)
 
-// Counters are the values of an end's counters (InfiniBand Architecture, volume 1, sections
-// 16.1.3.5 and 16.1.4.11). The counters of PortCounters stop at their maximum, so any further
-// counts are unknown.
-type Counters struct {
-	Symbols    uint64 `json:"symbol_errors"`
-	Recoveries uint64 `json:"link_recoveries"`
-	Downed     uint64 `json:"link_downed"`
-	Received   uint64 `json:"receive_errors"`
-	Discards   uint64 `json:"discards"`
-	Integrity  uint64 `json:"local_integrity_errors"`
-	Overruns   uint64 `json:"buffer_overruns"`
-	Sent       uint64 `json:"packets_sent"`
-	Wait       uint64 `json:"wait"` // ticks in which data waited
-	// Full means that an error counter is at its maximum: further errors are unknown until
-	// it is reset.
-	Full bool `json:"full,omitempty"`
-}
+	"github.com/forsd/forsd/ib"
+)
 
 // Rates are counts within a window.
 type Rates struct {
-	Counters
+	ib.Counters
 	Over time.Duration `json:"over_ns"` // the observed part of the window
 }
 
 // sum holds counts since the first reading, which never decrease.
 type sum struct {
 	at    time.Time
-	count Counters
+	count ib.Counters
 }
 
 // history has the samples of an end over the longest window.
 type history struct {
-	last  Counters // the last reading
+	last  ib.Counters // the last reading
 	known bool
 	sums  []sum // oldest first
 }
 
 // fields returns pointers to all counters.
-func (c *Counters) fields() [9]*uint64 {
+func fields(c *ib.Counters) [9]*uint64 {
 	return [9]*uint64{&c.Symbols, &c.Recoveries, &c.Downed, &c.Received, &c.Discards, &c.Integrity, &c.Overruns, &c.Sent, &c.Wait}
 }
 
 // add adds a reading. A counter below its previous value was reset by an operator or a reboot,
 // and has counted from 0 since.
-func (h *history) add(at time.Time, c *Counters, keep time.Duration) {
+func (h *history) add(at time.Time, c *ib.Counters, keep time.Duration) {
 	s := sum{at: at}
 	if len(h.sums) > 0 {
 		newest := &h.sums[len(h.sums)-1]
@@ -57,7 +41,7 @@ func (h *history) add(at time.Time, c *Counters, keep time.Duration) {
 		}
 		s.count = newest.count
 	}
-	now, last, total := c.fields(), h.last.fields(), s.count.fields()
+	now, last, total := fields(c), fields(&h.last), fields(&s.count)
 	for i := range now {
 		switch {
 		case !h.known:
@@ -95,7 +79,7 @@ func (h *history) rates(window time.Duration) Rates {
 		from++
 	}
 	r := Rates{Counters: newest.count, Over: newest.at.Sub(h.sums[from].at)}
-	a, b := r.fields(), h.sums[from].count.fields()
+	a, b := fields(&r.Counters), fields(&h.sums[from].count)
 	for i := range a {
 		*a[i] -= *b[i]
 	}
@@ -103,20 +87,20 @@ func (h *history) rates(window time.Duration) Rates {
 }
 
 // fresh returns the counts between the last two readings.
-func (h *history) fresh() Counters {
+func (h *history) fresh() ib.Counters {
 	n := len(h.sums)
 	if n < 2 {
-		return Counters{}
+		return ib.Counters{}
 	}
 	c := h.sums[n-1].count
-	a, b := c.fields(), h.sums[n-2].count.fields()
+	a, b := fields(&c), fields(&h.sums[n-2].count)
 	for i := range a {
 		*a[i] -= *b[i]
 	}
 	return c
 }
 
-// errors reports whether there were any errors.
-func (c *Counters) errors() bool {
+// erroneous reports whether there were any errors.
+func erroneous(c *ib.Counters) bool {
 	return c.Symbols+c.Recoveries+c.Downed+c.Received+c.Integrity+c.Overruns > 0
 }

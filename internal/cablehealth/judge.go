@@ -31,7 +31,7 @@ func (m *Monitor) round(now time.Time, e Round) {
 			}
 			w.ends[i].add(now, c, max(m.set.Short, m.set.Long))
 			fresh := w.ends[i].fresh()
-			clean = clean && !fresh.errors() && !c.Full
+			clean = clean && !erroneous(&fresh) && !c.Full
 		}
 		if !clean {
 			w.Clean = now

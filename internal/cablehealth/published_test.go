@@ -16,7 +16,7 @@ import (
 
 // drawCounters adds an interval to a cable's counters: nothing, noise, a ramp, a burst, a link
 // failure, growth to the maximum, or a reset.
-func drawCounters(r *rapid.T, kind string, step int, c *[2]cablehealth.Counters) {
+func drawCounters(r *rapid.T, kind string, step int, c *[2]ib.Counters) {
 	for i := range c {
 		c[i].Sent += uint64(rapid.IntRange(0, 1<<30).Draw(r, "sent"))
 	}
@@ -46,7 +46,7 @@ func drawCounters(r *rapid.T, kind string, step int, c *[2]cablehealth.Counters)
 		}
 	}
 	if rapid.IntRange(0, 39).Draw(r, "reset") == 0 {
-		*end = cablehealth.Counters{Symbols: uint64(rapid.IntRange(0, 2).Draw(r, "after the reset"))}
+		*end = ib.Counters{Symbols: uint64(rapid.IntRange(0, 2).Draw(r, "after the reset"))}
 	}
 }
 
@@ -67,16 +67,16 @@ func TestAgainstPublished(t *testing.T) {
 		m := cablehealth.New(set, nil)
 		ref := pdr.New(pdr.Published(set.PerLeaf, set.InAll))
 		now := time.Unix(0, 0)
-		counters := make([][2]cablehealth.Counters, len(cables))
+		counters := make([][2]ib.Counters, len(cables))
 		for step := range rapid.IntRange(5, 150).Draw(r, "rounds") {
 			now = now.Add(time.Duration(rapid.IntRange(30, 600).Draw(r, "seconds")) * time.Second)
-			read := pdr.Round{At: now, Read: map[cablehealth.Cable][2]cablehealth.Counters{}}
+			read := pdr.Round{At: now, Read: map[cablehealth.Cable][2]ib.Counters{}}
 			round := cablehealth.Round{}
 			for i, c := range cables {
 				drawCounters(r, kinds[i], step, &counters[i])
 				read.Read[c] = counters[i]
 				ends := counters[i]
-				round.Readings = append(round.Readings, cablehealth.Reading{Cable: c, Gbps: gbps, Ends: [2]*cablehealth.Counters{&ends[0], &ends[1]}})
+				round.Readings = append(round.Readings, cablehealth.Reading{Cable: c, Gbps: gbps, Ends: [2]*ib.Counters{&ends[0], &ends[1]}})
 			}
 			ref.Step(read, cables, gbps, costly)
 			for todo := m.Step(now, round); len(todo) > 0; todo = todo[1:] {

@@ -28,14 +28,14 @@ import (
 //	show                          every cable in its published form
 func TestTranscripts(t *testing.T) {
 	transcripts.Run(t, func(*testing.T) transcripts.Block {
-		return (&script{counted: map[Cable]*[2]Counters{}, now: time.Unix(0, 0)}).run
+		return (&script{counted: map[Cable]*[2]ib.Counters{}, now: time.Unix(0, 0)}).run
 	})
 }
 
 type script struct {
 	m       *Monitor
 	now     time.Time
-	counted map[Cable]*[2]Counters
+	counted map[Cable]*[2]ib.Counters
 }
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
@@ -106,7 +106,7 @@ func (s *script) reading(t *testing.T, words []string) Reading {
 	}
 	c := cable(t, words[0])
 	if s.counted[c] == nil || verb == "reset" {
-		s.counted[c] = &[2]Counters{}
+		s.counted[c] = &[2]ib.Counters{}
 	}
 	all := s.counted[c]
 	for _, word := range words[1:] {
@@ -130,7 +130,7 @@ func (s *script) reading(t *testing.T, words []string) Reading {
 	}
 	if verb != "unread" {
 		ends := *all
-		r.Ends = [2]*Counters{&ends[0], &ends[1]}
+		r.Ends = [2]*ib.Counters{&ends[0], &ends[1]}
 	}
 	return r
 }

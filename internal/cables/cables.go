@@ -21,7 +21,6 @@ import (
 	"github.com/forsd/forsd/internal/portcounters"
 	"github.com/forsd/forsd/internal/steady"
 	"github.com/forsd/forsd/internal/withheld"
-	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -247,7 +246,7 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 		if c.State != topology.Missing {
 			for i, end := range []cablehealth.End{id.Leaf, id.Spine} {
 				if counters, is := read.Ports[portcounters.End{Switch: end.GUID, Port: end.Port}]; is {
-					x.Ends[i] = counted(&counters)
+					x.Ends[i] = &counters.Counters
 				}
 			}
 		}
@@ -263,12 +262,6 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 		line.Write(zap.Int64("at", now.UnixNano()), zap.Any("readings", e.Readings))
 	}
 	return r.carryOut(r.monitor.Step(now, e))
-}
-
-// counted returns the counters that matter for a cable.
-func counted(c *umad.PortCounters) *cablehealth.Counters {
-	return &cablehealth.Counters{Symbols: c.SymbolErrors, Recoveries: c.LinkRecoveries, Downed: c.LinkDowned, Received: c.ReceiveErrors, Discards: c.Discards,
-		Integrity: c.LocalIntegrityErrors, Overruns: c.BufferOverruns, Sent: c.Sent, Wait: c.Wait, Full: c.Full}
 }
 
 // Weighed handles the cost of isolating a cable.

@@ -70,7 +70,7 @@ func (x *site) count(name string, port uint8, n uint64) {
 		if node := &x.fabric.Nodes[i]; node.Name == name {
 			end := portcounters.End{Switch: node.GUID, Port: port}
 			c := x.counts[end]
-			c.SymbolErrors += n
+			c.Symbols += n
 			x.counts[end] = c
 			return
 		}
@@ -301,7 +301,7 @@ func TestThreeLevels(t *testing.T) {
 				for _, p := range s.Ports {
 					end := umad.PortCounters{}
 					if s.GUID == bad.Leaf && p == bad.Port {
-						end.SymbolErrors = 1000 * i
+						end.Symbols = 1000 * i
 					}
 					round.Ports[portcounters.End{Switch: s.GUID, Port: p}] = end
 				}

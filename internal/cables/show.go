@@ -100,7 +100,7 @@ func (s *shown) cable(c cable) api.Cable {
 		out.Why = append([]string{}, v.Why...)
 	}
 	for i, end := range []*api.CableEnd{&out.Leaf, &out.Spine} {
-		end.Counted = api.CableCounts{Counters: api.Counters(v.Rates[i].Counters), OverSeconds: v.Rates[i].Over.Seconds()}
+		end.Counted = api.CableCounts{Counters: v.Rates[i].Counters, OverSeconds: v.Rates[i].Over.Seconds()}
 	}
 	return out
 }

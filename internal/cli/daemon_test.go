@@ -125,7 +125,7 @@ func (d *fakeDaemon) handler(f func(*http.Request) (any, error)) http.Handler {
 // cablesOf42 returns three of the cables; two of them have errors.
 func cablesOf42() *api.Cables {
 	end := func(name string, port uint8, symbols uint64) api.CableEnd {
-		return api.CableEnd{GUID: ib.GUID(port), Name: name, Port: port, Counted: api.CableCounts{Counters: api.Counters{Symbols: symbols, Sent: 1000}, OverSeconds: 720}}
+		return api.CableEnd{GUID: ib.GUID(port), Name: name, Port: port, Counted: api.CableCounts{Counters: ib.Counters{Symbols: symbols, Sent: 1000}, OverSeconds: 720}}
 	}
 	text := "the leaf's end: 40 symbol errors, 1.44 allowed within 12m0s"
 	return &api.Cables{Mode: "isolate", ReadAt: began, Failed: []string{"Spine003: it does not answer"}, Cables: []api.Cable{

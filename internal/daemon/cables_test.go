@@ -63,7 +63,7 @@ func TestCountersAmidChange(t *testing.T) {
 		for _, w := range want {
 			r.Asked[w.GUID] = asked
 			for _, p := range w.Ports {
-				r.Ports[portcounters.End{Switch: w.GUID, Port: p}] = umad.PortCounters{SymbolErrors: symbols}
+				r.Ports[portcounters.End{Switch: w.GUID, Port: p}] = umad.PortCounters{Counters: ib.Counters{Symbols: symbols}}
 			}
 		}
 		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) { care{l}.read(r) }))

@@ -44,7 +44,7 @@ func (f *fabric) Read(ctx context.Context, nodes []umad.Wanted) ([]umad.Counted,
 	}
 	out := umad.Counted{}
 	for _, p := range n.Ports {
-		out.Counters = append(out.Counters, umad.PortCounters{SymbolErrors: uint64(n.LID)*100 + uint64(p)})
+		out.Counters = append(out.Counters, umad.PortCounters{Counters: ib.Counters{Symbols: uint64(n.LID)*100 + uint64(p)}})
 	}
 	return []umad.Counted{out}, nil
 }
@@ -91,7 +91,7 @@ func TestRounds(t *testing.T) {
 		began := time.Now()
 		rounds, log := start(t, f)
 		round := <-rounds
-		if len(round.Ports) != 6 || round.Ports[End{3, 7}].SymbolErrors != 407 || round.Ended.Sub(began) != 20*time.Second || round.Busy != 400*time.Millisecond {
+		if len(round.Ports) != 6 || round.Ports[End{3, 7}].Symbols != 407 || round.Ended.Sub(began) != 20*time.Second || round.Busy != 400*time.Millisecond {
 			t.Errorf("%+v", round)
 		}
 		if failed := slices.Collect(maps.Keys(round.Failed)); !slices.Equal(failed, []ib.GUID{1}) {
@@ -107,7 +107,7 @@ func TestRounds(t *testing.T) {
 			t.Errorf("told %d times of a switch that does not answer", n)
 		}
 		round.Forget(round.Began.Add(9*time.Second), round.Began.Add(10*time.Second))
-		if len(round.Ports) != 4 || round.Ports[End{2, 3}].SymbolErrors != 0 || round.Ports[End{3, 3}].SymbolErrors == 0 {
+		if len(round.Ports) != 4 || round.Ports[End{2, 3}].Symbols != 0 || round.Ports[End{3, 3}].Symbols == 0 {
 			t.Errorf("after the switch that was asked after 10 s is forgotten: %+v", round.Ports)
 		}
 		f.failing = nil

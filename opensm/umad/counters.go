@@ -11,29 +11,20 @@ import (
 	"github.com/forsd/forsd/ib"
 )
 
-// PortCounters are the counters of a port, from PortCounters and, where the node has it,
-// PortCountersExtended (sections 16.1.3.5 and 16.1.4.11). Data is in units of 4 bytes.
-// Counters of fewer than 64 bits stay at their greatest value once they have come to it.
+// PortCounters are the counters of a port, and the data that it has sent, in units of 4 bytes.
 type PortCounters struct {
-	SymbolErrors, LinkRecoveries, LinkDowned uint64
-	ReceiveErrors, Discards                  uint64
-	LocalIntegrityErrors, BufferOverruns     uint64
-	Sent                                     uint64 // packets
-	DataSent                                 uint64
-	Wait                                     uint64 // ticks in which data waited to be sent
-	// Full means that an error counter is at its maximum.
-	Full bool
+	ib.Counters
+	DataSent uint64
 }
 
 // parsePortCounters reads PortCounters.
 func parsePortCounters(b []byte) PortCounters {
 	u16 := func(at int) uint64 { return uint64(binary.BigEndian.Uint16(b[at:])) }
 	u32 := func(at int) uint64 { return uint64(binary.BigEndian.Uint32(b[at:])) }
-	c := PortCounters{SymbolErrors: u16(4), LinkRecoveries: uint64(b[6]), LinkDowned: uint64(b[7]), ReceiveErrors: u16(8),
-		Discards: u16(14), LocalIntegrityErrors: uint64(b[19] >> 4), BufferOverruns: uint64(b[19] & 15),
-		DataSent: u32(24), Sent: u32(32), Wait: u32(40)}
-	c.Full = slices.Contains([]uint64{c.SymbolErrors, c.ReceiveErrors, c.Discards}, math.MaxUint16) ||
-		max(b[6], b[7]) == math.MaxUint8 || max(c.LocalIntegrityErrors, c.BufferOverruns) == 15
+	c := PortCounters{Counters: ib.Counters{Symbols: u16(4), Recoveries: uint64(b[6]), Downed: uint64(b[7]), Received: u16(8),
+		Discards: u16(14), Integrity: uint64(b[19] >> 4), Overruns: uint64(b[19] & 15), Sent: u32(32), Wait: u32(40)}, DataSent: u32(24)}
+	c.Full = slices.Contains([]uint64{c.Symbols, c.Received, c.Discards}, math.MaxUint16) ||
+		max(b[6], b[7]) == math.MaxUint8 || max(c.Integrity, c.Overruns) == 15
 	return c
 }
 
@@ -44,9 +35,9 @@ func (c *PortCounters) extend(b []byte, errors bool) {
 	if !errors {
 		return
 	}
-	c.SymbolErrors, c.LinkRecoveries, c.LinkDowned = u64(72), u64(80), u64(88)
-	c.ReceiveErrors, c.Discards = u64(96), u64(120)
-	c.LocalIntegrityErrors, c.BufferOverruns, c.Wait = u64(144), u64(152), u64(168)
+	c.Symbols, c.Recoveries, c.Downed = u64(72), u64(80), u64(88)
+	c.Received, c.Discards = u64(96), u64(120)
+	c.Integrity, c.Overruns, c.Wait = u64(144), u64(152), u64(168)
 	c.Full = false
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -49,8 +50,8 @@ func TestCounters(t *testing.T) {
 		return got.Counters
 	}
 	got := read()
-	want := umad.PortCounters{SymbolErrors: 7, LinkRecoveries: 2, LinkDowned: 3, ReceiveErrors: 11, Discards: 13,
-		LocalIntegrityErrors: 4, BufferOverruns: 5, Sent: 1 << 40, DataSent: 1 << 42, Wait: 99}
+	want := umad.PortCounters{DataSent: 1 << 42, Counters: ib.Counters{Symbols: 7, Recoveries: 2, Downed: 3, Received: 11, Discards: 13,
+		Integrity: 4, Overruns: 5, Sent: 1 << 40, Wait: 99}}
 	had := got[0].Counters[0]
 	for _, c := range [][2]*uint64{{&had.Sent, &want.Sent}, {&had.DataSent, &want.DataSent}} {
 		if more := *c[0] - *c[1]; more < 100_000 { // datagrams over this port
@@ -60,14 +61,14 @@ func TestCounters(t *testing.T) {
 	if had != want {
 		t.Errorf("Leaf002/5: %+v\nwant %+v", had, want)
 	}
-	if c := got[0].Counters[1]; c.SymbolErrors != 65535 || !c.Full {
+	if c := got[0].Counters[1]; c.Symbols != 65535 || !c.Full {
 		t.Errorf("Leaf002/6: %+v, want a counter that is full", c)
 	}
-	if c := got[1].Counters[0]; c.SymbolErrors != 1 || c.Full {
+	if c := got[1].Counters[0]; c.Symbols != 1 || c.Full {
 		t.Errorf("Spine001/3: %+v", c)
 	}
 	set("Leaf002", 5, "PortCounters.SymbolErrorCounter", 0)
-	if c := read()[0].Counters[0]; c.SymbolErrors != 0 || c.ReceiveErrors != 11 {
+	if c := read()[0].Counters[0]; c.Symbols != 0 || c.Received != 11 {
 		t.Errorf("after a reset: %+v", c)
 	}
 	wanted = append(wanted, umad.Wanted{LID: 0, Ports: []uint8{1}}, umad.Wanted{LID: s.lid("Leaf001"), Ports: []uint8{200}}, umad.Wanted{LID: 4000, Ports: []uint8{1}})

@@ -3,6 +3,8 @@ package umad
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // TestExtendedErrors: where a node has extended counters of errors, they stand, and none
@@ -19,17 +21,17 @@ func TestExtendedErrors(t *testing.T) {
 	}
 	plain[19] = 0xf0 // local integrity at its greatest
 	c := parsePortCounters(plain[:])
-	if !c.Full || c.LocalIntegrityErrors != 15 {
+	if !c.Full || c.Integrity != 15 {
 		t.Errorf("plain counters %+v", c)
 	}
 	for i := range 22 {
 		binary.BigEndian.PutUint64(extended[8+8*i:], uint64(i+1)<<32)
 	}
 	c.extend(extended[:], true)
-	want := PortCounters{DataSent: 1, Sent: 3, SymbolErrors: 9, LinkRecoveries: 10, LinkDowned: 11,
-		ReceiveErrors: 12, Discards: 15, LocalIntegrityErrors: 18, BufferOverruns: 19, Wait: 21}
-	for _, f := range []*uint64{&want.DataSent, &want.Sent, &want.SymbolErrors, &want.LinkRecoveries,
-		&want.LinkDowned, &want.ReceiveErrors, &want.Discards, &want.LocalIntegrityErrors, &want.BufferOverruns, &want.Wait} {
+	want := PortCounters{DataSent: 1, Counters: ib.Counters{Sent: 3, Symbols: 9, Recoveries: 10, Downed: 11,
+		Received: 12, Discards: 15, Integrity: 18, Overruns: 19, Wait: 21}}
+	for _, f := range []*uint64{&want.DataSent, &want.Sent, &want.Symbols, &want.Recoveries,
+		&want.Downed, &want.Received, &want.Discards, &want.Integrity, &want.Overruns, &want.Wait} {
 		*f <<= 32
 	}
 	if c != want {
@@ -58,7 +60,7 @@ func TestAnswersReversed(t *testing.T) {
 		}
 	}
 	for i, c := range b.out[0].Counters {
-		if c.SymbolErrors != 1<<20 || c.Full {
+		if c.Symbols != 1<<20 || c.Full {
 			t.Errorf("port %d: %+v", b.wanted[0].Ports[i], c)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/pdr"
@@ -206,13 +207,13 @@ func (h *cableHistory) judge() {
 			}
 			rounds++
 			last = x.Readings
-			round, gbps := pdr.Round{At: time.Unix(0, x.At), Read: map[cablehealth.Cable][2]cablehealth.Counters{}}, 0.0
+			round, gbps := pdr.Round{At: time.Unix(0, x.At), Read: map[cablehealth.Cable][2]ib.Counters{}}, 0.0
 			var cables []cablehealth.Cable
 			for _, r := range x.Readings {
 				if r.Ends[0] == nil || r.Ends[1] == nil {
 					h.Fatalf("round %d: %v was not read", rounds, r.Cable)
 				}
-				round.Read[r.Cable], gbps = [2]cablehealth.Counters{*r.Ends[0], *r.Ends[1]}, r.Gbps
+				round.Read[r.Cable], gbps = [2]ib.Counters{*r.Ends[0], *r.Ends[1]}, r.Gbps
 				cables = append(cables, r.Cable)
 			}
 			ref.Step(round, cables, gbps, func(cablehealth.Cable) bool { return false })

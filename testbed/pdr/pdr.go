@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 )
 
@@ -31,7 +32,7 @@ func Published(perLeaf, inAll int) Limits {
 // Round is a round of readings: of every cable, both ends.
 type Round struct {
 	At   time.Time
-	Read map[cablehealth.Cable][2]cablehealth.Counters
+	Read map[cablehealth.Cable][2]ib.Counters
 }
 
 // Reference judges cables.
@@ -92,7 +93,7 @@ func (p *Reference) Step(r Round, cables []cablehealth.Cable, gbps float64, cost
 
 // grown is how much a counter grew between two rounds, counted reading by reading: one
 // that fell was reset and began at 0.
-func (p *Reference) grown(c cablehealth.Cable, end int, from, to int, field func(cablehealth.Counters) uint64) uint64 {
+func (p *Reference) grown(c cablehealth.Cable, end int, from, to int, field func(ib.Counters) uint64) uint64 {
 	n := uint64(0)
 	for i := from + 1; i <= to; i++ {
 		before, after := field(p.rounds[i-1].Read[c][end]), field(p.rounds[i].Read[c][end])
@@ -120,8 +121,8 @@ func (p *Reference) begin(c cablehealth.Cable, window time.Duration) int {
 func (p *Reference) judge(c cablehealth.Cable, gbps float64) bool {
 	now, l := len(p.rounds)-1, &p.limits
 	short, long := p.begin(c, l.Short), p.begin(c, l.Long)
-	symbols := func(c cablehealth.Counters) uint64 { return c.Symbols }
-	downed := func(c cablehealth.Counters) uint64 { return c.Downed }
+	symbols := func(c ib.Counters) uint64 { return c.Symbols }
+	downed := func(c ib.Counters) uint64 { return c.Downed }
 	for end := range 2 {
 		if float64(p.grown(c, end, short, now, symbols)) > gbps*1e9*l.Short.Seconds()*l.ShortRate {
 			return true
@@ -129,8 +130,8 @@ func (p *Reference) judge(c cablehealth.Cable, gbps float64) bool {
 		if float64(p.grown(c, end, long, now, symbols)) > gbps*1e9*l.Long.Seconds()*l.LongRate {
 			return true
 		}
-		dropped := float64(p.grown(c, end, short, now, func(c cablehealth.Counters) uint64 { return c.Received }))
-		sent := float64(p.grown(c, 1-end, short, now, func(c cablehealth.Counters) uint64 { return c.Sent }))
+		dropped := float64(p.grown(c, end, short, now, func(c ib.Counters) uint64 { return c.Received }))
+		sent := float64(p.grown(c, 1-end, short, now, func(c ib.Counters) uint64 { return c.Sent }))
 		if dropped > 0 && dropped > l.Drops*sent {
 			return true
 		}
@@ -146,8 +147,8 @@ func (p *Reference) clean(c cablehealth.Cable) bool {
 	last := p.bad[c]
 	for i := 1; i <= now; i++ {
 		for end := range 2 {
-			for _, field := range []func(cablehealth.Counters) uint64{
-				func(c cablehealth.Counters) uint64 { return c.Symbols }, func(c cablehealth.Counters) uint64 { return c.Received }, func(c cablehealth.Counters) uint64 { return c.Downed },
+			for _, field := range []func(ib.Counters) uint64{
+				func(c ib.Counters) uint64 { return c.Symbols }, func(c ib.Counters) uint64 { return c.Received }, func(c ib.Counters) uint64 { return c.Downed },
 			} {
 				if (p.grown(c, end, i-1, i, field) > 0 || p.rounds[i].Read[c][end].Full) && p.rounds[i].At.After(last) {
 					last = p.rounds[i].At
