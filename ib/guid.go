@@ -1,5 +1,5 @@
-// Package ib has the words of InfiniBand that every package shares: GUIDs, LIDs, rates of links, and
-// how hosts are named in descriptions.
+// Package ib has the words of InfiniBand that every package shares: GUIDs, LIDs, rates of links,
+// counters of ports, and how hosts are named in descriptions.
 package ib
 
 import (

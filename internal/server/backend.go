@@ -1,6 +1,6 @@
-// Package server serves forsd's HTTP interface to ranks, operators and monitoring, whose types
-// are those of package api. It knows no planner: a Backend answers for the fabric, Plans holds
-// the plan in force, and Events what happened.
+// Package server serves forsd's HTTP interface, whose types are those of package api, to ranks,
+// operators and monitoring. It knows no planner: a Backend answers for the fabric, and package
+// published has the plans in force and the events.
 package server
 
 import (
