@@ -103,9 +103,8 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	e := &Error{}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || json.Unmarshal(text, e) != nil || e.Text == "" {
-		e = Errorf(0, CodeInternal, "%s %s at %s: %s", method, path, c.addr, resp.Status)
+		e = Errorf(CodeInternal, "%s %s at %s: %s", method, path, c.addr, resp.Status)
 	}
-	e.Status = resp.StatusCode
 	return nil, e
 }
 

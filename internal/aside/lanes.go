@@ -2,7 +2,6 @@ package aside
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu/lanes"
@@ -33,7 +32,7 @@ func pin(ctx context.Context, q *Pinning) (*lanes.Plan, error) {
 		return nil, api.BadRequest("%v", err)
 	}
 	if err := plan.Verify(&q.Request, tree, q.Tables); err != nil {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables that the switches have do not carry this exchange, as while they change: %v", err)
+		return nil, api.Errorf(api.CodeNoPlan, "the tables that the switches have do not carry this exchange, as while they change: %v", err)
 	}
 	return plan, nil
 }

@@ -5,7 +5,6 @@ package backend
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -64,7 +63,7 @@ type Ground struct {
 }
 
 // ErrStopping is the answer to requests during shutdown.
-var ErrStopping = api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is shutting down")
+var ErrStopping = api.Errorf(api.CodeStopping, "forsd is shutting down")
 
 // Parts are the components that a backend uses.
 type Parts struct {

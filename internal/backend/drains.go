@@ -251,7 +251,7 @@ func (b *Backend) drained(spec string) ([]drains.Part, error) {
 	list := b.Drains()
 	out := drains.Meant(tree, list, spec)
 	if len(out) == 0 && spec != "all" {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%.200q is not drained%s", spec, ib.DidYouMean(spec, func(yield func(string) bool) {
+		return nil, api.NotFound("%.200q is not drained%s", spec, ib.DidYouMean(spec, func(yield func(string) bool) {
 			for i := range list {
 				if !yield(list[i].Name) {
 					return

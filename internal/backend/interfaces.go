@@ -47,7 +47,7 @@ func (b *Backend) Interfaces(readOverTCP bool) server.Config {
 func (b *Backend) explain(r *http.Request) (any, error) {
 	e, v, tables := b.Board.Current(), b.Board.Latest(), b.Desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet")
+		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet")
 	}
 	if v.Kind == controller.OwnRoutes {
 		return nil, v.NoTree("a transfer has no lane to explain")
@@ -56,7 +56,7 @@ func (b *Backend) explain(r *http.Request) (any, error) {
 	for i, name := range []string{"src", "dst"} {
 		s, err := e.Plan.Find(r.FormValue(name))
 		if err != nil {
-			return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "%s: %v", name, err)
+			return nil, api.NotFound("%s: %v", name, err)
 		}
 		ends[i] = s
 	}
@@ -71,13 +71,13 @@ func (b *Backend) explain(r *http.Request) (any, error) {
 func (b *Backend) showBaseline(*http.Request) (any, error) {
 	base := b.Board.Baseline()
 	if base == nil {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no fabric has been accepted yet: there is no baseline")
+		return nil, api.NotFound("no fabric has been accepted yet: there is no baseline")
 	}
 	return base, nil
 }
 
 // errNoFabric is the answer to requests that need a fabric.
-var errNoFabric = api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no fabric has been seen yet")
+var errNoFabric = api.Errorf(api.CodeNoPlan, "no fabric has been seen yet")
 
 // showCabling answers /v1/fabric.
 func (b *Backend) showCabling(*http.Request) (any, error) {
@@ -126,7 +126,7 @@ func (b *Backend) Tables() (*published.Text, error) {
 	defer kept.mu.Unlock()
 	tables := b.Desk.InSwitches()
 	if tables == nil {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "no tables have been read back yet")
+		return nil, api.NotFound("no tables have been read back yet")
 	}
 	if tables != kept.of {
 		text := &published.Text{}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -84,7 +83,7 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 	}
 	g := &basis{view: now.View, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last()}
 	if g.view == nil || b.Board.Current() == nil || slices.Contains(g.tables, nil) {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
+		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
 	if now.Sweeping {
 		g.better = b.Board.NextRest()

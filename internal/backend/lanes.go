@@ -89,7 +89,7 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	}
 	q.Tree, q.Settings, q.Tables = v.Held(b.Board.HeldBack()), aside.Settings(b.Planning), b.Desk.InSwitches()
 	if q.Tables == nil {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "the tables of the switches have not been read back yet")
+		return nil, api.Errorf(api.CodeNoPlan, "the tables of the switches have not been read back yet")
 	}
 	return aside.Pin(r.Context(), b.Workers.Questions(r.Context()), &q)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"strings"
 	"syscall"
@@ -137,7 +136,7 @@ func ask(cmd *cobra.Command, method, path string, out any) error {
 // that does not exist, remains invalid input.
 func sorted(err error) error {
 	var e *api.Error
-	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
+	if errors.As(err, &e) && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
 		return command.Violated{Err: err}
 	}
 	return err

@@ -164,11 +164,11 @@ func (d *fakeDaemon) explain(r *http.Request) (any, error) {
 	table := d.plans.Current().Table
 	src, err := table.Find(r.FormValue("src"))
 	if err != nil {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "src: %v", err)
+		return nil, api.NotFound("src: %v", err)
 	}
 	dst, err := table.Find(r.FormValue("dst"))
 	if err != nil {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "dst: %v", err)
+		return nil, api.NotFound("dst: %v", err)
 	}
 	return planner.Explain(d.result.Tree, d.result.Tables, table, src, dst)
 }

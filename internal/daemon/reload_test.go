@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +59,7 @@ func TestReload(t *testing.T) {
 	for _, dry := range []bool{true, false} {
 		out, err := ask(dry)
 		var refused *api.Error
-		if !errors.As(err, &refused) || refused.Status != http.StatusConflict || out != nil {
+		if !errors.As(err, &refused) || refused.Code != api.CodeRefused || out != nil {
 			t.Fatalf("a wrong file: %+v, %v", out, err)
 		}
 		for _, text := range []string{"forsd.yaml:12: planing: is unknown: the keys here are version,", "forsd.yaml:13: damping.flaps: 0 is too few"} {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"syscall"
 	"time"
 
@@ -33,7 +32,7 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 		return fmt.Errorf("forsplan serve does not run on %s: start it, or name its socket by --socket", path)
 	}
 	var e *api.Error
-	if errors.As(err, &e) && e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound {
+	if errors.As(err, &e) && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
 		return command.Violated{Err: err}
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ import (
 const mostTime = 5 * time.Second
 
 // errNone is returned while the database is not open.
-var errNone = api.Errorf(http.StatusServiceUnavailable, api.CodeNotReady, "the history cannot be read now: the warning %s says why", NotStored)
+var errNone = api.Errorf(api.CodeNotReady, "the history cannot be read now: the warning %s says why", NotStored)
 
 // reader returns the open database, after waiting for the first attempt to open it.
 func (h *History) reader(ctx context.Context) (*database, error) {
@@ -46,7 +45,7 @@ func (h *History) History(ctx context.Context, q api.HistoryQuery) (*api.History
 	}
 	page, err := db.page(ctx, q)
 	if err != nil && ctx.Err() == nil && failure(err) != 0 {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNotReady, "the history cannot be read: %v", err)
+		return nil, api.Errorf(api.CodeNotReady, "the history cannot be read: %v", err)
 	}
 	return page, err
 }

@@ -139,7 +139,7 @@ type Plans struct {
 }
 
 // ErrEnded means that the job has ended and will not have another plan.
-var ErrEnded = api.Errorf(http.StatusNotFound, api.CodeNotFound, "the job has ended: it was removed, or its lease is over")
+var ErrEnded = api.NotFound("the job has ended: it was removed, or its lease is over")
 
 // Publish puts p in force.
 func (s *Plans) Publish(p *Plan) { s.set(p, false) }

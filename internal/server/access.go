@@ -106,7 +106,7 @@ func (s *service) onSocket(c *api.Caller) api.Role {
 
 // unauthorized returns the error of a caller that is not known.
 func unauthorized(format string, args ...any) *api.Error {
-	return api.Errorf(http.StatusUnauthorized, api.CodeUnauthorized, format, args...)
+	return api.Errorf(api.CodeUnauthorized, format, args...)
 }
 
 // bearer returns the token that a request has.
@@ -121,15 +121,15 @@ func (s *service) permit(need api.Role, c *api.Caller) error {
 	case c.Role >= need:
 		return nil
 	case c.Way == api.WayTCP && need > api.Reader && s.Access != nil && s.Access.Certificates != nil:
-		return api.Errorf(http.StatusForbidden, api.CodeForbidden, "this is accepted on the Unix socket and over TLS only: TCP without TLS is for reading")
+		return api.Errorf(api.CodeForbidden, "this is accepted on the Unix socket and over TLS only: TCP without TLS is for reading")
 	case c.Way == api.WayTCP && need > api.Reader:
-		return api.Errorf(http.StatusForbidden, api.CodeForbidden, "this is accepted on the Unix socket only: ask there, with forsctl on the host of forsd or by curl --unix-socket")
+		return api.Errorf(api.CodeForbidden, "this is accepted on the Unix socket only: ask there, with forsctl on the host of forsd or by curl --unix-socket")
 	case c.Way == api.WayTCP:
-		return api.Errorf(http.StatusForbidden, api.CodeForbidden, "reading over TCP is switched off: set api.read_over_tcp in forsd.yaml, or ask on the Unix socket")
+		return api.Errorf(api.CodeForbidden, "reading over TCP is switched off: set api.read_over_tcp in forsd.yaml, or ask on the Unix socket")
 	case c.Way == api.WayTLS:
 		return unauthorized("forsd does not know who asks: show a certificate of a client, or a token (Authorization: Bearer …)")
 	}
-	return api.Errorf(http.StatusForbidden, api.CodeForbidden, "%s has the role %s, and this takes the role %s: see api.administrators, api.operators and api.viewers in forsd.yaml", c, c.Role, need)
+	return api.Errorf(api.CodeForbidden, "%s has the role %s, and this takes the role %s: see api.administrators, api.operators and api.viewers in forsd.yaml", c, c.Role, need)
 }
 
 // forOtherForsd lets the other forsd in, and says to another certificate what it takes.
@@ -140,7 +140,7 @@ func forOtherForsd(c *api.Caller, refused error) error {
 	case c.Way != api.WayCertificate:
 		return refused
 	}
-	return api.Errorf(http.StatusForbidden, api.CodeForbidden, "this is for the other forsd, which is known over TLS by a certificate for the host of peer.address: %s is not", c)
+	return api.Errorf(api.CodeForbidden, "this is for the other forsd, which is known over TLS by a certificate for the host of peer.address: %s is not", c)
 }
 
 // clientKey identifies a client for rate limits.

@@ -21,7 +21,7 @@ func (s *service) changes(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if p == nil {
-		return api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no plan is in force yet")
+		return api.Errorf(api.CodeNoPlan, "no plan is in force yet")
 	}
 	since, old, err := earlier(plans, r.URL.Query().Get("since"))
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *service) changes(w http.ResponseWriter, r *http.Request) error {
 func earlier(plans *published.Plans, text string) (epoch uint64, old *phasetable.View, err error) {
 	p, err := exactly(plans, "since", text)
 	if err == nil && p == nil {
-		err = api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no plan is in force yet")
+		err = api.Errorf(api.CodeNoPlan, "no plan is in force yet")
 	}
 	if err == nil {
 		return p.Epoch, p.Table, nil

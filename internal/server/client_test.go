@@ -121,13 +121,13 @@ func TestClientErrors(t *testing.T) {
 	c := dialSite(t, s)
 	s.ready, s.fails = false, api.Refused("epoch 41 uses a lane that is down")
 	var e *api.Error
-	if _, err := c.Rollback(t.Context(), 41); !errors.As(err, &e) || *e != (api.Error{Status: 409, Code: api.CodeRefused, Text: "epoch 41 uses a lane that is down"}) {
+	if _, err := c.Rollback(t.Context(), 41); !errors.As(err, &e) || *e != (api.Error{Code: api.CodeRefused, Text: "epoch 41 uses a lane that is down"}) {
 		t.Errorf("rollback: %#v", err)
 	}
 	if err := c.Ready(t.Context()); !errors.As(err, &e) || e.Code != api.CodeNotReady {
 		t.Errorf("ready: %v", err)
 	}
-	if _, err := c.Server(t.Context(), "nobody"); !errors.As(err, &e) || e.Status != 404 {
+	if _, err := c.Server(t.Context(), "nobody"); !errors.As(err, &e) || e.Code != api.CodeNotFound {
 		t.Errorf("server: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "none.sock")

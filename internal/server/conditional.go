@@ -33,14 +33,14 @@ func fresh(w http.ResponseWriter, r *http.Request, plans *published.Plans) (*pub
 		case errors.Is(err, published.ErrEnded):
 			return nil, err
 		case err != nil && r.Context().Err() != nil:
-			return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeStopping, "forsd is stopping: %v", context.Cause(r.Context()))
+			return nil, api.Errorf(api.CodeStopping, "forsd is stopping: %v", context.Cause(r.Context()))
 		}
 	}
 	switch {
 	case p == nil && plans.Over():
 		return nil, published.ErrEnded
 	case p == nil:
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "no plan is in force yet")
+		return nil, api.Errorf(api.CodeNoPlan, "no plan is in force yet")
 	}
 	w.Header().Set("ETag", api.ETag(p.Epoch))
 	w.Header().Set("Cache-Control", "no-cache")
@@ -64,7 +64,7 @@ func requestedPlan(r *http.Request, plans *published.Plans) (*published.Plan, er
 func exactly(plans *published.Plans, parameter, text string) (*published.Plan, error) {
 	epoch, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return nil, api.Errorf(http.StatusBadRequest, api.CodeBadRequest, "%s=%.40s: want a number", parameter, text)
+		return nil, api.Errorf(api.CodeBadRequest, "%s=%.40s: want a number", parameter, text)
 	}
 	p := plans.Exactly(epoch)
 	if p == nil && !plans.Over() {
@@ -72,7 +72,7 @@ func exactly(plans *published.Plans, parameter, text string) (*published.Plan, e
 		if now := plans.Current(); now != nil {
 			in = fmt.Sprintf("epoch %d is in force", now.Epoch)
 		}
-		return nil, api.Errorf(http.StatusGone, api.CodeNoEpoch, "there is no table of epoch %d: %s, and only the last few before it are kept", epoch, in)
+		return nil, api.Errorf(api.CodeNoEpoch, "there is no table of epoch %d: %s, and only the last few before it are kept", epoch, in)
 	}
 	return p, nil
 }
@@ -161,7 +161,7 @@ func chooseForm(r *http.Request, forms []form) (form, error) {
 		for _, f := range forms {
 			media = append(media, f.media)
 		}
-		return form{}, api.Errorf(http.StatusNotAcceptable, api.CodeNotAcceptable, "none of the accepted media types can be had: use %s", strings.Join(media, ", "))
+		return form{}, api.Errorf(api.CodeNotAcceptable, "none of the accepted media types can be had: use %s", strings.Join(media, ", "))
 	}
 	return best, nil
 }

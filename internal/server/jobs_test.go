@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -203,7 +202,7 @@ func TestJobClient(t *testing.T) {
 		t.Errorf("it did %q, want %q", s.calls, want)
 	}
 	var e *api.Error
-	if _, err := c.Job(t.Context(), "7"); !errors.As(err, &e) || e.Status != http.StatusNotFound {
+	if _, err := c.Job(t.Context(), "7"); !errors.As(err, &e) || e.Code != api.CodeNotFound {
 		t.Errorf("a job that is not: %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func (b *budget) has(ctx context.Context, n int64) bool {
 // keep the memory from others. Its errors are those of the API.
 func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	n := r.ContentLength
-	tooLong := api.Errorf(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "the request is longer than %d bytes", limit)
+	tooLong := api.Errorf(api.CodeTooLarge, "the request is longer than %d bytes", limit)
 	busy := api.Busy("other requests fill the memory for requests: ask again later")
 	switch {
 	case n > limit:

@@ -24,7 +24,7 @@ func (s *service) phase(w http.ResponseWriter, r *http.Request) error {
 	}
 	t := p.Table
 	if n >= t.Phases() {
-		return api.Errorf(http.StatusNotFound, api.CodeNotFound, "phase %d: the plan has %d phases, from 0 on", n, t.Phases())
+		return api.NotFound("phase %d: the plan has %d phases, from 0 on", n, t.Phases())
 	}
 	out := api.PlanPhase{Epoch: t.Epoch(), Phases: t.Phases(), Phase: n, Transfers: []api.Transfer{}}
 	for i := range t.Servers() {

@@ -21,7 +21,7 @@ func healthz(w http.ResponseWriter, r *http.Request) error {
 // readyz answers 200 once a verified epoch is in force.
 func (s *service) readyz(w http.ResponseWriter, r *http.Request) error {
 	if st := s.Backend.Status(); !st.Ready {
-		return api.Errorf(http.StatusServiceUnavailable, api.CodeNotReady, "no verified epoch is in force: the controller is in state %s", st.State)
+		return api.Errorf(api.CodeNotReady, "no verified epoch is in force: the controller is in state %s", st.State)
 	}
 	return WriteJSON(w, r, map[string]string{"status": "ready"})
 }
@@ -33,7 +33,7 @@ func (s *service) status(w http.ResponseWriter, r *http.Request) error {
 func (s *service) topology(w http.ResponseWriter, _ *http.Request) error {
 	t := s.Backend.Topology()
 	if t == nil {
-		return api.Errorf(http.StatusServiceUnavailable, api.CodeNoTopology, "no fabric has been seen yet: is OpenSM running, and does it write its dump?")
+		return api.Errorf(api.CodeNoTopology, "no fabric has been seen yet: is OpenSM running, and does it write its dump?")
 	}
 	body, err := s.shown.of(t)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *service) byLIDs(r *http.Request) (*published.Plans, error) {
 		return s.Plans, err
 	}
 	if s.Bases == nil {
-		return nil, api.Errorf(http.StatusServiceUnavailable, api.CodeNoPlan, "this service has no plans for base LIDs")
+		return nil, api.Errorf(api.CodeNoPlan, "this service has no plans for base LIDs")
 	}
 	return s.Bases, nil
 }
@@ -118,7 +118,7 @@ func forBaseLIDs(r *http.Request) (bool, error) {
 	case "base":
 		return true, nil
 	default:
-		return false, api.Errorf(http.StatusBadRequest, api.CodeBadRequest, "lids=%.40s: want base or pinned", lids)
+		return false, api.Errorf(api.CodeBadRequest, "lids=%.40s: want base or pinned", lids)
 	}
 }
 
@@ -156,9 +156,9 @@ func sendServer(w http.ResponseWriter, r *http.Request, plans *published.Plans) 
 	}
 	n, err := p.Table.Find(r.PathValue("server"))
 	if errors.Is(err, phasetable.ErrAmbiguous) {
-		return api.Errorf(http.StatusConflict, api.CodeAmbiguous, "%v", err)
+		return api.Errorf(api.CodeAmbiguous, "%v", err)
 	} else if err != nil {
-		return api.Errorf(http.StatusNotFound, api.CodeNotFound, "%v", err)
+		return api.NotFound("%v", err)
 	}
 	return WriteJSON(w, r, serverPlan(p.Table, n))
 }

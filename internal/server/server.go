@@ -238,9 +238,9 @@ func unknown(w http.ResponseWriter, r *http.Request, h http.Handler) error {
 	if refusal.status == http.StatusMethodNotAllowed {
 		allowed := refusal.header.Get("Allow")
 		w.Header().Set("Allow", allowed)
-		return api.Errorf(refusal.status, api.CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed)
+		return api.Errorf(api.CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed)
 	}
-	return api.Errorf(http.StatusNotFound, api.CodeNotFound, "there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path)
+	return api.NotFound("there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path)
 }
 
 // refusal intercepts the mux's own answer to unknown paths.
@@ -261,20 +261,24 @@ func WriteError(w http.ResponseWriter, err error) {
 	}
 	var e *api.Error
 	if !errors.As(err, &e) {
-		e = api.Errorf(http.StatusInternalServerError, api.CodeInternal, "%v", err)
+		e = api.Errorf(api.CodeInternal, "%v", err)
 	}
 	body, _ := json.Marshal(e) // two strings
 	for _, stale := range []string{"ETag", "Content-Disposition", "Content-Length"} {
 		w.Header().Del(stale)
 	}
 	w.Header().Set("Content-Type", api.MediaJSON)
-	if e.Status == http.StatusUnauthorized {
+	status := e.Status()
+	switch status {
+	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	if e.Status == http.StatusServiceUnavailable {
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	}
-	w.WriteHeader(e.Status)
+	if errors.As(err, new(notJSON)) {
+		status = http.StatusUnsupportedMediaType
+	}
+	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
 }
 

@@ -149,7 +149,7 @@ func TestBackendErrors(t *testing.T) {
 		want   string
 	}{
 		{api.Refused("epoch 41 uses Leaf007 port 31, which is down"), 409, `{"code":"refused","error":"epoch 41 uses Leaf007 port 31, which is down"}`},
-		{fmt.Errorf("roll back: %w", api.Errorf(404, api.CodeNotFound, "epoch 41 is not kept")), 404, `"error":"epoch 41 is not kept"`},
+		{fmt.Errorf("roll back: %w", api.NotFound("epoch 41 is not kept")), 404, `"error":"epoch 41 is not kept"`},
 		{errors.New("disk full"), 500, `{"code":"internal","error":"disk full"}`},
 	} {
 		s.fails = c.err

@@ -99,9 +99,9 @@ func (s *service) strange(r *http.Request) error {
 	host := hostOf(r)
 	switch {
 	case (s.via != bySocket || host != socketName) && (s.via != byTLS || !s.Access.Certificates.Names(host)) && !knownHost(host, s.Names):
-		return api.Errorf(http.StatusForbidden, api.CodeForbidden, "forsd is not known as %.100q: ask it by its address or by the full name of its machine, or add the name to api.names in forsd.yaml", r.Host)
+		return api.Errorf(api.CodeForbidden, "forsd is not known as %.100q: ask it by its address or by the full name of its machine, or add the name to api.names in forsd.yaml", r.Host)
 	case foreignPage(r):
-		return api.Errorf(http.StatusForbidden, api.CodeForbidden, "pages of other origins may not ask forsd")
+		return api.Errorf(api.CodeForbidden, "pages of other origins may not ask forsd")
 	}
 	return nil
 }
@@ -110,7 +110,12 @@ func (s *service) strange(r *http.Request) error {
 // (https://fetch.spec.whatwg.org/#cors-safelisted-request-header).
 func simple(r *http.Request) error {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && kind != api.MediaJSON {
-		return api.Errorf(http.StatusUnsupportedMediaType, api.CodeBadRequest, "POST %s takes Content-Type: %s, as a page of another origin cannot send it; curl has --json", r.URL.Path, api.MediaJSON)
+		return notJSON{api.BadRequest("POST %s takes Content-Type: %s, as a page of another origin cannot send it; curl has --json", r.URL.Path, api.MediaJSON)}
 	}
 	return nil
 }
+
+// notJSON is a bad request that has a status of its own.
+type notJSON struct{ error }
+
+func (e notJSON) Unwrap() error { return e.error }

@@ -58,7 +58,7 @@ func (s *service) told(ctx context.Context, what string, err error) {
 func tokenError(name string, err error) error {
 	switch {
 	case errors.Is(err, access.ErrUnknown):
-		return api.Errorf(http.StatusNotFound, api.CodeNotFound, "token %.80q: %v", name, err)
+		return api.NotFound("token %.80q: %v", name, err)
 	case errors.Is(err, access.ErrTaken), errors.Is(err, access.ErrMany):
 		return api.Refused("token %.80q: %v", name, err)
 	case errors.Is(err, access.ErrName), errors.Is(err, access.ErrRole), errors.Is(err, access.ErrLife):

@@ -13,14 +13,14 @@ import (
 
 // fault returns an internal error.
 func fault(format string, args ...any) error {
-	return api.Errorf(http.StatusInternalServerError, api.CodeInternal, "this is a fault of forsplan: "+format, args...)
+	return api.Errorf(api.CodeInternal, "this is a fault of forsplan: "+format, args...)
 }
 
 // readBody reads the body of a request.
 func readBody(r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
-		return nil, api.Errorf(http.StatusRequestEntityTooLarge, api.CodeTooLarge, "the request is longer than %d bytes", most)
+		return nil, api.Errorf(api.CodeTooLarge, "the request is longer than %d bytes", most)
 	} else if err != nil {
 		return nil, api.BadRequest("read request: %v", err)
 	}
@@ -62,7 +62,7 @@ func write(w http.ResponseWriter, v any, err error) {
 		if !errors.As(err, &e) {
 			e = api.BadRequest("%v", err)
 		}
-		v, status = e, e.Status
+		v, status = e, e.Status()
 	}
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -106,7 +106,7 @@ func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	id, err := strconv.ParseUint(text, 10, 64)
 	i := slices.IndexFunc(r.sessions, func(s *session[S]) bool { return r.head(&s.Shown).ID == id })
 	if err != nil || i < 0 {
-		return nil, api.Errorf(http.StatusNotFound, api.CodeNotFound, "there is no session %.40q: it may have ended", text)
+		return nil, api.NotFound("there is no session %.40q: it may have ended", text)
 	}
 	r.head(&r.sessions[i].Shown).Asked = time.Now()
 	return r.sessions[i], nil

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,7 +105,7 @@ func (s *Script) again(text string, err error) {
 // passing reports whether an error may be temporary: forsd is unreachable, or busy.
 func passing(err error) bool {
 	var e *api.Error
-	return !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusNotFound
+	return !errors.As(err, &e) || e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound
 }
 
 // within limits the time of requests to forsd, and reports if forsd did not answer.
@@ -154,7 +153,7 @@ func (s *Script) end(ctx context.Context, name string) error {
 // unknown reports whether forsd answered that it does not know the job.
 func unknown(err error) bool {
 	var e *api.Error
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
+	return errors.As(err, &e) && e.Code == api.CodeNotFound
 }
 
 // lease returns the lease for the Slurm job. Slurm reports the job's end since version 23.02;

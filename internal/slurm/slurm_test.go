@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,7 +26,7 @@ type fake struct {
 	later   int
 }
 
-var noJob = api.Errorf(http.StatusNotFound, api.CodeNotFound, "no job")
+var noJob = api.NotFound("no job")
 
 func (f *fake) wait(ctx context.Context) error {
 	select {
@@ -103,7 +102,7 @@ func TestProlog(t *testing.T) {
 		"a host is not known":     {env: two, fake: fake{queued: in(0), unknown: []string{"n2", "n3"}}, lease: 73 * time.Hour, log: "does not have n[2-3]: the plan leaves them out"},
 		"forsd is not there":      {env: two, fake: fake{queued: in(0), err: errors.New("connection refused")}, later: 1, log: "connection refused; trying again for 15m"},
 		"forsd hangs":             {env: two, fake: fake{queued: in(0), hangs: time.Hour}, later: 1, log: "did not answer within 5s; trying again", took: 5 * time.Second},
-		"forsd has no plan yet":   {env: two, fake: fake{queued: in(0), err: api.Errorf(503, api.CodeNoPlan, "no plan")}, later: 1, log: "no plan; trying again"},
+		"forsd has no plan yet":   {env: two, fake: fake{queued: in(0), err: api.Errorf(api.CodeNoPlan, "no plan")}, later: 1, log: "no plan; trying again"},
 		"forsd refuses for good":  {env: two, fake: fake{queued: in(0), err: api.BadRequest("2 ports are called n1")}, log: "2 ports are called n1"},
 		"a part of a larger job":  {env: two + "SLURM_HET_JOB_ID=6", fake: fake{queued: in(0)}, lease: 73 * time.Hour},
 		"a name of 64 characters": {env: "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=" + strings.Repeat("n", 63) + "[1-2]", fake: fake{queued: in(0)}, lease: 73 * time.Hour},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -22,7 +21,7 @@ import (
 var tasks = map[string]Task{
 	"echo": func(_ context.Context, in *bufio.Reader) ([]byte, error) { return io.ReadAll(in) },
 	"refuse": func(context.Context, *bufio.Reader) ([]byte, error) {
-		return nil, fmt.Errorf("wrapped: %w", api.Errorf(http.StatusTeapot, "short", "and stout"))
+		return nil, fmt.Errorf("wrapped: %w", api.Errorf("short", "and stout"))
 	},
 	"deadline": func(ctx context.Context, _ *bufio.Reader) ([]byte, error) {
 		end, has := ctx.Deadline()
@@ -120,7 +119,7 @@ func TestAnswers(t *testing.T) {
 	}
 	_, err := run(t.Context(), p, "refuse", strings.Repeat("not read ", 1<<20))
 	var e *api.Error
-	if !errors.As(err, &e) || e.Status != http.StatusTeapot || e.Code != "short" || e.Text != "and stout" {
+	if !errors.As(err, &e) || e.Code != "short" || e.Text != "and stout" {
 		t.Errorf("an error of the API arrives as %v", err)
 	}
 	if _, err := run(t.Context(), p, "fail", ""); err == nil || err.Error() != "it cannot be done" {

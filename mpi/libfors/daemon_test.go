@@ -91,7 +91,7 @@ func serveJobs(t testing.TB) (where string) {
 		case "8":
 			_, _ = w.Write(other)
 		default:
-			server.WriteError(w, api.Errorf(http.StatusNotFound, "not-found", "there is no job %q", r.PathValue("job")))
+			server.WriteError(w, api.Errorf("not-found", "there is no job %q", r.PathValue("job")))
 		}
 	})
 	path := filepath.Join(t.TempDir(), "jobs")
