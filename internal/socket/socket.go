@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -38,15 +37,17 @@ func (l *Listener) Close() error {
 
 // Listen binds a Unix socket with the given permissions; its directory must exist. A file
 // without a listener is replaced; one that answers is an error, because another forsd is
-// running then. A lock on the directory serializes two that start at once.
+// running then. A lock next to it serializes two that start at once.
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDONLY, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listen on %s: %w: create its directory first", path, err)
+	} else if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	defer dir.Close()
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", dir.Name(), err)
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
