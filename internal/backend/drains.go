@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/drains"
 	"github.com/forsd/forsd/internal/server"
@@ -93,7 +94,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 		}
 	}
 	if q.DryRun {
-		server.Told(r.Context()) // no order was given
+		access.RequestOf(r.Context()).Told = true // no order was given
 		return out, nil
 	}
 	err = b.Loop.Drain(r.Context(), events...)
@@ -115,7 +116,7 @@ func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest)
 		return nil, api.Refused("there would be more than %d drains", drains.Most)
 	}
 	by := ""
-	if c := server.CallerOf(ctx); c != nil {
+	if c := access.CallerOf(ctx); c != nil {
 		by = c.User
 	}
 	for _, spec := range q.Parts {
@@ -230,7 +231,7 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	}
 	out := api.Drained{Drains: b.drains(parts)}
 	if q.DryRun {
-		server.Told(r.Context()) // no order was given
+		access.RequestOf(r.Context()).Told = true // no order was given
 		v, err := b.drainable()
 		if err == nil {
 			out.Cost, err = b.returned(r.Context(), v, parts)

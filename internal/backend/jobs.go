@@ -11,10 +11,10 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/published"
-	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -97,7 +97,7 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job, err error) {
 	defer func() {
 		if q.DryRun {
-			server.Told(ctx) // no order was given
+			access.RequestOf(ctx).Told = true // no order was given
 			return
 		}
 		b.orderedJob(ctx, "job create "+q.Name, "is planned", created, err)

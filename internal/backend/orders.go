@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/topology"
@@ -20,14 +21,15 @@ func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
 	if err != nil {
 		result = "refused: " + err.Error()
 	}
-	server.Told(ctx)
-	by := server.CallerOf(ctx)
+	request := access.RequestOf(ctx)
+	request.Told = true
+	by := request.Caller
 	fields := []zap.Field{zap.String("order", what), zap.String("text", result)}
 	if by != nil {
 		fields = append(fields, zap.String("way", by.Way), zap.Stringer("role", by.Role), zap.String("user", by.User), zap.Uint32p("uid", by.UID), zap.String("from", by.From), zap.String("process", by.Process), zap.Int32("pid", by.PID))
 	}
 	b.Jobs.Log.Info("ordered", fields...)
-	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: server.EpochBefore(ctx), After: b.Board.EpochNumber()})
+	b.Board.Say(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: request.Epoch, After: b.Board.EpochNumber()})
 }
 
 // Accept makes the current fabric the baseline, with new numbers for lanes and indices. It

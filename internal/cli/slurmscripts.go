@@ -57,7 +57,8 @@ background asks it again for 15 minutes; after that the lease ends the job.`,
 			}},
 		{"task-prolog", "Tell the tasks which job is theirs (TaskProlog)",
 			`Task-prolog prints the lines "export FORSD_JOB=…" and "export FORSD_TABLE=…" for
-Slurm where forsd has a job for the tasks. Each part of a heterogeneous job has its own.`,
+Slurm where forsd has a job for the tasks. Each part of a heterogeneous job has its own.
+If FORS_SHIM names a library, such as libforsmpi.so, they load it (LD_PRELOAD).`,
 			func(cmd *cobra.Command, s *slurm.Script, _ bool) {
 				server, _ := cmd.Flags().GetString("server")
 				fmt.Fprint(cmd.OutOrStdout(), s.TaskProlog(cmd.Context(), server))

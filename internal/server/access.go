@@ -53,7 +53,7 @@ func (s *service) identify(r *http.Request) (*api.Caller, error) {
 	switch s.via {
 	case bySocket:
 		c = api.Caller{Way: api.WaySocket}
-		known, _ := r.Context().Value(callerKey{}).(*api.Caller)
+		known := access.CallerOf(r.Context())
 		if known != nil {
 			c = *known
 		}
@@ -182,7 +182,7 @@ func (s *service) turnedAway(r *http.Request, key string, err error) error {
 	if s.Access == nil || s.Access.Limiter == nil || s.Access.Limiter.Refused(key, time.Now()) {
 		return err
 	}
-	Told(r.Context())
+	access.RequestOf(r.Context()).Told = true
 	s.refuse(RefusedRate)
 	return api.Busy("this client was refused too often: ask again later")
 }
@@ -194,22 +194,9 @@ func (s *service) stillMay(r *http.Request, need api.Role) bool {
 	return err == nil && c.Role >= need
 }
 
-// order is what becomes of a request that changes something: it is to be told of once.
-type order struct{ told bool }
-
-type orderKey struct{}
-
-// Told notes that the order of a request has been told of, so that it is not told of again
-// in general words.
-func Told(ctx context.Context) {
-	if o, is := ctx.Value(orderKey{}).(*order); is {
-		o.told = true
-	}
-}
-
 // tell records an order that its endpoint has not recorded, and a refused one.
 func (s *service) tell(ctx context.Context, r *http.Request, answer *statusWriter) {
-	if o, is := ctx.Value(orderKey{}).(*order); s.Ordered == nil || is && o.told {
+	if s.Ordered == nil || access.RequestOf(ctx).Told {
 		return
 	}
 	result := ""
@@ -237,7 +224,7 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // whoami answers GET /v1/whoami.
 func whoami(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, CallerOf(r.Context()))
+	return WriteJSON(w, r, access.CallerOf(r.Context()))
 }
 
 // policy is what browsers may do with an answer: a page of forsd's has its scripts, styles

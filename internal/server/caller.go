@@ -15,36 +15,8 @@ import (
 	"unsafe"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/access"
 )
-
-// callerKey is the key of the caller in a request's context.
-type callerKey struct{}
-
-// CallerOf is who sent the request of a context, nil where that is not known.
-func CallerOf(ctx context.Context) *api.Caller {
-	c, _ := ctx.Value(callerKey{}).(*api.Caller)
-	return c
-}
-
-// epochKey is the key of the epoch that was in force when a request came.
-type epochKey struct{}
-
-// EpochBefore returns the epoch in force when the request of a context came, 0 if there was
-// none.
-func EpochBefore(ctx context.Context) uint64 {
-	n, _ := ctx.Value(epochKey{}).(uint64)
-	return n
-}
-
-// withEpoch notes the epoch in force.
-func withEpoch(ctx context.Context, plans *published.Plans) context.Context {
-	p := plans.Current()
-	if p == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, epochKey{}, p.Epoch)
-}
 
 // withCaller notes who has made a connection.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
@@ -57,7 +29,7 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid)); err == nil {
 		who.Process = strings.TrimSpace(string(comm))
 	}
-	return context.WithValue(ctx, callerKey{}, who)
+	return access.With(ctx, &access.Request{Caller: who})
 }
 
 // peer is the process at the other end of a socket, and its groups but for its first.

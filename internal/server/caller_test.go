@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 )
 
 // TestCaller asks over the socket and over TCP who it is that asks.
 func TestCaller(t *testing.T) {
 	c := newSite(t).Config
 	c.ReadOverTCP = true
-	c.Mount = map[string]http.Handler{"GET /v1/who": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", CallerOf(r.Context())) })}
+	c.Mount = map[string]http.Handler{"GET /v1/who": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", access.CallerOf(r.Context())) })}
 	path := filepath.Join(t.TempDir(), "s")
 	s, err := Listen(c, Listeners{Socket: path, Mode: 0o600, TCP: "127.0.0.1:0"})
 	if err != nil {

@@ -77,7 +77,7 @@ type budget struct {
 
 // allows reports whether a request may take so many bytes. The lock is held.
 func (b *budget) allows(ctx context.Context, n int64) bool {
-	if c := CallerOf(ctx); c != nil && c.Role < api.Operator {
+	if c := access.CallerOf(ctx); c != nil && c.Role < api.Operator {
 		n += b.kept
 	}
 	return n <= b.free

@@ -192,7 +192,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 // some left, and its answer is made while theirs wait for their turn.
 func TestKeptForOperators(t *testing.T) {
 	as := func(role api.Role) context.Context {
-		return context.WithValue(t.Context(), callerKey{}, &api.Caller{Role: role})
+		return access.With(t.Context(), &access.Request{Caller: &api.Caller{Role: role}})
 	}
 	b := &budget{free: 100, kept: 30}
 	if b.has(as(api.Viewer), 71) || !b.reserve(as(api.Viewer), 70) || b.reserve(as(api.Viewer), 1) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/published"
 )
 
@@ -156,10 +157,10 @@ func (s *service) handle(need api.Role, pattern string, answer endpoint) {
 	orders := need >= api.Operator && !strings.HasPrefix(pattern, "GET ")
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		if orders {
-			r = r.WithContext(context.WithValue(withEpoch(r.Context(), s.Plans), orderKey{}, &order{}))
+		caller := access.CallerOf(r.Context())
+		if p := s.Plans.Current(); orders && p != nil {
+			access.RequestOf(r.Context()).Epoch = p.Epoch
 		}
-		caller := CallerOf(r.Context())
 		err := s.permit(need, caller)
 		if err != nil && pattern == forPeer {
 			err = forOtherForsd(caller, err)
@@ -208,7 +209,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteError(w, s.turnedAway(r, keyOf(r.RemoteAddr), err))
 		return
 	}
-	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller))
+	r = r.WithContext(access.With(r.Context(), &access.Request{Caller: caller}))
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
 		s.mux.ServeHTTP(w, r)
@@ -222,7 +223,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admitted returns an endpoint for those who do not ask too often.
 func (s *service) admitted(answer endpoint) endpoint {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		end, busy := s.admit(clientKey(CallerOf(r.Context())))
+		end, busy := s.admit(clientKey(access.CallerOf(r.Context())))
 		if busy != nil {
 			return busy
 		}
@@ -340,7 +341,7 @@ func made(ctx context.Context, f func() (any, error)) (body []byte, err error) {
 			body, err = json.Marshal(v)
 		}
 	}
-	if c := CallerOf(ctx); c != nil && c.Role >= api.Operator {
+	if c := access.CallerOf(ctx); c != nil && c.Role >= api.Operator {
 		answer()
 	} else if !making.use(ctx.Done(), answer) {
 		return nil, ctx.Err()

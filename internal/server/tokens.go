@@ -28,7 +28,7 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request) error {
 		}
 		life = time.Duration(q.ExpiresSeconds) * time.Second
 	}
-	secret, made, err := s.Access.Tokens.Create(q.Name, q.Role, life, CallerOf(r.Context()).Name(), time.Now())
+	secret, made, err := s.Access.Tokens.Create(q.Name, q.Role, life, access.CallerOf(r.Context()).Name(), time.Now())
 	if err != nil {
 		return tokenError(q.Name, err)
 	}
@@ -50,7 +50,7 @@ func (s *service) revokeToken(w http.ResponseWriter, r *http.Request) error {
 func (s *service) told(ctx context.Context, what string, err error) {
 	if s.Ordered != nil {
 		s.Ordered(ctx, what, "done", err)
-		Told(ctx)
+		access.RequestOf(ctx).Told = true
 	}
 }
 

@@ -253,7 +253,7 @@ func (s *Script) TaskProlog(ctx context.Context, server string) string {
 			if strings.HasPrefix(server, "/") {
 				server = "unix:" + server // libfors takes a plain path for a file
 			}
-			return fmt.Sprintf("export FORSD_JOB=%s\nexport FORSD_TABLE=%s\n", name, server)
+			return fmt.Sprintf("export FORSD_JOB=%s\nexport FORSD_TABLE=%s\n", name, server) + s.preload()
 		}
 		if !unknown(err) {
 			s.Report(fmt.Sprintf("%s: the tasks follow the plan of the whole fabric: %v", name, err))
@@ -263,6 +263,19 @@ func (s *Script) TaskProlog(ctx context.Context, server string) string {
 		return "unset FORSD_JOB\n" // it belongs to another part
 	}
 	return ""
+}
+
+// preload returns the line that has tasks load the library that FORS_SHIM names, before those
+// that they load anyway.
+func (s *Script) preload() string {
+	shim, others := s.Getenv("FORS_SHIM"), s.Getenv("LD_PRELOAD")
+	switch {
+	case shim == "" || strings.ContainsAny(shim, " :\n") || slices.Contains(strings.FieldsFunc(others, func(r rune) bool { return r == ':' || r == ' ' }), shim):
+		return ""
+	case others != "":
+		shim += ":" + others
+	}
+	return "export LD_PRELOAD=" + shim + "\n"
 }
 
 // part returns the Slurm job that this node belongs to, and its nodes.

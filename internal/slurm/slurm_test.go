@@ -187,6 +187,10 @@ func TestTaskProlog(t *testing.T) {
 	}{
 		"TCP":                   {env: two, server: "http://a:1", want: "export FORSD_JOB=slurm-7\nexport FORSD_TABLE=http://a:1\n"},
 		"a socket":              {env: two, server: "/run/s", want: "export FORSD_JOB=slurm-7\nexport FORSD_TABLE=unix:/run/s\n"},
+		"the shim":              {env: two + "FORS_SHIM=libforsmpi.so", server: "x", want: "export FORSD_JOB=slurm-7\nexport FORSD_TABLE=x\nexport LD_PRELOAD=libforsmpi.so\n"},
+		"the shim and others":   {env: two + "FORS_SHIM=/l/s.so LD_PRELOAD=a.so:b.so", server: "x", want: "export FORSD_JOB=slurm-7\nexport FORSD_TABLE=x\nexport LD_PRELOAD=/l/s.so:a.so:b.so\n"},
+		"the shim is there":     {env: two + "FORS_SHIM=b.so LD_PRELOAD=a.so:b.so", server: "x", want: "export FORSD_JOB=slurm-7\nexport FORSD_TABLE=x\n"},
+		"the shim of no job":    {env: "SLURM_JOB_ID=6 SLURM_JOB_NODELIST=n[1-2] FORS_SHIM=libforsmpi.so"},
 		"no job of forsd":       {env: "SLURM_JOB_ID=6 SLURM_JOB_NODELIST=n[1-2]"},
 		"one node":              {env: "SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1"},
 		"the first part":        {env: het + "SLURMD_NODENAME=n2", server: "x", want: "export FORSD_JOB=slurm-7\nexport FORSD_TABLE=x\n"},

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/server"
+	"github.com/forsd/forsd/internal/access"
 )
 
 // title is the name of worker processes in process lists.
@@ -98,7 +98,7 @@ func NewPools() Pools {
 
 // Questions returns the pool for a question by the caller.
 func (p *Pools) Questions(ctx context.Context) *Pool {
-	if c := server.CallerOf(ctx); c != nil && c.Role < api.Operator {
+	if c := access.CallerOf(ctx); c != nil && c.Role < api.Operator {
 		return p.Others
 	}
 	return p.Operators
