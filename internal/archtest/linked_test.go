@@ -57,6 +57,11 @@ var apart = map[string][]string{
 	// stages that are planned elsewhere. It plans other networks only on OpenSM's routes.
 	"cmd/forsd":   {"gpu", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
 	"cmd/forsctl": {"gpu", "liquid", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
+	// What forsd decides and does knows no HTTP.
+	"internal/press":   {"internal/server"},
+	"internal/worker":  {"internal/server"},
+	"internal/drains":  {"internal/server"},
+	"internal/history": {"internal/server"},
 	// The planners do not use forsd.
 	"cmd/forsplan": daemon,
 	"gpu":          beyondFabrics,
