@@ -159,8 +159,21 @@ func TestSlurm(t *testing.T) {
 	b := startBatch(t)
 	b.ends()
 	b.parts()
+	b.shim()
 	b.names()
 	b.without()
+}
+
+// shim has tasks load the library that FORS_SHIM names, and no others.
+func (b *batch) shim() {
+	b.Helper()
+	for _, library := range []string{"libm.so.6", ""} {
+		note := "shim" + library
+		id, err := b.Submit(b.ctx, fmt.Sprintf(`FORS_SHIM=%s srun sh -c 'echo $SLURMD_NODENAME "$LD_PRELOAD" >>%s' 2>>srun.log`, library, note), "-N2", "-t", "5", "-w", "Hca[0000-0001]")
+		b.ok(err)
+		b.all(b.notes(note, 2), library)
+		b.gone(id)
+	}
 }
 
 // ends starts jobs, and ends, cancels and requeues them.
