@@ -2,11 +2,12 @@
  * alltoall_bench: how long an all-to-all takes. Compares
  *
  *	MPI's own      PMPI_Alltoall: what the MPI library chooses
- *	MPI_Alltoall   what a program gets: by phase table where libforsmpi is preloaded
+ *	MPI_Alltoall   what a program gets: where libforsmpi is preloaded, the way that is
+ *	               fastest, or by the phase table with FORS_WAY=plan
  *	linear shift   MPI_Sendrecv: in step i to rank + i and from rank - i
  *
  *	mpicc -O2 -o alltoall_bench alltoall_bench.c
- *	mpirun -x LD_PRELOAD=libforsmpi.so ./alltoall_bench [-n rounds] [bytes ...]
+ *	mpirun -x LD_PRELOAD=libforsmpi.so -x FORS_WAY=plan ./alltoall_bench [-n rounds] [bytes ...]
  *
  * For each block size it prints the median over the rounds; a round takes as long as
  * its slowest rank. The three take turns, so that what else runs disturbs them alike.

@@ -33,7 +33,7 @@ func TestOpenMPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(scratch, "exchange")
-	if out, err := exec.Command("mpicc", "-O2", "-o", program, "../../testbed/adapter/testdata/exchange.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("mpicc", "-O2", "-o", program, "../../testbed/adapter/testdata/exchange.c", "-lm").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	a, err := adapter.Start(adapter.Options{Programs: scratch, Fabric: fabric, Rate: 4_000_000})

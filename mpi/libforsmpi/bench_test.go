@@ -8,7 +8,7 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// BenchmarkAlltoall measures the figures for FORS_SYNC in docs/mpi.md: an exchange of 36
+// BenchmarkAlltoall measures what FORS_SYNC costs in shared memory: an exchange of 36
 // ranks of FT(2;6,6) with a dead cable, by MPI's own algorithm, by a linear shift, and by
 // the plan. The time of an operation is that of a whole job.
 func BenchmarkAlltoall(b *testing.B) {

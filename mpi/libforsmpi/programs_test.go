@@ -385,22 +385,6 @@ func guids(t testing.TB, made *planner.Result) string {
 	return write(t, "servers", []byte(text.String()))
 }
 
-// TestSmallBlocks lets MPI have MPI_Alltoall of blocks below FORS_MIN_BYTES, and
-// nothing else: event builders send sizes of 4 bytes by it, and fragments by
-// MPI_Alltoallv.
-func TestSmallBlocks(t *testing.T) {
-	shim := needs(t)
-	program := compile(t, "mpicc", "../../examples/eventbuilder.c")
-	for limit, want := range map[string]int{"4": 10, "5": 5} {
-		log := t.TempDir()
-		j := job{ranks: 4, command: []string{program, "-n", "5", "-b", "64"}}
-		j.with(shim, small(t), "FORS_LOG="+log, "FORS_MIN_BYTES="+limit).run(t)
-		if n := began(readLogs(t, log, 4)); n != 4*want {
-			t.Errorf("FORS_MIN_BYTES=%s: %d exchanges were begun, not %d by each of 4 ranks", limit, n, want)
-		}
-	}
-}
-
 // TestMemory runs exchanges under valgrind. The shim makes no access out of bounds or to
 // uninitialised memory, and leaks none of its own memory. Memory that MPI allocates for its
 // calls and leaks is MPI's. A rank that died in Open MPI (one did in ompi_comm_free) has the

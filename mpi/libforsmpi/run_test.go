@@ -107,10 +107,11 @@ func (j job) with(shim, table string, env ...string) job {
 	return j.alone(shim, table, append([]string{"FORS_LIDS=pinned"}, env...)...)
 }
 
-// alone does the same and leaves the choice of the plan to the shim.
+// alone does the same and leaves the choice of the plan to the shim. Exchanges go by the plan
+// unless env has something else.
 func (j job) alone(shim, table string, env ...string) job {
 	j.shim = shim
-	j.env = slices.Concat([]string{"FORSD_TABLE=" + table, "FORS_SERVER=Hca%04r"}, env)
+	j.env = slices.Concat([]string{"FORSD_TABLE=" + table, "FORS_SERVER=Hca%04r", "FORS_WAY=plan"}, env)
 	return j
 }
 

@@ -30,6 +30,7 @@ static void discard(struct comm *c)
 	pthread_mutex_unlock(&lock);
 	fm_channel_release(c->channel);
 	fm_schedule_free(&c->plan);
+	fm_choices_free(c);
 	free(c->who);
 	free(c->requests);
 	free(c->statuses);
@@ -105,16 +106,28 @@ static int plan(struct comm *c)
 {
 	c->requests = calloc(5 * (size_t)c->size, sizeof(MPI_Request));
 	c->statuses = calloc(5 * (size_t)c->size, sizeof(MPI_Status));
+	struct order order;
 	int failed = c->requests && c->statuses ? name(c) : MPI_ERR_NO_MEM;
 	if (!failed)
 		failed = introduce(c);
 	if (!failed)
-		failed = fm_agree(c);
-	c->off = c->plan.head.reason == NO_TABLE;
+		failed = fm_agree(c, NULL, &order);
 	return failed;
 }
 
-/* make sets up the state of a communicator; all its processes do it together. */
+int fm_join(struct comm *c)
+{
+	c->joined = true;
+	int failed = fm_channel(c->user, c->rank, &c->channel, &c->tag);
+	if (!failed && c->channel)
+		failed = plan(c);
+	else if (!failed)
+		fm_warn(c, NO_CHANNEL, "the program has many communicators, and none is left for the shim's messages on this one");
+	c->off = failed || !c->channel || c->plan.head.reason == NO_TABLE;
+	return failed;
+}
+
+/* make makes the state of a communicator. */
 static int make(MPI_Comm user, int size, int key, struct comm **made_of)
 {
 	struct comm *c = calloc(1, sizeof *c);
@@ -125,17 +138,9 @@ static int make(MPI_Comm user, int size, int key, struct comm **made_of)
 	c->plan.head.epoch = UINT64_MAX; /* none that there is: the first agreement brings one */
 	int failed = PMPI_Comm_rank(user, &c->rank);
 	if (!failed)
-		failed = fm_channel(user, c->rank, &c->channel, &c->tag);
-	if (!failed && c->channel)
-		failed = plan(c);
-	else if (!failed)
-		c->off = true;
-	if (!failed && !c->channel)
-		fm_warn(c, NO_CHANNEL, "the program has many communicators, and none is left for the shim's messages on this one");
-	if (!failed)
 		failed = PMPI_Comm_set_attr(user, key, c);
 	if (failed) {
-		discard(c);
+		free(c);
 		return failed;
 	}
 	pthread_mutex_lock(&lock);
@@ -172,7 +177,5 @@ int fm_comm(MPI_Comm user, struct comm **c)
 			return failed;
 		}
 	}
-	if ((*c)->off)
-		*c = NULL;
 	return MPI_SUCCESS;
 }

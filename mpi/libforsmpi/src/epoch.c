@@ -1,7 +1,7 @@
 /*
  * epoch.c: all ranks of a communicator use the same epoch in an exchange.
  *
- * Before each exchange rank 0 announces the epoch in force, in one small broadcast;
+ * Before an exchange rank 0 announces the epoch in force, in one small broadcast;
  * a rank with another one takes part in the hand-over of the new schedule, and all
  * begin after that. Rank 0 only looks for news. Once there is some, it waits for
  * forsd, and all wait with it: the old plan would deliver, too, but slower than the
@@ -29,26 +29,32 @@ static int unplanned(struct comm *c, const struct head *next, const struct draft
 	return MPI_SUCCESS;
 }
 
-int fm_agree(struct comm *c)
+int fm_agree(struct comm *c, const struct kind *kind, struct order *order)
 {
 	struct draft d = {0};
-	struct head next = c->plan.head;
 	bool drafted = false;
-	if (c->rank == 0 && (drafted = fm_table_draft(next.epoch, &d, c->who, c->size))) {
-		next = d.head;
-		next.sync = fm_settings()->sync;
-		next.min_bytes = fm_settings()->min_bytes;
+	*order = (struct order){.head = c->plan.head};
+	struct head *next = &order->head;
+	if (c->rank == 0) {
+		if ((drafted = fm_table_draft(next->epoch, &d, c->who, c->size))) {
+			*next = d.head;
+			next->sync = fm_settings()->sync;
+			fm_doubt(c);
+		}
+		fm_choose(c, kind, order);
 	}
-	int failed = PMPI_Bcast(&next, sizeof next, MPI_BYTE, 0, c->user);
-	if (!failed && memcmp(&next, &c->plan.head, sizeof next) != 0) {
-		if (next.reason == NO_TABLE || next.reason == NO_SERVER)
-			failed = unplanned(c, &next, &d);
+	int failed = PMPI_Bcast(order, sizeof *order, MPI_BYTE, 0, c->user);
+	if (!failed && memcmp(next, &c->plan.head, sizeof *next) != 0) {
+		if (next->reason == NO_TABLE || next->reason == NO_SERVER)
+			failed = unplanned(c, next, &d);
 		else
-			failed = fm_share(c, &next, &d);
-		if (!failed && c->rank == 0 && fm_settings()->verbose && next.epoch != 0)
+			failed = fm_share(c, next, &d);
+		if (!failed && c->rank == 0 && fm_settings()->verbose && next->epoch != 0)
 			fm_say("communicator %llx, exchange %llu: epoch %llu, %d servers, %d phases", (unsigned long long)c->id,
-				(unsigned long long)c->exchange, (unsigned long long)next.epoch, next.groups, next.steps);
+				(unsigned long long)c->exchange, (unsigned long long)next->epoch, next->groups, next->steps);
 	}
+	if (!failed && kind)
+		*fm_skip(c, kind) = (uint8_t)order->skip;
 	if (drafted)
 		fm_draft_free(&d);
 	return failed;

@@ -8,6 +8,9 @@
  * the partners of the rank that is least far are in the same step, or ahead with
  * their messages sent. Pairs that the plan lacks, which share no lane, come last.
  *
+ * All at once, every block between servers is like those of such a pair. A rank that
+ * gets an error goes on to the end, as others wait for its messages.
+ *
  * Blocks are sent and received as the program describes them, by its datatypes.
  */
 #include <stdlib.h>
@@ -83,12 +86,8 @@ static int save(struct run *x, int rank)
 	return COUNTED(PMPI_Sendrecv)(b.at, b.count, b.type, x->c->rank, x->c->tag, x->base[rank], b.count, b.type, x->c->rank, x->c->tag, x->c->channel->comm, MPI_STATUS_IGNORE);
 }
 
-/*
- * post_empty counts a message without data: an empty block is sent if its receiver
- * tells others that the links are free, which they are when the sender has been told
- * so itself.
- */
-static int post_empty(struct run *x, int failed)
+/* posted counts a request, unless it has failed. */
+static int posted(struct run *x, int failed)
 {
 	x->pending += !failed;
 	return failed;
@@ -99,26 +98,24 @@ static int post_receive(struct run *x, int rank, const struct row *row)
 	const struct block b = block_of(x->recv, rank);
 	MPI_Count bytes;
 	int failed = weigh(&b, &bytes);
-	if (!failed && bytes == 0 && row && row->tell[0] >= 0)
-		return post_empty(x, PMPI_Irecv(NULL, 0, MPI_BYTE, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
+	if (!failed && bytes == 0 && row && row->tell[0] >= 0) /* the receiver tells others that the links are free */
+		return posted(x, PMPI_Irecv(NULL, 0, MPI_BYTE, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 	if (failed || bytes == 0)
 		return failed;
 	if (x->in_place && !x->sent[rank] && (failed = save(x, rank)))
 		return failed;
 	const struct transfer t = {row ? row->phase : -1, rank, x->c->rank, -1, 0, bytes};
 	fm_log(x->c, "receive", &t);
-	failed = COUNTED(PMPI_Irecv)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
-	x->pending += !failed;
-	return failed;
+	return posted(x, COUNTED(PMPI_Irecv)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 }
 
 static int post_send(struct run *x, int rank, const struct row *row)
 {
 	struct block b = block_of(x->send, rank);
 	MPI_Count bytes;
-	int failed = weigh(&b, &bytes);
+	const int failed = weigh(&b, &bytes);
 	if (!failed && bytes == 0 && row && row->heard)
-		return post_empty(x, PMPI_Isend(NULL, 0, MPI_BYTE, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
+		return posted(x, PMPI_Isend(NULL, 0, MPI_BYTE, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 	if (failed || bytes == 0)
 		return failed;
 	if (x->in_place) {
@@ -128,43 +125,40 @@ static int post_send(struct run *x, int rank, const struct row *row)
 	}
 	const struct transfer t = {row ? row->phase : -1, x->c->rank, rank, row ? row->lane : -1, row ? row->dlid : 0, bytes};
 	fm_log(x->c, "send", &t);
-	failed = COUNTED(PMPI_Isend)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]);
-	x->pending += !failed;
-	return failed;
+	return posted(x, COUNTED(PMPI_Isend)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 }
 
-/* abandon gives up the posted requests: an exchange that failed leaves its buffers undefined. */
-static void abandon(struct run *x)
-{
-	for (int i = 0; i < x->pending; i++) {
-		if (x->c->requests[i] == MPI_REQUEST_NULL)
-			continue;
-		if (i < x->receives)
-			PMPI_Cancel(&x->c->requests[i]);
-		PMPI_Request_free(&x->c->requests[i]);
-	}
-	x->pending = 0;
-}
+/* also is the first of two errors. */
+static int also(int failed, int next) { return failed ? failed : next; }
 
-/* wait_for waits for the first of the posted requests. */
+/* wait_for waits for the first of the posted requests, also where some of them fail. */
 static int wait_for(struct run *x, int first)
 {
 	MPI_Status *statuses = x->c->statuses;
-	for (int i = 0; i < first; i++)
-		statuses[i].MPI_ERROR = MPI_SUCCESS;
-	int failed = PMPI_Waitall(first, x->c->requests, statuses);
-	for (int i = 0; i < first && failed == MPI_ERR_IN_STATUS; i++)
-		if (statuses[i].MPI_ERROR != MPI_SUCCESS && statuses[i].MPI_ERROR != MPI_ERR_PENDING)
-			failed = statuses[i].MPI_ERROR;
-	return failed;
+	int failed = MPI_SUCCESS, now = MPI_ERR_IN_STATUS;
+	for (bool pending = true; pending && now == MPI_ERR_IN_STATUS;) {
+		for (int i = 0; i < first; i++)
+			statuses[i].MPI_ERROR = MPI_SUCCESS;
+		now = PMPI_Waitall(first, x->c->requests, statuses);
+		pending = false;
+		for (int i = 0; i < first && now == MPI_ERR_IN_STATUS; i++) {
+			if (statuses[i].MPI_ERROR == MPI_ERR_PENDING) {
+				pending = true;
+			} else if (statuses[i].MPI_ERROR != MPI_SUCCESS) {
+				failed = also(failed, statuses[i].MPI_ERROR);
+				if (x->c->requests[i] != MPI_REQUEST_NULL)
+					PMPI_Request_free(&x->c->requests[i]);
+			}
+		}
+	}
+	return now == MPI_ERR_IN_STATUS ? failed : also(failed, now);
 }
 
 /* finish waits for all of them. */
 static int finish(struct run *x)
 {
 	const int failed = wait_for(x, x->pending);
-	if (!failed)
-		x->pending = x->receives = 0;
+	x->pending = x->receives = 0;
 	return failed;
 }
 
@@ -183,9 +177,9 @@ static int members(const struct comm *c, int group) { return c->plan.first[group
 static int receive_group(struct run *x, int group, const struct row *row)
 {
 	int failed = MPI_SUCCESS;
-	for (int i = 0; i < members(x->c, group) && !failed; i++)
+	for (int i = 0; i < members(x->c, group); i++)
 		if (member(x->c, group, i) != x->c->rank)
-			failed = post_receive(x, member(x->c, group, i), row);
+			failed = also(failed, post_receive(x, member(x->c, group, i), row));
 	x->receives = x->pending;
 	return failed;
 }
@@ -193,9 +187,9 @@ static int receive_group(struct run *x, int group, const struct row *row)
 static int send_group(struct run *x, int group, const struct row *row)
 {
 	int failed = MPI_SUCCESS;
-	for (int i = 0; i < members(x->c, group) && !failed; i++)
+	for (int i = 0; i < members(x->c, group); i++)
 		if (member(x->c, group, i) != x->c->rank)
-			failed = post_send(x, member(x->c, group, i), row);
+			failed = also(failed, post_send(x, member(x->c, group, i), row));
 	return failed;
 }
 
@@ -213,11 +207,9 @@ static int keep(const struct run *x)
 static int local(struct run *x)
 {
 	int failed = keep(x);
-	if (!failed)
-		failed = receive_group(x, x->c->plan.mine, NULL);
-	if (!failed)
-		failed = send_group(x, x->c->plan.mine, NULL);
-	return failed ? failed : finish(x);
+	failed = also(failed, receive_group(x, x->c->plan.mine, NULL));
+	failed = also(failed, send_group(x, x->c->plan.mine, NULL));
+	return also(failed, finish(x));
 }
 
 /* hear waits for news, without which the links of a row's transfer may be in use. */
@@ -227,8 +219,8 @@ static int hear(const struct run *x, const struct row *row)
 	int failed = MPI_SUCCESS;
 	for (int w = 0; w < LINKS; w++)
 		for (int i = 0; row->wait[w] >= 0 && i < members(c, row->wait[w]); i++)
-			for (int n = 0; n < row->news[w] && !failed; n++)
-				failed = PMPI_Recv(NULL, 0, MPI_BYTE, member(c, row->wait[w], i), c->tag + 1, c->channel->comm, MPI_STATUS_IGNORE);
+			for (int n = 0; n < row->news[w]; n++)
+				failed = also(failed, PMPI_Recv(NULL, 0, MPI_BYTE, member(c, row->wait[w], i), c->tag + 1, c->channel->comm, MPI_STATUS_IGNORE));
 	return failed;
 }
 
@@ -239,29 +231,23 @@ static int tell(struct run *x, const struct row *row)
 	if (row->tell[0] < 0)
 		return MPI_SUCCESS;
 	int failed = wait_for(x, x->receives);
-	for (int i = 0; i < members(c, row->from) && !failed; i++)
+	for (int i = 0; i < members(c, row->from); i++)
 		fm_log(c, "received", &(struct transfer){.phase = row->phase, .src = member(c, row->from, i), .dst = c->rank, .lane = -1});
 	for (int w = 0; w < LINKS; w++)
-		for (int i = 0; row->tell[w] >= 0 && i < members(c, row->tell[w]) && !failed; i++) {
-			failed = PMPI_Isend(NULL, 0, MPI_BYTE, member(c, row->tell[w], i), c->tag + 1, c->channel->comm, &c->requests[x->pending]);
-			x->pending += !failed;
-		}
+		for (int i = 0; row->tell[w] >= 0 && i < members(c, row->tell[w]); i++)
+			failed = also(failed, posted(x, PMPI_Isend(NULL, 0, MPI_BYTE, member(c, row->tell[w], i), c->tag + 1, c->channel->comm, &c->requests[x->pending])));
 	return failed;
 }
 
 /* transfer carries out a row for this rank. */
 static int transfer(struct run *x, const struct row *row)
 {
-	int failed = MPI_SUCCESS;
-	if (row->from >= 0)
-		failed = receive_group(x, row->from, row);
-	if (!failed)
-		failed = hear(x, row);
-	if (row->to >= 0 && !failed)
-		failed = send_group(x, row->to, row);
-	if (!failed)
-		failed = tell(x, row);
-	return failed ? failed : finish(x);
+	int failed = row->from >= 0 ? receive_group(x, row->from, row) : MPI_SUCCESS;
+	failed = also(failed, hear(x, row));
+	if (row->to >= 0)
+		failed = also(failed, send_group(x, row->to, row));
+	failed = also(failed, tell(x, row));
+	return also(failed, finish(x));
 }
 
 /* phases exchanges the pairs of the plan. */
@@ -269,27 +255,32 @@ static int phases(struct run *x)
 {
 	const struct schedule *s = &x->c->plan;
 	int failed = MPI_SUCCESS;
-	for (int step = 0, i = 0; step < s->head.steps && !failed; step++) {
+	for (int step = 0, i = 0; step < s->head.steps; step++) {
 		if (i < s->rows && s->row[i].step == step)
-			failed = transfer(x, &s->row[i++]);
-		if (!failed && s->head.sync > 0 && (step + 1) % s->head.sync == 0)
-			failed = PMPI_Barrier(x->c->user);
+			failed = also(failed, transfer(x, &s->row[i++]));
+		if (s->head.sync > 0 && (step + 1) % s->head.sync == 0)
+			failed = also(failed, PMPI_Barrier(x->c->user));
 	}
 	return failed;
 }
 
-/* rest exchanges the pairs that the plan lacks. */
-static int rest(struct run *x)
+/* rest exchanges the pairs that the plan lacks, or all, those of the next groups first. */
+static int rest(struct run *x, bool all)
 {
 	const struct schedule *s = &x->c->plan;
+	const int n = s->head.groups;
 	int failed = MPI_SUCCESS;
-	for (int g = 0; g < s->head.groups && !failed; g++)
-		if (g != s->mine && !s->from[g])
-			failed = receive_group(x, g, NULL);
-	for (int g = 0; g < s->head.groups && !failed; g++)
-		if (g != s->mine && !s->to[g])
-			failed = send_group(x, g, NULL);
-	return failed ? failed : finish(x);
+	for (int i = 1; i < n; i++) {
+		const int g = (s->mine + n - i) % n;
+		if (all || !s->from[g])
+			failed = also(failed, receive_group(x, g, NULL));
+	}
+	for (int i = 1; i < n; i++) {
+		const int g = (s->mine + i) % n;
+		if (all || !s->to[g])
+			failed = also(failed, send_group(x, g, NULL));
+	}
+	return also(failed, finish(x));
 }
 
 /*
@@ -304,19 +295,15 @@ static int measure(struct side *s)
 	return s->type == MPI_DATATYPE_NULL ? MPI_ERR_TYPE : PMPI_Type_get_extent(s->type, &lower, &s->extent);
 }
 
-static int run(struct run *x)
+static int run(struct run *x, enum way way)
 {
 	int failed = local(x);
-	if (!failed)
-		failed = phases(x);
-	if (!failed)
-		failed = rest(x);
-	if (failed)
-		abandon(x);
-	return failed;
+	if (way == BY_PLAN)
+		failed = also(failed, phases(x));
+	return also(failed, rest(x, way != BY_PLAN));
 }
 
-int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_place)
+int fm_exchange(struct comm *c, enum way way, struct side *send, struct side *recv, bool in_place)
 {
 	struct run x = {.c = c, .send = in_place ? recv : send, .recv = recv, .in_place = in_place};
 	int failed = measure(recv);
@@ -332,7 +319,7 @@ int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_pl
 	if (!failed) {
 		c->exchange++;
 		fm_log(c, "begin", NULL);
-		failed = run(&x);
+		failed = run(&x, way);
 		fm_log(c, "end", NULL);
 	}
 	for (int r = 0; x.saved && !failed && r < c->size; r++)

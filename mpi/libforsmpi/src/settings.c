@@ -40,8 +40,16 @@ static void read_settings(void)
 		settings.sync = 1;
 	else if (text && strcmp(text, "links"))
 		whole("FORS_SYNC", text, &settings.sync);
-	if ((text = variable("FORS_MIN_BYTES")))
-		whole("FORS_MIN_BYTES", text, &settings.min_bytes);
+	static const char *const ways[] = {[BY_PLAN] = "plan", [AT_ONCE] = "once", [BY_MPI] = "mpi", [WAYS] = "fastest"};
+	settings.way = WAYS;
+	if ((text = variable("FORS_WAY"))) {
+		while (settings.way > 0 && strcmp(text, ways[settings.way]) != 0)
+			settings.way--;
+		if (strcmp(text, ways[settings.way]) != 0) {
+			settings.way = WAYS;
+			snprintf(settings.mistake, TEXT, "FORS_WAY=%s is not understood and ignored: want fastest, plan, once or mpi", text);
+		}
+	}
 	if ((text = variable("FORS_LIDS"))) {
 		settings.pinned = strcmp(text, "pinned") == 0;
 		if (!settings.pinned && strcmp(text, "base") != 0)

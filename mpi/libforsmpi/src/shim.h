@@ -6,6 +6,7 @@
  *	comm.c             the state of a communicator, and its end
  *	channel.c          communicators of the shim's own, one for each group of processes
  *	exchange.c         an exchange, step by step
+ *	choose.c           by the plan, all at once, or by MPI: what has been fastest
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
  *	draft.c            rank 0 finds the servers' rows in a table
  *	links.c            ... and who uses a link after whom
@@ -33,10 +34,13 @@ enum { TEXT = 256 }; /* bytes of a message for people */
 /* Of FORS_SYNC: a transfer begins when those before it on its links have ended. */
 enum { BY_LINKS = -1 };
 
+/* How an exchange is carried out. */
+enum way { BY_PLAN, AT_ONCE, BY_MPI, WAYS };
+
 /* The environment; docs/mpi.md has the meaning of each variable. */
 struct settings {
 	int sync;          /* FORS_SYNC: a barrier after that many phases, 0: none, BY_LINKS */
-	int min_bytes;     /* FORS_MIN_BYTES: MPI_Alltoall of smaller blocks is MPI's own */
+	enum way way;      /* FORS_WAY; WAYS: whichever is fastest */
 	bool pinned;       /* FORS_LIDS=pinned: the transport chooses LIDs as the plan has them */
 	bool verbose;      /* FORS_VERBOSE */
 	const char *log;   /* FORS_LOG: a directory, or NULL */
@@ -61,16 +65,26 @@ void fm_identity(struct identity *id);
 enum reason { PLANNED, NO_TABLE, NO_SERVER, ONE_SERVER, NO_CHANNEL, REASONS };
 
 /*
- * Rank 0's message to all before each exchange. If it differs from their own state,
- * the rest of a schedule follows.
+ * What all know of a schedule. If rank 0's differs from their own state, the rest of a
+ * schedule follows.
  */
 struct head {
 	uint64_t epoch;     /* of the table, 0: no table */
 	int32_t reason;     /* enum reason */
 	int32_t steps;      /* phases that the communicator has transfers in */
 	int32_t groups;     /* servers */
-	int32_t sync, min_bytes; /* rank 0's settings hold for all */
+	int32_t sync;       /* rank 0's setting holds for all */
 	int32_t silent;     /* whether the table is missing because forsd did not answer in time */
+	int32_t reserved;
+};
+
+/* Rank 0's message to all before an exchange that may need it. */
+struct order {
+	struct head head;
+	int32_t way;   /* enum way */
+	int32_t timed; /* whether rank 0 is told how long it took */
+	int32_t skip;  /* so many more of this kind are MPI's own, without an order */
+	int32_t reserved;
 };
 
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
@@ -126,6 +140,9 @@ struct channel {
 int fm_channel(MPI_Comm user, int rank, struct channel **channel, int *tag);
 void fm_channel_release(struct channel *channel);
 
+/* Sizes of an exchange are told apart by powers of two of bytes. */
+enum { SIZES = 64 };
+
 /* The state of a communicator. */
 struct comm {
 	MPI_Comm user;          /* collective calls of the shim go here, in the order of the program's */
@@ -134,19 +151,27 @@ struct comm {
 	int rank, size;
 	uint64_t id;            /* the same on all its ranks, unique in the job */
 	uint64_t exchange;      /* exchanges begun */
+	int calls;              /* exchanges before it was joined */
+	bool joined;            /* fm_join was called */
 	bool off;               /* exchanges are MPI's own, and stay so: no table, or no channel */
 	struct identity *who;   /* [rank] on rank 0 */
 	struct schedule plan;
+	struct choice *choice;  /* [choices] on rank 0: what it knows of each kind of exchange */
+	int choices;
+	uint8_t skip[SIZES];    /* MPI_Alltoall by size, and last all others: so many are MPI's own, without an order */
 	MPI_Request *requests;  /* [5·size]: those of a step */
 	MPI_Status *statuses;   /* [5·size] */
 	struct comm *next, *before; /* all of this process */
 };
 
 /*
- * fm_comm finds the state of a communicator, or makes it, which all processes do
- * together. It is NULL for communicators that the shim leaves alone.
+ * fm_comm finds the state of a communicator, or makes it. It is NULL for communicators that
+ * the shim leaves alone.
  */
 int fm_comm(MPI_Comm user, struct comm **c);
+
+/* fm_join gets a communicator ready for exchanges, which all its processes do together. */
+int fm_join(struct comm *c);
 
 /* MPI 4 has functions of large counts, which take all others as well. */
 #if MPI_VERSION >= 4
@@ -171,11 +196,45 @@ struct side {
 	MPI_Aint extent;           /* of type; fm_exchange sets it */
 };
 
-/* fm_exchange runs an exchange by the communicator's plan, whose epoch is agreed. */
-int fm_exchange(struct comm *c, struct side *send, struct side *recv, bool in_place);
+/* fm_exchange runs an exchange by the communicator's plan, whose epoch is agreed, or all at once. */
+int fm_exchange(struct comm *c, enum way way, struct side *send, struct side *recv, bool in_place);
 
-/* fm_agree makes all ranks use the same epoch, and adopts a new one. */
-int fm_agree(struct comm *c);
+/*
+ * A kind of exchange: those that take about as long. Blocks of MPI_Alltoall are as large on
+ * all ranks; of others what rank 0 sends or receives counts, whichever is more.
+ */
+struct kind {
+	bool uniform, in_place;
+	int size; /* 2^size bytes or less, 0 … SIZES − 2 */
+};
+enum {
+	LARGE = 19, /* equal blocks of this size go by the plan until more is known */
+	FEW = 4,    /* other exchanges on a new communicator that are MPI's own */
+};
+
+/*
+ * fm_agree makes all ranks use the same epoch, and adopts a new one. Rank 0 also decides
+ * how the exchange is carried out.
+ */
+int fm_agree(struct comm *c, const struct kind *kind, struct order *order);
+
+/* fm_choose decides on rank 0 how an exchange is carried out. */
+void fm_choose(struct comm *c, const struct kind *kind, struct order *order);
+
+/* fm_skip is how many exchanges of a kind are MPI's own without an order. */
+uint8_t *fm_skip(struct comm *c, const struct kind *kind);
+
+/* fm_skips reports whether an exchange is MPI's own without an order, and counts it. */
+bool fm_skips(struct comm *c, const struct kind *kind);
+
+/* fm_took tells rank 0 how long an exchange took by this rank's clock, INFINITY if it failed; all ranks call it. */
+int fm_took(struct comm *c, const struct kind *kind, enum way way, double seconds);
+
+/* fm_doubt has rank 0 measure again, after a change of the plan. */
+void fm_doubt(struct comm *c);
+
+/* fm_choices_free frees what rank 0 knows, and prints it if FORS_VERBOSE is set. */
+void fm_choices_free(struct comm *c);
 
 /*
  * Rank 0's draft of a schedule: the head, each rank's group, and the rows of all

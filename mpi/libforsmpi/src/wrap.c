@@ -7,6 +7,7 @@
  * need a thread of ours to go on while the program computes. They stay MPI's own,
  * and so do those on inter-communicators.
  */
+#include <math.h>
 #include <string.h>
 
 #include "shim.h"
@@ -27,100 +28,165 @@ bool fm_other_mpi(const char *version)
 	return false;
 }
 
-/*
- * planned sets *c if an exchange on a communicator runs by a plan, and to NULL if
- * it is MPI's own. UNIFORM sides give the size of a block: it is the same on all
- * ranks, so that they decide alike.
- */
-static int planned(MPI_Comm user, const struct side *recv, struct comm **c)
+/* One call of a program, from begin to end. */
+struct turn {
+	struct comm *c; /* of which rank 0 is told how long it took; NULL: it is not */
+	bool own;       /* it is MPI's own */
+	struct kind kind;
+	struct order order;
+	double began;
+};
+
+/* bytes adds up what one side has. Types that are none count nothing: MPI reports them. */
+static MPI_Count bytes(const struct side *s, int size)
 {
-	int failed = fm_comm(user, c);
-	if (failed || !*c)
-		return failed;
-	if (recv->shape == UNIFORM && (*c)->plan.head.min_bytes > 0 && recv->type != MPI_DATATYPE_NULL) {
-		MPI_Count size;
-		if ((failed = PMPI_Type_size_x(recv->type, &size)))
-			return failed;
-		if (size * recv->count < (*c)->plan.head.min_bytes)
-			*c = NULL;
+	MPI_Count each = 0, sum = 0;
+	if (s->shape != TYPES && (s->type == MPI_DATATYPE_NULL || PMPI_Type_size_x(s->type, &each)))
+		return 0;
+	if (s->shape == UNIFORM)
+		return each * s->count;
+	for (int i = 0; i < size; i++) {
+		const MPI_Count count = s->counts ? s->counts[i] : s->large_counts[i];
+		if (s->shape == TYPES && (count == 0 || s->types[i] == MPI_DATATYPE_NULL || PMPI_Type_size_x(s->types[i], &each)))
+			continue;
+		sum += each * count;
 	}
-	if (!*c)
-		return MPI_SUCCESS;
-	if ((failed = fm_agree(*c)))
-		return PMPI_Comm_call_errhandler(user, failed), failed;
-	if ((*c)->plan.head.reason != PLANNED)
-		*c = NULL;
-	return MPI_SUCCESS;
+	return sum;
+}
+
+/* kind_of finds the kind of an exchange. */
+static struct kind kind_of(const struct comm *c, const struct side *send, const struct side *recv)
+{
+	struct kind kind = {.uniform = recv->shape == UNIFORM, .in_place = send->buffer == MPI_IN_PLACE};
+	MPI_Count sum = kind.uniform || c->rank == 0 ? bytes(recv, c->size) : 0;
+	const MPI_Count sent = kind.uniform || kind.in_place || c->rank > 0 ? 0 : bytes(send, c->size);
+	if (sent > sum)
+		sum = sent;
+	while (kind.size < SIZES - 2 && (MPI_Count)1 << kind.size < sum)
+		kind.size++;
+	return kind;
 }
 
 /*
- * by_plan runs an exchange by the plan, if any, and sets *left if it is MPI's. It
- * reports errors as MPI would: on the user's communicator.
+ * waits reports whether a communicator need not be joined yet. That takes some collective
+ * operations, for which small exchanges, a few on each communicator, do not make up.
  */
-static int by_plan(struct side send, struct side recv, MPI_Comm user, bool *left)
+static bool waits(struct comm *c, const struct kind *kind)
 {
-	struct comm *c;
-	int failed = planned(user, &recv, &c);
-	*left = !failed && !c;
-	if (failed || !c)
+	return !(kind->uniform && kind->size >= LARGE) && c->calls++ < FEW;
+}
+
+/*
+ * begin carries out an exchange by the plan, or says that it is MPI's own. It reports
+ * errors as MPI would: on the user's communicator.
+ */
+static int begin(struct turn *t, struct side send, struct side recv, MPI_Comm user)
+{
+	*t = (struct turn){0};
+	struct comm *c = NULL;
+	const enum way way = fm_settings()->way;
+	int failed = way == BY_MPI ? MPI_SUCCESS : fm_comm(user, &c);
+	t->own = !failed && (!c || c->off);
+	if (failed || t->own)
 		return failed;
-	if ((failed = fm_exchange(c, &send, &recv, send.buffer == MPI_IN_PLACE)))
+	if (way == WAYS) {
+		t->kind = kind_of(c, &send, &recv);
+		t->own = (!c->joined && waits(c, &t->kind)) || fm_skips(c, &t->kind);
+		if (t->own)
+			return MPI_SUCCESS;
+	}
+	if (!c->joined)
+		failed = fm_join(c);
+	if (!failed && !c->off)
+		failed = fm_agree(c, &t->kind, &t->order);
+	t->own = !failed && (c->off || c->plan.head.reason != PLANNED || t->order.way == BY_MPI);
+	if (!failed && !c->off && t->order.timed) { /* without those who come late */
+		failed = PMPI_Barrier(user);
+		t->c = c;
+	}
+	t->began = PMPI_Wtime();
+	if (!failed && !t->own)
+		failed = fm_exchange(c, (enum way)t->order.way, &send, &recv, send.buffer == MPI_IN_PLACE);
+	if (failed)
 		PMPI_Comm_call_errhandler(user, failed);
 	return failed;
+}
+
+/* end tells rank 0 how long the exchange took, if it wants to know, also where it has failed. */
+static int end(struct turn *t, int failed)
+{
+	if (!t->c)
+		return failed;
+	const int untold = fm_took(t->c, &t->kind, (enum way)t->order.way, failed ? INFINITY : PMPI_Wtime() - t->began);
+	if (untold && !failed)
+		PMPI_Comm_call_errhandler(t->c->user, untold);
+	return failed ? failed : untold;
 }
 
 int fm_alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype,
 	void *recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-	bool left;
-	const int failed = by_plan((struct side){.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype},
-		(struct side){.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype}, comm, &left);
-	return left ? PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) : failed;
+	struct turn t;
+	int failed = begin(&t, (struct side){.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype},
+		(struct side){.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype}, comm);
+	if (t.own)
+		failed = PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+	return end(&t, failed);
 }
 
 int fm_alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[], MPI_Datatype sendtype,
 	void *recvbuf, const int recvcounts[], const int rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
 {
-	bool left;
-	const int failed = by_plan((struct side){.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .type = sendtype},
-		(struct side){.shape = COUNTS, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .type = recvtype}, comm, &left);
-	return left ? PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm) : failed;
+	struct turn t;
+	int failed = begin(&t, (struct side){.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .type = sendtype},
+		(struct side){.shape = COUNTS, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .type = recvtype}, comm);
+	if (t.own)
+		failed = PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+	return end(&t, failed);
 }
 
 int fm_alltoallw(const void *sendbuf, const int sendcounts[], const int sdispls[], const MPI_Datatype sendtypes[],
 	void *recvbuf, const int recvcounts[], const int rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
-	bool left;
-	const int failed = by_plan((struct side){.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .types = sendtypes},
-		(struct side){.shape = TYPES, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .types = recvtypes}, comm, &left);
-	return left ? PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm) : failed;
+	struct turn t;
+	int failed = begin(&t, (struct side){.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .counts = sendcounts, .displs = sdispls, .types = sendtypes},
+		(struct side){.shape = TYPES, .buffer = recvbuf, .counts = recvcounts, .displs = rdispls, .types = recvtypes}, comm);
+	if (t.own)
+		failed = PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+	return end(&t, failed);
 }
 
 #if MPI_VERSION >= 4
 int fm_alltoall_c(const void *sendbuf, MPI_Count sendcount, MPI_Datatype sendtype,
 	void *recvbuf, MPI_Count recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
-	bool left;
-	const int failed = by_plan((struct side){.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype},
-		(struct side){.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype}, comm, &left);
-	return left ? PMPI_Alltoall_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm) : failed;
+	struct turn t;
+	int failed = begin(&t, (struct side){.shape = UNIFORM, .buffer = (void *)(uintptr_t)sendbuf, .count = sendcount, .type = sendtype},
+		(struct side){.shape = UNIFORM, .buffer = recvbuf, .count = recvcount, .type = recvtype}, comm);
+	if (t.own)
+		failed = PMPI_Alltoall_c(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm);
+	return end(&t, failed);
 }
 
 int fm_alltoallv_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], MPI_Datatype sendtype,
 	void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], MPI_Datatype recvtype, MPI_Comm comm)
 {
-	bool left;
-	const int failed = by_plan((struct side){.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .large_counts = sendcounts, .large_displs = sdispls, .type = sendtype},
-		(struct side){.shape = COUNTS, .buffer = recvbuf, .large_counts = recvcounts, .large_displs = rdispls, .type = recvtype}, comm, &left);
-	return left ? PMPI_Alltoallv_c(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm) : failed;
+	struct turn t;
+	int failed = begin(&t, (struct side){.shape = COUNTS, .buffer = (void *)(uintptr_t)sendbuf, .large_counts = sendcounts, .large_displs = sdispls, .type = sendtype},
+		(struct side){.shape = COUNTS, .buffer = recvbuf, .large_counts = recvcounts, .large_displs = rdispls, .type = recvtype}, comm);
+	if (t.own)
+		failed = PMPI_Alltoallv_c(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
+	return end(&t, failed);
 }
 
 int fm_alltoallw_c(const void *sendbuf, const MPI_Count sendcounts[], const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],
 	void *recvbuf, const MPI_Count recvcounts[], const MPI_Aint rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm)
 {
-	bool left;
-	const int failed = by_plan((struct side){.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .large_counts = sendcounts, .large_displs = sdispls, .types = sendtypes},
-		(struct side){.shape = TYPES, .buffer = recvbuf, .large_counts = recvcounts, .large_displs = rdispls, .types = recvtypes}, comm, &left);
-	return left ? PMPI_Alltoallw_c(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm) : failed;
+	struct turn t;
+	int failed = begin(&t, (struct side){.shape = TYPES, .buffer = (void *)(uintptr_t)sendbuf, .large_counts = sendcounts, .large_displs = sdispls, .types = sendtypes},
+		(struct side){.shape = TYPES, .buffer = recvbuf, .large_counts = recvcounts, .large_displs = rdispls, .types = recvtypes}, comm);
+	if (t.own)
+		failed = PMPI_Alltoallw_c(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
+	return end(&t, failed);
 }
 #endif

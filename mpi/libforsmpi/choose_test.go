@@ -1,0 +1,104 @@
+package libforsmpi
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/forsd/forsd/testbed/programs"
+)
+
+// kinds matches the lines in which rank 0 of a communicator says how exchanges of a kind were
+// carried out, and ways how many went each way.
+var kinds = regexp.MustCompile(`(?m)^libforsmpi: communicator (\w+), (blocks|unequal blocks, of rank 0) up to (\d+ [KMG]?i?B): (.*)$`)
+
+var ways = regexp.MustCompile(`(\d+) (by the plan|all at once|by MPI) \(([0-9.]+) ms\)`)
+
+// chosen reads how many exchanges of each kind were carried out each way.
+func chosen(t *testing.T, stderr string) map[string]map[string]int {
+	t.Helper()
+	out := map[string]map[string]int{}
+	for _, m := range kinds.FindAllStringSubmatch(stderr, -1) {
+		times := map[string]int{}
+		for _, w := range ways.FindAllStringSubmatch(m[4], -1) {
+			n, err := strconv.Atoi(w[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			times[w[2]] = n
+		}
+		out[m[1]+" "+m[2]+" "+m[3]] = times
+	}
+	return out
+}
+
+// TestFastest has exchanges go the way that has been fastest. All ways are tried, in exchanges
+// that carry the right data, and their numbers are told. Which way was fastest is the machine's
+// affair: TestChoice has clocks that tell what they are told.
+func TestFastest(t *testing.T) {
+	for _, mpi := range []string{"", mpich} {
+		t.Run("MPI"+mpi, func(t *testing.T) {
+			shim := builtFor(t, mpi)
+			j := job{mpi: mpi, ranks: 6, command: []string{compile(t, "mpicc"+mpi, "testdata/repeated.c"), "60", "8", "1000", "20000"}}
+			out, stderr := j.with(shim, small(t), "FORS_WAY=fastest", "FORS_VERBOSE=1").run(t)
+			if out != "wrong: 0\n" {
+				t.Errorf("it prints %q, and errors %q", out, stderr)
+			}
+			all := chosen(t, stderr)
+			if len(all) != 6 {
+				t.Errorf("%d kinds of exchanges: %s", len(all), stderr)
+			}
+			tried, sum := map[string]int{}, 0
+			for _, times := range all {
+				for way, n := range times {
+					sum += n
+					tried[way] += n
+				}
+			}
+			if len(tried) != 3 || sum != 6*60-4 { // but for the first four
+				t.Errorf("exchanges went %v", tried)
+			}
+		})
+	}
+}
+
+// TestChoice chooses by times that are drawn: over many exchanges the choice costs little more
+// than the fastest way, also if that changes with the plan.
+func TestChoice(t *testing.T) {
+	needs(t)
+	out := programs.Output(t, compile(t, "mpicc", "-Isrc", "-I../libfors", "-pthread", "testdata/choice.c", "src/choose.c", "-lm"))
+	if !strings.HasSuffix(out, "wrong: 0\n") {
+		t.Error(out)
+	}
+	t.Log(out)
+}
+
+// TestWays has random exchanges go all at once, by MPI, and the fastest way: the data are those
+// of MPI's own.
+func TestWays(t *testing.T) {
+	shim := needs(t)
+	plain := job{ranks: 12, mca: linear, command: []string{compile(t, "mpicc", "testdata/exchanges.c"), "8", "20"}}
+	want, _ := plain.run(t)
+	for way, begun := range map[string]int{"once": 100, "fastest": 0, "mpi": 0} {
+		log := t.TempDir()
+		if out, stderr := plain.with(shim, small(t), "FORS_WAY="+way, "FORS_LOG="+log).run(t); out != want || stderr != "" {
+			t.Errorf("%s: it prints %q, not %q, and errors %q", way, out, want, stderr)
+		}
+		if begun > 0 && began(readLogs(t, log, plain.ranks)) < begun {
+			t.Errorf("%s: less than %d exchanges are in the logs", way, begun)
+		}
+	}
+}
+
+// TestTruncated has exchanges fail on one rank, in trials and otherwise: the other ranks go on,
+// and what the program does next is not mixed up with them.
+func TestTruncated(t *testing.T) {
+	shim := needs(t)
+	j := job{ranks: 4, command: []string{compile(t, "mpicc", "testdata/truncated.c")}}
+	for _, way := range []string{"fastest", "plan", "once", "mpi"} {
+		if out, stderr := j.with(shim, small(t), "FORS_WAY="+way).run(t); out != "errors: 5\nwrong: 0\n" || stderr != "" {
+			t.Errorf("%s: it prints %q, and errors %q", way, out, stderr)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+/*
+ * choice: what choices cost, by src/choose.c, where exchanges take times that are drawn.
+ * Prints for each case the time relative to that of the fastest way, and how many are
+ * above what they may be.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "shim.h"
+
+const struct settings *fm_settings(void)
+{
+	static const struct settings s = {.way = WAYS};
+	return &s;
+}
+
+void fm_say(const char *format, ...) { (void)format; }
+
+/* The slowest rank is rank 0 here. */
+int PMPI_Reduce(const void *mine, void *most, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm)
+{
+	(void)count, (void)type, (void)op, (void)root, (void)comm;
+	*(double *)most = *(const double *)mine;
+	return MPI_SUCCESS;
+}
+
+static double chance(void)
+{
+	static uint64_t x = 1;
+	x = x * 6364136223846793005u + 1442695040888963407u;
+	return (double)(x >> 40) / (double)(1 << 24);
+}
+
+/* The times of the ways by two plans, of which the second takes over in the middle, or the first again. */
+struct times {
+	double way[2][WAYS];
+	double noise; /* mean of an exponential share that comes on top */
+	double late;  /* one in 100 exchanges takes so many times as long */
+	double most;  /* relative to the fastest way */
+};
+
+/* The first exchange takes this longer. */
+enum { COLD = 10 };
+
+static double carry_out(struct comm *c, const struct kind *kind, const struct times *t, bool back, int n)
+{
+	double sum = 0, least = 0;
+	bool changed = false;
+	for (int i = 0; i < n;) {
+		const double *way = t->way[(i >= n / 2) ^ back];
+		double quickest = way[0];
+		for (int w = 1; w < WAYS; w++)
+			quickest = fmin(quickest, way[w]);
+		if (i >= n / 2 && !changed)
+			fm_doubt(c), changed = true;
+		struct order order = {.head = c->plan.head};
+		fm_choose(c, kind, &order);
+		for (int skipped = 0; skipped <= order.skip; skipped++, i++) {
+			const double took = way[order.way] * (1 - t->noise * log(1 - chance()));
+			sum += took, least += quickest * (1 + t->noise);
+			const double all = i == 0 ? took + COLD : chance() < .01 ? took * (1 + t->late) : took; /* as it is measured */
+			if (order.timed && !skipped)
+				fm_took(c, kind, (enum way)order.way, all);
+		}
+	}
+	return sum / least;
+}
+
+int main(void)
+{
+	static const struct times all[] = {
+		{{{1, 1, 1}, {1, 1, 1}}, 0, 0, 1.001},
+		{{{1, 2, 3}, {1, 2, 3}}, 0, 0, 1.02},
+		{{{5, 1.02, 1}, {5, 1.02, 1}}, 0, 0, 1.02},
+		{{{1, 1.4, 5}, {5, 1.4, 1}}, 0, 0, 1.02},
+		{{{20, 1, 30}, {1, 20, 30}}, 0, 0, 1.1},
+		{{{1, 1.1, 1.2}, {1.2, 1.1, 1}}, 0.1, 10, 1.05},
+		{{{2, 1, 1.5}, {2, 1.5, 1}}, 0.3, 10, 1.08},
+		{{{1, 1.5, 2}, {1, 1.5, 2}}, 0, 100, 1.03},
+		{{{30, 1, 1.1}, {30, 1, 0.5}}, 0, 1000, 1.12},
+	};
+	int wrong = 0;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		for (int uniform = 0; uniform < 2; uniform++) {
+			struct comm c = {.plan.head = {.epoch = 1, .reason = PLANNED, .steps = 12, .groups = 12}};
+			const struct kind kind = {.uniform = uniform, .size = 20}, next = {.uniform = uniform, .size = 21};
+			const double first = carry_out(&c, &kind, &all[i], false, 2000), second = carry_out(&c, &next, &all[i], true, 2000);
+			printf("%zu: %.4f %.4f of %.3f\n", i, first, second, all[i].most);
+			wrong += first > all[i].most || second > all[i].most;
+			fm_choices_free(&c);
+		}
+	printf("wrong: %d\n", wrong);
+	return 0;
+}
