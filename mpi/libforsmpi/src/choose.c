@@ -22,6 +22,9 @@ struct choice {
 	bool guessed[WAYS];    /* took is of another size or plan, and counts as one measurement */
 	uint64_t ran[WAYS];    /* exchanges */
 	uint32_t since[WAYS];  /* exchanges since the way was tried */
+	double period;         /* BY_CLOCK: seconds of a phase */
+	double step;           /* the share by which it differs when another one is tried */
+	bool probing, probed;  /* it does in this exchange, and did in the last measured one */
 };
 
 enum {
@@ -31,13 +34,19 @@ enum {
 	OFTEN = 8,   /* one in OFTEN exchanges by the best way is measured */
 };
 
-/* may reports whether a way is for a kind: all at once, every block in place would be copied. */
-static bool may(const struct choice *h, enum way w) { return w != AT_ONCE || !h->kind.in_place; }
+/*
+ * may reports whether a way is for a kind. By the clock or at once, every block in place would
+ * be copied. By the clock a phase lasts as long as any block.
+ */
+static bool may(const struct choice *h, enum way w)
+{
+	return (w != AT_ONCE && w != BY_CLOCK) || (!h->kind.in_place && (w == AT_ONCE || h->kind.uniform));
+}
 
 /* cost is what a way takes with its orders, which MPI's own does not need each time. */
 static double cost(const struct choice *h, enum way w)
 {
-	return w == BY_MPI ? h->took[w] : 1.02 * h->took[w] + 1e-5;
+	return w == BY_MPI ? h->took[w] : 1.01 * h->took[w] + 1e-5;
 }
 
 /* nearest is what is known of the nearest size, NULL if nothing is. */
@@ -66,10 +75,10 @@ static void guess(const struct comm *c, struct choice *h, const struct head *hea
 		h->best = h->kind.uniform && h->kind.size >= LARGE && whole ? BY_PLAN : BY_MPI;
 		return;
 	}
-	h->best = near->best;
+	h->best = near->best == BY_CLOCK ? BY_PLAN : near->best;
 	const int steps = h->kind.size - near->kind.size;
 	for (enum way w = 0; w < WAYS && abs(steps) <= NEAR; w++)
-		if (w != h->best && near->tries[w] > 0) {
+		if (w != h->best && w != BY_CLOCK && near->tries[w] > 0) {
 			h->guessed[w] = true;
 			h->tries[w] = 1;
 			h->took[w] = ldexp(near->took[w], steps);
@@ -159,19 +168,33 @@ bool fm_skips(struct comm *c, const struct kind *kind)
 	return true;
 }
 
+/* period is how long a phase is by the clock at first: somewhat shorter than in the fastest exchange so far. */
+static double period(const struct choice *h, int steps)
+{
+	double least = INFINITY;
+	for (enum way w = 0; w < WAYS; w++)
+		if (w != BY_CLOCK && h->tries[w] > 0 && h->took[w] < least)
+			least = h->took[w];
+	return 0.96 * least / steps;
+}
+
 void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 {
-	order->way = (int32_t)fm_settings()->way;
-	if (order->way != WAYS || !kind)
+	enum way way = fm_settings()->way;
+	order->way = (int32_t)way;
+	if ((way != WAYS && way != BY_CLOCK) || !kind)
 		return;
 	order->way = BY_MPI;
 	struct choice *h = order->head.reason == PLANNED ? of(c, kind, &order->head) : NULL;
 	if (!h) {
-		order->skip = SKIP;
+		order->skip = way == WAYS ? SKIP : 0;
 		return;
 	}
 	uint32_t left = 0;
-	enum way way = lesson(h);
+	if (way == WAYS)
+		way = lesson(h);
+	else if (!may(h, BY_CLOCK) || h->tries[BY_PLAN] == 0) /* which says how long a phase may be */
+		way = BY_PLAN;
 	if (way == WAYS)
 		way = trial(h, &left);
 	order->timed = way != WAYS;
@@ -182,7 +205,24 @@ void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 		order->timed = order->skip > 0 || left % OFTEN == 0;
 	}
 	order->way = (int32_t)way;
+	if (way == BY_CLOCK && !(h->period > 0)) {
+		h->period = period(h, order->head.steps);
+		h->step = -0.05;
+	}
+	h->probing = way == BY_CLOCK && order->timed && h->tries[way] > 1 && (h->probed = !h->probed);
+	order->period = h->probing ? h->period * (1 + h->step) : h->period;
 	h->ran[way]++;
+}
+
+/* probed keeps another period if it was better; otherwise the next one is on the other side, and nearer. */
+static void probed(struct choice *h, double took)
+{
+	if (took < 0.995 * h->took[BY_CLOCK]) {
+		h->period *= 1 + h->step;
+		h->took[BY_CLOCK] = took;
+		return;
+	}
+	h->step *= h->step < -0.015 || h->step > 0.015 ? -0.9 : -1;
 }
 
 int fm_took(struct comm *c, const struct kind *kind, enum way way, double seconds)
@@ -193,6 +233,11 @@ int fm_took(struct comm *c, const struct kind *kind, enum way way, double second
 	if (!h)
 		return failed;
 	double *took = &h->took[way];
+	if (h->probing) {
+		h->probing = false;
+		probed(h, most);
+		return MPI_SUCCESS;
+	}
 	if (h->tries[way] == 0 || h->guessed[way] || (h->tries[way] == 1 && most < *took))
 		*took = most;
 	else if (h->tries[way] > 1) /* at most half as much again: a rank may have been late for once */
@@ -209,6 +254,10 @@ void fm_doubt(struct comm *c)
 {
 	for (int i = 0; i < c->choices; i++) {
 		struct choice *h = &c->choice[i];
+		h->period = 0; /* of the clock nothing is known then */
+		h->tries[BY_CLOCK] = 0;
+		if (h->best == BY_CLOCK)
+			h->best = BY_PLAN;
 		for (enum way w = 0; w < WAYS; w++) {
 			h->guessed[w] = w != h->best && h->tries[w] > 0;
 			h->tries[w] = h->guessed[w];
@@ -219,7 +268,7 @@ void fm_doubt(struct comm *c)
 /* show prints how exchanges of a kind went. */
 static void show(const struct comm *c, const struct choice *h)
 {
-	static const char *const names[] = {"by the plan", "all at once", "by MPI"};
+	static const char *const names[] = {"by the plan", "all at once", "by MPI", "by the clock"};
 	char text[TEXT] = "";
 	for (enum way w = 0; w < WAYS; w++) {
 		const size_t at = strlen(text);

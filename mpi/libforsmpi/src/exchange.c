@@ -13,6 +13,7 @@
  *
  * Blocks are sent and received as the program describes them, by its datatypes.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,6 +265,32 @@ static int phases(struct run *x)
 	return failed;
 }
 
+/* await goes on with what is posted until a time. */
+static void await(const struct run *x, double when)
+{
+	for (int found; fm_now() < when; sched_yield())
+		PMPI_Iprobe(MPI_ANY_SOURCE, x->c->tag + 1, x->c->channel->comm, &found, MPI_STATUS_IGNORE);
+}
+
+/* by_clock sends each pair's blocks at the time of its phase, whatever has arrived by then. */
+static int by_clock(struct run *x, double period)
+{
+	const struct schedule *s = &x->c->plan;
+	double start;
+	int failed = fm_start(x->c, period, &start);
+	for (int i = 0; i < s->rows; i++)
+		if (s->row[i].from >= 0)
+			failed = also(failed, receive_group(x, s->row[i].from, NULL));
+	for (int i = 0; i < s->rows; i++)
+		if (s->row[i].to >= 0) {
+			struct row row = s->row[i];
+			row.heard = 0;
+			await(x, start + row.step * period);
+			failed = also(failed, send_group(x, row.to, &row));
+		}
+	return also(failed, finish(x));
+}
+
 /* rest exchanges the pairs that the plan lacks, or all, those of the next groups first. */
 static int rest(struct run *x, bool all)
 {
@@ -295,15 +322,17 @@ static int measure(struct side *s)
 	return s->type == MPI_DATATYPE_NULL ? MPI_ERR_TYPE : PMPI_Type_get_extent(s->type, &lower, &s->extent);
 }
 
-static int run(struct run *x, enum way way)
+static int run(struct run *x, const struct order *order)
 {
 	int failed = local(x);
-	if (way == BY_PLAN)
+	if (order->way == BY_PLAN)
 		failed = also(failed, phases(x));
-	return also(failed, rest(x, way != BY_PLAN));
+	else if (order->way == BY_CLOCK)
+		failed = also(failed, by_clock(x, order->period));
+	return also(failed, rest(x, order->way == AT_ONCE));
 }
 
-int fm_exchange(struct comm *c, enum way way, struct side *send, struct side *recv, bool in_place)
+int fm_exchange(struct comm *c, const struct order *order, struct side *send, struct side *recv, bool in_place)
 {
 	struct run x = {.c = c, .send = in_place ? recv : send, .recv = recv, .in_place = in_place};
 	int failed = measure(recv);
@@ -319,7 +348,7 @@ int fm_exchange(struct comm *c, enum way way, struct side *send, struct side *re
 	if (!failed) {
 		c->exchange++;
 		fm_log(c, "begin", NULL);
-		failed = run(&x, way);
+		failed = run(&x, order);
 		fm_log(c, "end", NULL);
 	}
 	for (int r = 0; x.saved && !failed && r < c->size; r++)

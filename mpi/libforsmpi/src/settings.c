@@ -40,14 +40,14 @@ static void read_settings(void)
 		settings.sync = 1;
 	else if (text && strcmp(text, "links"))
 		whole("FORS_SYNC", text, &settings.sync);
-	static const char *const ways[] = {[BY_PLAN] = "plan", [AT_ONCE] = "once", [BY_MPI] = "mpi", [WAYS] = "fastest"};
+	static const char *const ways[] = {[BY_PLAN] = "plan", [AT_ONCE] = "once", [BY_MPI] = "mpi", [BY_CLOCK] = "clock", [WAYS] = "fastest"};
 	settings.way = WAYS;
 	if ((text = variable("FORS_WAY"))) {
 		while (settings.way > 0 && strcmp(text, ways[settings.way]) != 0)
 			settings.way--;
 		if (strcmp(text, ways[settings.way]) != 0) {
 			settings.way = WAYS;
-			snprintf(settings.mistake, TEXT, "FORS_WAY=%s is not understood and ignored: want fastest, plan, once or mpi", text);
+			snprintf(settings.mistake, TEXT, "FORS_WAY=%s is not understood and ignored: want fastest, plan, clock, once or mpi", text);
 		}
 	}
 	if ((text = variable("FORS_LIDS"))) {

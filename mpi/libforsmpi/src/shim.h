@@ -6,7 +6,8 @@
  *	comm.c             the state of a communicator, and its end
  *	channel.c          communicators of the shim's own, one for each group of processes
  *	exchange.c         an exchange, step by step
- *	choose.c           by the plan, all at once, or by MPI: what has been fastest
+ *	clock.c            time that all ranks agree on
+ *	choose.c           how an exchange goes: the way that has been fastest
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
  *	draft.c            rank 0 finds the servers' rows in a table
  *	links.c            ... and who uses a link after whom
@@ -35,7 +36,7 @@ enum { TEXT = 256 }; /* bytes of a message for people */
 enum { BY_LINKS = -1 };
 
 /* How an exchange is carried out. */
-enum way { BY_PLAN, AT_ONCE, BY_MPI, WAYS };
+enum way { BY_PLAN, AT_ONCE, BY_MPI, BY_CLOCK, WAYS };
 
 /* The environment; docs/mpi.md has the meaning of each variable. */
 struct settings {
@@ -85,6 +86,7 @@ struct order {
 	int32_t timed; /* whether rank 0 is told how long it took */
 	int32_t skip;  /* so many more of this kind are MPI's own, without an order */
 	int32_t reserved;
+	double period; /* BY_CLOCK: seconds from one phase to the next */
 };
 
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
@@ -153,6 +155,7 @@ struct comm {
 	uint64_t exchange;      /* exchanges begun */
 	int calls;              /* exchanges before it was joined */
 	bool joined;            /* fm_join was called */
+	double ahead;           /* seconds by which this process's clock is ahead of rank 0's */
 	bool off;               /* exchanges are MPI's own, and stay so: no table, or no channel */
 	struct identity *who;   /* [rank] on rank 0 */
 	struct schedule plan;
@@ -196,8 +199,13 @@ struct side {
 	MPI_Aint extent;           /* of type; fm_exchange sets it */
 };
 
-/* fm_exchange runs an exchange by the communicator's plan, whose epoch is agreed, or all at once. */
-int fm_exchange(struct comm *c, enum way way, struct side *send, struct side *recv, bool in_place);
+/* fm_exchange runs an exchange as ordered: by the communicator's plan, whose epoch is agreed, or all at once. */
+int fm_exchange(struct comm *c, const struct order *order, struct side *send, struct side *recv, bool in_place);
+
+/* fm_clock compares the clocks of all ranks with rank 0's; fm_start gives all the same start by them. */
+int fm_clock(struct comm *c);
+int fm_start(struct comm *c, double period, double *start);
+double fm_now(void);
 
 /*
  * A kind of exchange: those that take about as long. Blocks of MPI_Alltoall are as large on

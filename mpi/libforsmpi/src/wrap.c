@@ -89,24 +89,25 @@ static int begin(struct turn *t, struct side send, struct side recv, MPI_Comm us
 	t->own = !failed && (!c || c->off);
 	if (failed || t->own)
 		return failed;
-	if (way == WAYS) {
+	if (way == WAYS || way == BY_CLOCK)
 		t->kind = kind_of(c, &send, &recv);
-		t->own = (!c->joined && waits(c, &t->kind)) || fm_skips(c, &t->kind);
-		if (t->own)
-			return MPI_SUCCESS;
-	}
+	t->own = way == WAYS && ((!c->joined && waits(c, &t->kind)) || fm_skips(c, &t->kind));
+	if (t->own)
+		return MPI_SUCCESS;
 	if (!c->joined)
 		failed = fm_join(c);
 	if (!failed && !c->off)
 		failed = fm_agree(c, &t->kind, &t->order);
 	t->own = !failed && (c->off || c->plan.head.reason != PLANNED || t->order.way == BY_MPI);
 	if (!failed && !c->off && t->order.timed) { /* without those who come late */
-		failed = PMPI_Barrier(user);
+		failed = t->order.way == BY_CLOCK ? fm_clock(c) : MPI_SUCCESS;
+		if (!failed)
+			failed = PMPI_Barrier(user);
 		t->c = c;
 	}
 	t->began = PMPI_Wtime();
 	if (!failed && !t->own)
-		failed = fm_exchange(c, (enum way)t->order.way, &send, &recv, send.buffer == MPI_IN_PLACE);
+		failed = fm_exchange(c, &t->order, &send, &recv, send.buffer == MPI_IN_PLACE);
 	if (failed)
 		PMPI_Comm_call_errhandler(user, failed);
 	return failed;
