@@ -34,6 +34,8 @@ enum {
 	OFTEN = 8,   /* one in OFTEN exchanges by the best way is measured */
 };
 
+static const double DRIFT = 0.5; /* seconds in which clocks drift apart by some microseconds */
+
 /*
  * may reports whether a way is for a kind. By the clock or at once, every block in place would
  * be copied. By the clock a phase lasts as long as any block.
@@ -208,6 +210,10 @@ void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 	if (way == BY_CLOCK && !(h->period > 0)) {
 		h->period = period(h, order->head.steps);
 		h->step = -0.05;
+	}
+	if (way == BY_CLOCK && (c->compared == 0 || fm_now() > c->compared + DRIFT)) {
+		order->clocks = true;
+		c->compared = fm_now();
 	}
 	h->probing = way == BY_CLOCK && order->timed && h->tries[way] > 1 && (h->probed = !h->probed);
 	order->period = h->probing ? h->period * (1 + h->step) : h->period;

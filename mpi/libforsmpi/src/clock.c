@@ -8,7 +8,7 @@
 
 #include "shim.h"
 
-enum { TRIPS = 8 };
+enum { TRIPS = 4 };
 
 double fm_now(void)
 {

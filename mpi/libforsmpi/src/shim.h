@@ -85,8 +85,8 @@ struct order {
 	int32_t way;   /* enum way */
 	int32_t timed; /* whether rank 0 is told how long it took */
 	int32_t skip;  /* so many more of this kind are MPI's own, without an order */
-	int32_t reserved;
-	double period; /* BY_CLOCK: seconds from one phase to the next */
+	int32_t clocks; /* BY_CLOCK: whether clocks are compared first */
+	double period;  /* BY_CLOCK: seconds from one phase to the next */
 };
 
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
@@ -156,6 +156,7 @@ struct comm {
 	int calls;              /* exchanges before it was joined */
 	bool joined;            /* fm_join was called */
 	double ahead;           /* seconds by which this process's clock is ahead of rank 0's */
+	double compared;        /* on rank 0: when that was found */
 	bool off;               /* exchanges are MPI's own, and stay so: no table, or no channel */
 	struct identity *who;   /* [rank] on rank 0 */
 	struct schedule plan;

@@ -99,10 +99,10 @@ static int begin(struct turn *t, struct side send, struct side recv, MPI_Comm us
 	if (!failed && !c->off)
 		failed = fm_agree(c, &t->kind, &t->order);
 	t->own = !failed && (c->off || c->plan.head.reason != PLANNED || t->order.way == BY_MPI);
+	if (!failed && !c->off && t->order.clocks)
+		failed = fm_clock(c);
 	if (!failed && !c->off && t->order.timed) { /* without those who come late */
-		failed = t->order.way == BY_CLOCK ? fm_clock(c) : MPI_SUCCESS;
-		if (!failed)
-			failed = PMPI_Barrier(user);
+		failed = PMPI_Barrier(user);
 		t->c = c;
 	}
 	t->began = PMPI_Wtime();
