@@ -30,17 +30,22 @@ func UCX() ([]string, error) {
 	return []string{"UCX_TLS=rc_v,self", "UCX_USE_MT_MUTEX=y"}, nil
 }
 
+// OwnAlgorithm lets Open MPI choose the algorithm of MPI_Alltoall.
+const OwnAlgorithm = "OMPI_MCA_coll_tuned_use_dynamic_rules=0"
+
 // MPI is a job of unmodified Open MPI over UCX, a rank on each of the first hosts, with
 // further variables. Its MPI_Alltoall goes by pairs, which is a linear shift, whatever the
-// size. When ctx ends, mpirun is asked to end it.
+// size, unless OwnAlgorithm is among the variables. When ctx ends, mpirun is asked to end it.
 func (a *Fabric) MPI(ctx context.Context, ranks int, env []string, command ...string) (*exec.Cmd, error) {
 	ucx, err := UCX()
 	if err != nil {
 		return nil, err
 	}
 	args := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "--mca", "pml", "ucx",
-		"--mca", "osc", "^ucx", "--mca", "btl", "self",
-		"--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_alltoall_algorithm", "2", "-np", strconv.Itoa(ranks)}
+		"--mca", "osc", "^ucx", "--mca", "btl", "self", "-np", strconv.Itoa(ranks)}
+	if !slices.Contains(env, OwnAlgorithm) {
+		args = append(args, "--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_alltoall_algorithm", "2")
+	}
 	for _, e := range slices.Concat(a.Env("Hca%4r"), ucx, env) {
 		args = append(args, "-x", e)
 	}

@@ -15,7 +15,7 @@ import (
 func exchange(t testing.TB) string {
 	t.Helper()
 	bin := scratch + "/exchange"
-	if out, err := exec.Command("mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bin, "testdata/exchange.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("mpicc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", bin, "testdata/exchange.c", "-lm").CombinedOutput(); err != nil {
 		t.Fatalf("mpicc: %v\n%s", err, out)
 	}
 	return bin

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -39,6 +40,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 1, "exchanges of which the median counts")
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
 	numbers := flag.String("csv", "", "a file for the numbers, from which forslab draws them")
+	flag.Func("programs", "exchanges without the shim, by the plan, and as the shim chooses: all, or some of "+strings.Join(shapes, ", "), o.take)
 	flag.BoolVar(&o.later, "later", false, "under forsd MPI_Ialltoall with a wait as well, which the shim leaves to MPI")
 	flag.StringVar(&o.only, "only", "", "one kind of tables: min-hop or forsd; none means both")
 	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
@@ -97,6 +99,11 @@ func show(ctx context.Context, o options) (all []measurement, err error) {
 	}
 	fmt.Printf("FT(2;%d,%d), %d hosts, under a real OpenSM; a link carries %.1f MB/s, which stand for 200 Gb/s: 1 to %.0f.\n",
 		o.n, o.n, o.n*o.n, float64(o.rate)/1e6, 25e9/float64(o.rate))
+	if o.programs != nil {
+		fmt.Printf("Blocks of %d bytes on average.\n\n", o.bytes)
+		seen, err := measurePrograms(ctx, o)
+		return nil, errors.Join(err, judgePrograms(seen))
+	}
 	fmt.Printf("Each host sends %d bytes to each other; median of %d.\n\n", o.bytes, o.rounds)
 	printHead()
 	for _, way := range []struct {

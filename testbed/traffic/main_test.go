@@ -73,3 +73,19 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("min-hop's tables allow %.3f, the plan %.3f", hop.predicted, plan.predicted)
 	}
 }
+
+// TestPrograms is make testbed with -programs on 16 healthy hosts: every byte of each exchange
+// arrives, whichever way it goes.
+func TestPrograms(t *testing.T) {
+	ctx, o := prepared(t)
+	o.upTo, o.bytes, o.programs = 1, 4096, shapes
+	all, err := measurePrograms(ctx, o)
+	if err != nil || len(all) != len(shapes) {
+		t.Fatal(all, err)
+	}
+	for _, p := range all {
+		if p.without <= 0 || p.plan <= 0 || p.chosen <= 0 {
+			t.Errorf("%+v", p)
+		}
+	}
+}

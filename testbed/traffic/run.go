@@ -20,8 +20,9 @@ type options struct {
 	n, bytes, rounds   int
 	upTo               int // so many states
 	rate               int64
-	only               string // one kind of tables
-	later              bool   // MPI_Ialltoall as well
+	only               string   // one kind of tables
+	later              bool     // MPI_Ialltoall as well
+	programs           []string // of shapes; measured alone
 	forsd, shim, lanes string
 	dir                string // of the programs built
 	tell               func(measurement)
@@ -52,7 +53,7 @@ func (o options) build(ctx context.Context) error {
 		return err
 	}
 	source := filepath.Join(module, "testbed", "adapter", "testdata", "exchange.c")
-	if out, err := exec.CommandContext(ctx, "mpicc", "-O2", "-o", o.program(), source).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "mpicc", "-O2", "-o", o.program(), source, "-lm").CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", source, err, out)
 	}
 	_, err = built.Program(ctx, o.dir, "testbed/adapter/follow")

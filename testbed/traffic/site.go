@@ -138,7 +138,7 @@ func (r byForsd) exchanges(ctx context.Context) ([]exchange, error) {
 	}
 	o := r.b.o
 	bound := float64(o.n*o.n-1) / float64(status.LowerBound)
-	env := []string{"FORSD_TABLE=unix:" + r.b.Socket(), "FORS_SERVER=Hca%4r"}
+	env := append(r.b.ranks(), "FORS_WAY=plan")
 	lanes := append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)
 	var all []exchange
 	if o.later {
@@ -148,15 +148,25 @@ func (r byForsd) exchanges(ctx context.Context) ([]exchange, error) {
 		exchange{name: "on lanes", way: "alltoall", plan: pinned, bound: bound, env: lanes}), nil
 }
 
-// measureForsd measures on the tables of forsd.
-func measureForsd(ctx context.Context, o options) (all []measurement, err error) {
-	b, err := bring(ctx, o, e2e.Options{Forsd: o.forsd}, func(s *e2e.Site) error {
+// ranks is what the shim has to know of a rank.
+func (b *bed) ranks() []string {
+	return []string{"FORSD_TABLE=unix:" + b.Socket(), "FORS_SERVER=Hca%4r"}
+}
+
+// bringForsd brings up a site that forsd routes.
+func bringForsd(ctx context.Context, o options) (*bed, error) {
+	return bring(ctx, o, e2e.Options{Forsd: o.forsd}, func(s *e2e.Site) error {
 		if err := s.Start(ctx); err != nil {
 			return err
 		}
 		_, err := s.Settled(ctx, nil)
 		return err
 	})
+}
+
+// measureForsd measures on the tables of forsd.
+func measureForsd(ctx context.Context, o options) (all []measurement, err error) {
+	b, err := bringForsd(ctx, o)
 	if err != nil {
 		return nil, err
 	}
