@@ -158,8 +158,10 @@ func (s *service) handle(need api.Role, pattern string, answer endpoint) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		out := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		caller := access.CallerOf(r.Context())
-		if p := s.Plans.Current(); orders && p != nil {
-			access.RequestOf(r.Context()).Epoch = p.Epoch
+		if orders {
+			if p := s.Plans.Current(); p != nil {
+				access.RequestOf(r.Context()).Epoch = p.Epoch
+			}
 		}
 		err := s.permit(need, caller)
 		if err != nil && pattern == forPeer {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ func (l *Listener) Close() error {
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDONLY, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("listen on %s: %w: create its directory first", path, err)
+		return nil, fmt.Errorf("listen on %s: open %s: %w: create its directory first", path, filepath.Dir(path), syscall.ENOENT)
 	} else if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
