@@ -222,7 +222,7 @@ newcomer:
 
 # What the linter finds by .golangci.yml, and functions that nobody calls, not even a test,
 # neither with the C libraries nor without.
-lint: vet
+lint:
 	@echo 'lint: golangci-lint and deadcode check the code; where they are not in the build cache, they come from the Go module proxy and are built, some minutes: $(GOLANGCI) $(DEADCODE)'
 	$(GO) run $(GOLANGCI) run ./...
 	@a=$$($(GO) run $(DEADCODE) -test ./...) && b=$$($(CGO) $(GO) run $(DEADCODE) -test -tags '$(TAGS)' ./...) && \
