@@ -40,7 +40,7 @@ func TestFastest(t *testing.T) {
 	for _, mpi := range []string{"", mpich} {
 		t.Run("MPI"+mpi, func(t *testing.T) {
 			shim := builtFor(t, mpi)
-			j := job{mpi: mpi, ranks: 6, command: []string{compile(t, "mpicc"+mpi, "testdata/repeated.c"), "30", "8", "20000"}}
+			j := job{mpi: mpi, ranks: 6, command: []string{compile(t, "mpicc"+mpi, "testdata/repeated.c"), "20", "8", "20000"}}
 			out, stderr := j.with(shim, small(t), "FORS_WAY=fastest", "FORS_VERBOSE=1").run(t)
 			if out != "wrong: 0\n" {
 				t.Errorf("it prints %q, and errors %q", out, stderr)
@@ -56,7 +56,7 @@ func TestFastest(t *testing.T) {
 					tried[way] += n
 				}
 			}
-			if len(tried) != 4 || sum != 4*30-4 { // but for the first four
+			if len(tried) != 4 || sum != 4*20-4 { // but for the first four
 				t.Errorf("exchanges went %v", tried)
 			}
 		})
