@@ -41,7 +41,6 @@ func main() {
 	flag.IntVar(&o.upTo, "states", 4, "so many of: healthy, a dead cable, three dead cables, a dead spine")
 	numbers := flag.String("csv", "", "a file for the numbers, from which forslab draws them")
 	flag.Func("programs", "exchanges without the shim, by the plan, and as the shim chooses: all, or some of "+strings.Join(shapes, ", "), o.take)
-	flag.BoolVar(&o.later, "later", false, "under forsd MPI_Ialltoall with a wait as well, which the shim leaves to MPI")
 	flag.StringVar(&o.only, "only", "", "one kind of tables: min-hop or forsd; none means both")
 	flag.StringVar(&o.forsd, "forsd", "bin/forsd", "the forsd to show")
 	flag.StringVar(&o.shim, "shim", "bin/libforsmpi.so", "its shim for Open MPI")

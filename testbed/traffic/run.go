@@ -21,7 +21,6 @@ type options struct {
 	upTo               int // so many states
 	rate               int64
 	only               string   // one kind of tables
-	later              bool     // MPI_Ialltoall as well
 	programs           []string // of shapes; measured alone
 	forsd, shim, lanes string
 	dir                string // of the programs built

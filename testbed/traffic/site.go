@@ -140,12 +140,8 @@ func (r byForsd) exchanges(ctx context.Context) ([]exchange, error) {
 	bound := float64(o.n*o.n-1) / float64(status.LowerBound)
 	env := append(r.b.ranks(), "FORS_WAY=plan")
 	lanes := append([]string{"LD_PRELOAD=" + o.shim + ":" + o.lanes, "FORS_LIDS=pinned"}, env...)
-	var all []exchange
-	if o.later {
-		all = append(all, exchange{name: "MPI_Ialltoall", way: "ialltoall", plan: pinned, bound: bound, env: lanes, loose: true})
-	}
-	return append(all, exchange{name: "by the plan", way: "alltoall", plan: base, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
-		exchange{name: "on lanes", way: "alltoall", plan: pinned, bound: bound, env: lanes}), nil
+	return []exchange{{name: "by the plan", way: "alltoall", plan: base, bound: bound, env: append([]string{"LD_PRELOAD=" + o.shim}, env...)},
+		{name: "on lanes", way: "alltoall", plan: pinned, bound: bound, env: lanes}}, nil
 }
 
 // ranks is what the shim has to know of a rank.

@@ -1,13 +1,12 @@
 /*
  * exchange: how long an all-to-all takes, of BYTES a pair of ranks, median of ROUNDS:
- * by MPI_Alltoall, by MPI_Ialltoall with a wait, as a linear shift in which all wait
- * for each other after each phase, by MPI_Alltoall of a third of the ranks, or by MPI_Alltoallv:
+ * by MPI_Alltoall, as a linear shift in which all wait for each other after each phase, by MPI_Alltoall of a third of the ranks, or by MPI_Alltoallv:
  * lognormal blocks of BYTES on average, one block in five, or a rank in six that gets eight
  * times as much as others. An exchange of a 16th of the bytes goes before them, in which the
  * ranks connect. Every byte that arrives is checked. The throughput is that of the rank that
  * sends or receives most.
  *
- *	exchange alltoall|ialltoall|shift|third|lognormal|sparse|popular BYTES ROUNDS
+ *	exchange alltoall|shift|third|lognormal|sparse|popular BYTES ROUNDS
  */
 #include <math.h>
 #include <mpi.h>
@@ -93,13 +92,9 @@ static void shift(void)
 
 static void exchange(const char *way)
 {
-	MPI_Request request;
 	if (!strcmp(way, "shift"))
 		shift();
-	else if (!strcmp(way, "ialltoall")) {
-		MPI_Ialltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm, &request);
-		MPI_Wait(&request, MPI_STATUS_IGNORE);
-	} else if (!strcmp(way, "alltoall") || !strcmp(way, "third"))
+	else if (!strcmp(way, "alltoall") || !strcmp(way, "third"))
 		MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
 	else
 		MPI_Alltoallv(out, sends, to_place, MPI_BYTE, in, receives, from_place, MPI_BYTE, comm);
