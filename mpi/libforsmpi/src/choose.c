@@ -1,5 +1,6 @@
 /*
- * choose.c: whether an exchange goes by the plan, all at once, or by MPI's own algorithm.
+ * choose.c: whether an exchange goes by the plan, by its phases and a clock, all at once, or
+ * by MPI's own algorithm.
  *
  * Which is fastest depends on the fabric's switches, on how much the blocks differ, on the
  * jitter of the hosts, and on the part of the hosts that takes part. No rank can know that,

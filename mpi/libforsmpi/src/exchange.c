@@ -265,7 +265,7 @@ static int phases(struct run *x)
 	return failed;
 }
 
-/* await goes on with what is posted until a time. */
+/* await lets MPI make progress until a time. */
 static void await(const struct run *x, double when)
 {
 	for (int found; fm_now() < when; sched_yield())

@@ -68,17 +68,33 @@ static struct kind kind_of(const struct comm *c, const struct side *send, const 
 }
 
 /*
- * waits reports whether a communicator need not be joined yet. That takes some collective
- * operations, for which small exchanges, a few on each communicator, do not make up.
+ * waits reports whether joining a communicator can wait. It takes some collective
+ * operations, too many for a few small exchanges.
  */
 static bool waits(struct comm *c, const struct kind *kind)
 {
 	return !(kind->uniform && kind->size >= LARGE) && c->calls++ < FEW;
 }
 
+/* prepare has all ranks agree on how an exchange goes, and be ready for it. */
+static int prepare(struct turn *t, struct comm *c)
+{
+	int failed = c->joined ? MPI_SUCCESS : fm_join(c);
+	if (failed || c->off)
+		return failed;
+	failed = fm_agree(c, &t->kind, &t->order);
+	if (!failed && t->order.clocks)
+		failed = fm_clock(c);
+	if (!failed && t->order.timed) { /* without those who come late */
+		failed = PMPI_Barrier(c->user);
+		t->c = c;
+	}
+	return failed;
+}
+
 /*
- * begin carries out an exchange by the plan, or says that it is MPI's own. It reports
- * errors as MPI would: on the user's communicator.
+ * begin carries out an exchange, unless it is MPI's own. It reports errors as MPI
+ * would: on the user's communicator.
  */
 static int begin(struct turn *t, struct side send, struct side recv, MPI_Comm user)
 {
@@ -94,17 +110,8 @@ static int begin(struct turn *t, struct side send, struct side recv, MPI_Comm us
 	t->own = way == WAYS && ((!c->joined && waits(c, &t->kind)) || fm_skips(c, &t->kind));
 	if (t->own)
 		return MPI_SUCCESS;
-	if (!c->joined)
-		failed = fm_join(c);
-	if (!failed && !c->off)
-		failed = fm_agree(c, &t->kind, &t->order);
+	failed = prepare(t, c);
 	t->own = !failed && (c->off || c->plan.head.reason != PLANNED || t->order.way == BY_MPI);
-	if (!failed && !c->off && t->order.clocks)
-		failed = fm_clock(c);
-	if (!failed && !c->off && t->order.timed) { /* without those who come late */
-		failed = PMPI_Barrier(user);
-		t->c = c;
-	}
 	t->began = PMPI_Wtime();
 	if (!failed && !t->own)
 		failed = fm_exchange(c, &t->order, &send, &recv, send.buffer == MPI_IN_PLACE);
@@ -113,7 +120,7 @@ static int begin(struct turn *t, struct side send, struct side recv, MPI_Comm us
 	return failed;
 }
 
-/* end tells rank 0 how long the exchange took, if it wants to know, also where it has failed. */
+/* end tells rank 0 how long an exchange took that is measured, even if it failed. */
 static int end(struct turn *t, int failed)
 {
 	if (!t->c)
