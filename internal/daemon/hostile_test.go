@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +47,9 @@ func asForsd() {
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		panic(err)
+	}
+	if os.Getenv("FORSD_TEST_UNREAD") != "" {
+		os.Stderr = unread()
 	}
 	if probe := os.Getenv("FORSD_TEST_PROBE"); probe != "" {
 		os.Exit(probed(path, probe))
@@ -187,6 +191,38 @@ func (b *besieged) memory(t *testing.T, which string) (mb int) {
 // mostMB limits forsd's peak: the memory for bodies, several times as much for the
 // collector, and forsd itself.
 const mostMB = 200
+
+// unread returns a pipe that is full and that nobody reads.
+func unread() *os.File {
+	r, w, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	for page := make([]byte, 4096); err == nil; {
+		err = w.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		if err == nil {
+			_, err = w.Write(page)
+		}
+	}
+	if err := w.SetWriteDeadline(time.Time{}); err != nil {
+		panic(err)
+	}
+	runtime.SetFinalizer(w, func(*os.File) { _ = r.Close() }) // the reading end stays open
+	return w
+}
+
+// TestUnreadLog has nobody read forsd's log, as if journald had stopped. forsd starts,
+// plans a fabric, and warns that there is no OpenSM.
+func TestUnreadLog(t *testing.T) {
+	b := besiege(t, 4, 4, "FORSD_TEST_UNREAD=1")
+	for range 500 {
+		if _, answer := b.ask(http.MethodGet, "/v1/status", ""); strings.Contains(answer, "signal-failed") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("forsd waits for its log's reader")
+}
 
 // TestHostileBodies sends large bodies, and announces large bodies that never arrive.
 func TestHostileBodies(t *testing.T) {

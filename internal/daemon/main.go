@@ -138,9 +138,10 @@ func newLogger(c config.Log, level zap.AtomicLevel) *zap.Logger {
 		enc.EncodeLevel = zapcore.CapitalLevelEncoder
 		encoder = zapcore.NewConsoleEncoder(enc)
 	}
-	core := zapcore.NewCore(encoder, zapcore.Lock(os.Stderr), level)
+	queue := journal.NewQueue(os.Stderr)
+	core := zapcore.NewCore(encoder, queue, level)
 	if c.Format == config.FormatJournal || c.Format == config.FormatAuto && journal.Connected() {
-		core = journal.New(level, core)
+		core = journal.New(level, queue, core)
 	}
 	return zap.New(core)
 }

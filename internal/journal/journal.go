@@ -18,15 +18,16 @@ func Connected() bool {
 	return err == nil && stream && journal.Enabled()
 }
 
-// New returns a core that writes to the journal. It writes entries that the journal rejects to
-// instead.
-func New(level zapcore.LevelEnabler, instead zapcore.Core) zapcore.Core {
-	return &core{LevelEnabler: level, instead: instead, send: journal.Send}
+// New returns a core that writes to the journal through a queue. It writes entries that the
+// journal rejects to instead.
+func New(level zapcore.LevelEnabler, q *Queue, instead zapcore.Core) zapcore.Core {
+	return &core{LevelEnabler: level, queue: q, instead: instead, send: journal.Send}
 }
 
 // core writes entries to the journal.
 type core struct {
 	zapcore.LevelEnabler
+	queue   *Queue
 	fields  []zapcore.Field
 	instead zapcore.Core
 	send    func(message string, priority journal.Priority, vars map[string]string) error
@@ -69,14 +70,16 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if len(words) > 0 {
 		message += " (" + strings.Join(words, ", ") + ")"
 	}
-	if err := c.send(message, priority(e.Level, vars["FORSD_SEVERITY"]), vars); err != nil {
-		return c.instead.Write(e, fields)
-	}
+	c.queue.Do(func() {
+		if err := c.send(message, priority(e.Level, vars["FORSD_SEVERITY"]), vars); err != nil {
+			_ = c.instead.Write(e, fields)
+		}
+	})
 	return nil
 }
 
-// Sync does nothing: every entry has been sent.
-func (c *core) Sync() error { return nil }
+// Sync waits until every entry is sent.
+func (c *core) Sync() error { return c.queue.Sync() }
 
 // show returns a value as text. The elements of a list are separated by commas.
 func show(v any) string {

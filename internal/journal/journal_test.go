@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"os"
 	"testing"
 
 	"github.com/coreos/go-systemd/v22/journal"
@@ -22,7 +23,7 @@ func TestEntries(t *testing.T) {
 	var got []sent
 	instead, spare := observer.New(zapcore.DebugLevel)
 	fail := false
-	c := &core{LevelEnabler: zapcore.InfoLevel, instead: instead, send: func(m string, p journal.Priority, vars map[string]string) error {
+	c := &core{LevelEnabler: zapcore.InfoLevel, queue: NewQueue(os.Stderr), instead: instead, send: func(m string, p journal.Priority, vars map[string]string) error {
 		if fail {
 			return errors.New("no journal")
 		}
@@ -36,6 +37,7 @@ func TestEntries(t *testing.T) {
 	log.Warn("Disk", zap.String("severity", "critical"))
 	log.Info("Restart needed", zap.String("severity", "info"))
 	log.Error("forsd ends", zap.Error(errors.New("why")))
+	_ = log.Sync()
 	want := []sent{
 		{"published (epoch=7, what=a went down, b too)", journal.PriInfo, map[string]string{"FORSD_EPOCH": "7", "FORSD_WHAT": "a went down, b too"}},
 		{"Cables are down: Leaf007 port 31 (user=anna, code=cable-down, severity=degraded)", journal.PriWarning,
@@ -52,6 +54,7 @@ func TestEntries(t *testing.T) {
 	}
 	fail = true
 	log.With(zap.Int("pid", 3)).Info("kept")
+	_ = log.Sync()
 	if all := spare.All(); len(all) != 1 || all[0].Message != "kept" || all[0].ContextMap()["pid"] != int64(3) {
 		t.Errorf("what the journal does not take: %+v", all)
 	}

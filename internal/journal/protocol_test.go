@@ -53,7 +53,7 @@ func alone() error {
 	if before || !Connected() {
 		return fmt.Errorf("connected without a stream: %v, with one: %v", before, Connected())
 	}
-	log := zap.New(New(zapcore.InfoLevel, zapcore.NewNopCore()))
+	log := zap.New(New(zapcore.InfoLevel, NewQueue(os.Stderr), zapcore.NewNopCore()))
 	log.Warn("Cables are down", zap.String("code", "cable-down"), zap.String("severity", "degraded"), zap.String("text", "Leaf007 port 31\nLeaf008 port 31"))
 	log.With(zap.Uint64("epoch", 42)).Info("published")
 	log.Info("ordered", zap.String("order", "reroute"), zap.String("user", "anna"), zap.Uint32("uid", 1000), zap.String("process", "forsctl"), zap.Int32("pid", 4711))
