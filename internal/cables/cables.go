@@ -66,10 +66,14 @@ type Room struct {
 // cable is a cable of a tree.
 type cable struct {
 	withheld.Link
-	id    cablehealth.Cable
-	label string
-	slow  string // why it is below its rate
-	gbps  float64
+	id   cablehealth.Cable
+	slow string // why it is below its rate
+	gbps float64
+}
+
+// label names a cable by its ends.
+func (c *cable) label() string {
+	return fmt.Sprintf("%s port %d – %s port %d", c.Lower.Name, c.Port, c.Upper.Name, c.Upper.Port)
 }
 
 // Orders are the actions for the caller.
@@ -171,9 +175,9 @@ func cablesOf(t *topology.FatTree) []cable {
 		rate = t.Pods.Baseline.Rate
 	}
 	want := ib.ParseRate(rate)
-	for _, l := range withheld.Links(t) {
+	for l := range withheld.Links(t) {
 		x := cable{Link: l, id: cablehealth.Cable{Leaf: cablehealth.End{GUID: l.Leaf, Port: l.Port}, Spine: cablehealth.End{GUID: l.Upper.GUID, Port: l.Upper.Port}},
-			gbps: want.Gbps(), label: fmt.Sprintf("%s port %d – %s port %d", l.Lower.Name, l.Port, l.Upper.Name, l.Upper.Port)}
+			gbps: want.Gbps()}
 		if l.State != topology.Missing {
 			rate := t.Fabric.Nodes[l.Lower.Node].Ports[l.Port].Rate
 			if rate.Known() {
@@ -201,9 +205,9 @@ func (r *Room) Seen(now time.Time, t *topology.FatTree) {
 		r.cables, r.order = nil, nil
 		return
 	}
-	before := r.cables
-	r.cables, r.order = map[cablehealth.Cable]cable{}, nil
-	for _, c := range ascending(t) {
+	before, all := r.cables, ascending(t)
+	r.cables, r.order = make(map[cablehealth.Cable]cable, len(all)), make([]cablehealth.Cable, 0, len(all))
+	for _, c := range all {
 		r.cables[c.id], r.order = c, append(r.order, c.id)
 		was, known := before[c.id]
 		switch up := c.State == topology.Full; {
@@ -377,7 +381,7 @@ func (r *Room) tell(c cablehealth.Cable, e api.CableEvent) {
 
 func (r *Room) label(id cablehealth.Cable) string {
 	if c, there := r.cables[id]; there {
-		return c.label
+		return c.label()
 	}
 	return id.String()
 }
