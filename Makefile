@@ -58,7 +58,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
+.PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
@@ -118,6 +118,11 @@ testbed: deps build
 # more. SIMGRIDFLAGS are those of testbed/simgrid.
 simgrid: deps
 	$(GO) run ./testbed/simgrid $(SIMGRIDFLAGS)
+
+# The packets of exchanges as programs make them, each way in which libforsmpi can carry them
+# out, and as it chooses; half an hour on two cores. CELLSFLAGS are those of testbed/cells.
+cells: deps
+	$(GO) run ./testbed/cells $(CELLSFLAGS)
 
 bench:
 	$(GO) run ./lab/bench

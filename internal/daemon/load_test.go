@@ -279,7 +279,8 @@ func (l *loaded) request(pattern string, role api.Role) load {
 // TestEndpointsUnderLoad attaches many clients to an endpoint: idle, slow and rude ones.
 // The loop answers, a pulled cable gets its plan, and the memory stays bounded. With
 // FORS_LONG, it covers all endpoints with 1000 clients and fails if a figure is more than
-// twice the quiet one. The longest answer must also exceed timeSlice to fail.
+// twice the mean of the quiet ones before and after it; for the longest answer, more than
+// twice the longest of all quiet ones.
 // docs/reliability.md has the table.
 func TestEndpointsUnderLoad(t *testing.T) {
 	clients, probes, pulls, spec := 60, 20, 1, fabgen.Spec{Spines: 4, Leaves: 4}
@@ -300,49 +301,69 @@ func TestEndpointsUnderLoad(t *testing.T) {
 		})
 	}
 	var table bytes.Buffer
+	var longest, worst time.Duration // of the loop's answers, without clients and with them
+	kinds := []string{"idle", "slow", "rude"}
 	fmt.Fprintf(&table, "| Endpoint | none | %[1]d idle | %[1]d slow | %[1]d rude |\n|---|---|---|---|---|\n", clients)
 	for _, pattern := range patterns {
 		t.Run(strings.NewReplacer("/", ".", "{", "", "}", "").Replace(pattern), func(t *testing.T) {
 			l := newLoaded(t, spec)
-			quiet := l.measure(probes, pulls)
-			fmt.Fprintf(&table, "| `%s` | %v |", pattern, quiet)
-			defer func() { fmt.Fprintln(&table) }()
-			for _, kind := range []string{"idle", "slow", "rude"} {
+			var quiet, loaded []figures // alternately, since machines change their pace
+			for _, kind := range kinds {
+				quiet = append(quiet, l.measure(probes, pulls))
 				q := l.request(pattern, endpoints[pattern])
 				q.Kind, q.Clients = kind, clients
 				end := q.begin(t)
-				f := l.measure(probes, pulls)
+				loaded = append(loaded, l.measure(probes, pulls))
 				end()
+			}
+			quiet = append(quiet, l.measure(probes, pulls))
+			fmt.Fprintf(&table, "| `%s` | %v |", pattern, mean(quiet))
+			for i, f := range loaded {
 				fmt.Fprintf(&table, " %v |", f)
-				for _, what := range f.beyond(quiet) {
+				for _, what := range f.beyond(mean(quiet[i : i+2])) {
 					if long {
-						t.Errorf("%s: %s the quiet one", kind, what)
+						t.Errorf("%s: %s the quiet one", kinds[i], what)
 					}
 				}
 				if f.mb > mostMB {
-					t.Errorf("%s: forsd has %d MB, want at most %d", kind, f.mb, mostMB)
+					t.Errorf("%s: forsd has %d MB, want at most %d", kinds[i], f.mb, mostMB)
 				}
 			}
+			fmt.Fprintln(&table)
+			longest = max(longest, mean(quiet).worst)
+			worst = max(worst, mean(loaded).worst)
 		})
 	}
 	t.Logf("%d clients\n%s", clients, table.String())
+	if t.Logf("the loop's longest answer: %v, and %v without clients", worst, longest); long && worst > 2*longest {
+		t.Error("the loop's longest answer is more than twice the longest one without clients")
+	}
 	if name := os.Getenv("FORS_TABLE"); name != "" {
 		ok(t, os.WriteFile(name, table.Bytes(), 0o644))
 	}
 }
 
-// timeSlice is the time slice of Go's scheduler. Whether the longest answer takes less is
-// chance.
-const timeSlice = 10 * time.Millisecond
+// mean returns the mean of figures, with the longest answer in any and the memory of the
+// first.
+func mean(all []figures) (m figures) {
+	n := time.Duration(len(all))
+	for _, f := range all {
+		m.median, m.request, m.plan = m.median+f.median/n, m.request+f.request/n, m.plan+f.plan/n
+		m.worst = max(m.worst, f.worst)
+	}
+	m.mb = all[0].mb
+	return m
+}
 
-// beyond lists the figures that are more than twice the quiet ones.
+// beyond lists the figures that are more than twice the quiet ones. The longest answer is
+// not among them: how long the longest of some thousand answers takes differs by ten times
+// without clients too.
 func (f figures) beyond(quiet figures) (more []string) {
 	for _, x := range []struct {
 		what      string
 		is, quiet float64
 	}{
 		{"the loop's median", f.median.Seconds(), quiet.median.Seconds()},
-		{"the loop's longest answer", f.worst.Seconds(), max(quiet.worst, timeSlice/2).Seconds()},
 		{"an order", f.request.Seconds(), max(quiet.request, time.Millisecond).Seconds()},
 		{"the plan", f.plan.Seconds(), quiet.plan.Seconds()},
 		{"the memory", float64(f.mb), float64(quiet.mb)},

@@ -54,7 +54,7 @@ func (x *Exchange) Refused() bool { return x.Engine != x.Used }
 // measureLimit bounds one exchange on OpenSM.
 const measureLimit = 2 * time.Minute
 
-// measure measures a scenario by each engine, and forsd's plan.
+// measure measures a scenario by each engine, forsd's plan, and adaptive switches.
 func (o *Options) measure(ctx context.Context, s *Scenario) ([]Exchange, error) {
 	list := make([]Exchange, 0, len(o.Engines)+1)
 	for _, engine := range append(o.Engines[:len(o.Engines):len(o.Engines)], Forsd) {
@@ -62,6 +62,14 @@ func (o *Options) measure(ctx context.Context, s *Scenario) ([]Exchange, error) 
 		x, err := o.exchange(ctx, s, engine)
 		if err != nil {
 			return nil, fmt.Errorf("engine %s: %w", engine, err)
+		}
+		list = append(list, *x)
+	}
+	for _, a := range Adaptives {
+		o.step(s, a.Name)
+		x, err := o.adaptive(s, a)
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, *x)
 	}

@@ -26,7 +26,7 @@ type Result struct {
 	Paper       Reported `json:"paper"`
 	PlanSeconds float64  `json:"plan_seconds"` // median of three
 	// Exchanges are what was measured on OpenSM: its engines in the order asked
-	// for, then forsd.
+	// for, then forsd; then the simulated ones of Adaptives.
 	Exchanges []Exchange `json:"opensm,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type Options struct {
 func (o *Options) Steps() int {
 	each := 1
 	if len(o.Engines) > 0 {
-		each += len(o.Engines) + 1
+		each += len(o.Engines) + 1 + len(Adaptives)
 	}
 	return each * len(o.Scenarios)
 }

@@ -17,6 +17,7 @@ package packets
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
@@ -48,7 +49,8 @@ type Config struct {
 	// Adaptive makes a switch choose, for each packet, the shortest queue among its ports on
 	// a shortest path to the destination. The tables are not used then.
 	Adaptive bool
-	// Delay is the age of the queue lengths by which an adaptive switch chooses.
+	// Delay is the age of the queue lengths by which an adaptive switch chooses. Among
+	// queues that were equally long it then chooses at random.
 	Delay int64
 	// Slow divides the speed of the link from and to a host, by its port GUID.
 	Slow map[ib.GUID]float64
@@ -136,13 +138,14 @@ type simulation struct {
 	now      int64
 	last     int64 // arrival of the last message so far
 	arrived  int   // messages
+	rng      *rand.Rand
 	pacer    pacer
 }
 
 // Run simulates an exchange of messages under a pacing. It returns an error if a message has
 // no route, or if packets wait for each other for ever.
 func Run(f *topology.Fabric, tables *lft.Tables, cfg Config, pacing Pacing, messages []Message) (Result, error) {
-	s := &simulation{Config: cfg, unused: -1}
+	s := &simulation{Config: cfg, unused: -1, rng: rand.New(rand.NewPCG(cfg.Seed, 2))}
 	var err error
 	if s.net, err = newNetwork(f, tables); err == nil {
 		err = s.prepare(messages)
@@ -354,14 +357,18 @@ func (s *simulation) choose(pk *packet) int32 {
 	if !s.Adaptive {
 		return m.route[pk.hop]
 	}
-	best := int32(-1)
+	best, ties := int32(-1), 0
 	for _, l := range s.net.ways(s.links[pk.in].target, m.dst) {
 		out := &s.links[l]
 		if s.now-out.seen >= s.Delay {
 			out.shown, out.seen = out.queued, s.now
 		}
 		if best < 0 || out.shown < s.links[best].shown {
-			best = l
+			best, ties = l, 1
+		} else if s.Delay > 0 && out.shown == s.links[best].shown {
+			if ties++; s.rng.IntN(ties) == 0 {
+				best = l
+			}
 		}
 	}
 	return best

@@ -122,7 +122,7 @@ static uint32_t rest(const struct choice *h, enum way w)
 {
 	const double most = h->guessed[w] ? 0 : h->tries[w] < 2 ? 1 : 50; /* a first time may have been an exception */
 	const double excess = h->took[w] / h->took[h->best] - 1;
-	return RARELY + (uint32_t)(200 * (excess > most ? most : excess > 0 ? excess : 0));
+	return RARELY + (uint32_t)(400 * (excess > most ? most : excess > 0 ? excess : 0));
 }
 
 /* trial is the way to try again now, WAYS if none is, and then *left how many exchanges later one is. */

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/packets"
+	"github.com/forsd/forsd/testbed/programs"
+)
+
+// TestCells simulates some cells on two and on three levels. In none does the choice lose. On a
+// healthy tree without jitter, equal blocks go at the speed of the links, whichever queues
+// switches have, and phases by the clock are best where packets block each other.
+func TestCells(t *testing.T) {
+	programs.Needs(t, "mpicc")
+	chooser := filepath.Join(t.TempDir(), "choice")
+	if err := compile(t.Context(), "../..", chooser); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []options{
+		{spec: fabgen.Spec{Spines: 6, Leaves: 6, LMC: 5}, dead: []int{0, 1}, bytes: []int{1 << 14}, jitters: []float64{0, .1}, every: 1},
+		{pods: 4, dead: []int{2}, bytes: []int{1 << 16}, jitters: []float64{0}, every: 5},
+	} {
+		all, err := o.cells(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if err := c.simulate(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := choose(t.Context(), chooser, all); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			t.Log(c.record())
+			if c.share() < leastChosen {
+				t.Errorf("%v: %.3f of the better of the others", c.record()[:6], c.share())
+			}
+			if blocks := c.queues == packets.FIFO; c.name == "equal" && c.part == "all" && c.dead == 1 && c.jitter == 0 && blocks && c.shares[byClock] < c.shares[atOnce] {
+				t.Errorf("%v: %.3f by the clock, %.3f at once", c.record()[:6], c.shares[byClock], c.shares[atOnce])
+			}
+		}
+	}
+}
+
+// TestMessages: parts exchange among themselves, by the plan and in MPI's own order the same
+// blocks.
+func TestMessages(t *testing.T) {
+	o := options{spec: fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}, dead: []int{0}, bytes: []int{1 << 14}, jitters: []float64{0}, every: 1}
+	all, err := o.cells(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		blocks := map[packets.Message]int{}
+		planned, shifted := c.messages(c.plan), c.messages(c.shifted())
+		sum, members := 0.0, map[int]int{}
+		for _, m := range planned {
+			m.Phase = 0
+			blocks[m]++
+			sum += float64(m.Bytes)
+		}
+		for _, m := range shifted {
+			m.Phase = 0
+			blocks[m]--
+		}
+		for _, n := range blocks {
+			if n != 0 {
+				t.Fatalf("%v: the blocks differ", c.record()[:6])
+			}
+		}
+		for _, job := range c.jobs {
+			members[job]++
+		}
+		pairs := members[0]*(members[0]-1) + members[1]*(members[1]-1)
+		want := map[string]float64{"equal": 1, "lognormal": 1, "sparse": .2, "popular": 1./6 + 5./6/8}[c.name] * float64(pairs) * float64(c.bytes)
+		if len(planned) != pairs || len(shifted) != pairs || math.Abs(sum/want-1) > 1 {
+			t.Errorf("%v: %d and %d blocks of %.0f bytes together, want %d of %.0f", c.record()[:6], len(planned), len(shifted), sum, pairs, want)
+		}
+	}
+}
