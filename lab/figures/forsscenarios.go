@@ -90,12 +90,14 @@ func drawFig3(c draw.Canvas, t *chart.Table) error {
 	if err != nil {
 		return err
 	}
-	p := newBarChart(list, gbpsAxis, 4, 16)
+	p := newBarChart(list, gbpsAxis, 6, 11)
 	for j, s := range []series{
 		{"ftree", "ftree", chart.SkyBlue, chart.Ink, false},
 		{"minhop", "min-hop", chart.Orange, chart.Ink, false},
 		{"updn", "updn", chart.Purple, chart.Ink, false},
 		{"dfsssp", "dfsssp", chart.Green, color.White, false},
+		{"adaptive", "adaptive routing, ideal", chart.Vermilion, color.White, false},
+		{"adaptive-0.1", "adaptive routing, a tenth of a transfer late", chart.Faint, chart.Ink, false},
 	} {
 		if err := p.add(j, s); err != nil {
 			return err
@@ -119,9 +121,10 @@ func drawFig6(c draw.Canvas, t *chart.Table) error {
 	if err != nil {
 		return err
 	}
-	p := newBarChart(list, gbpsAxis, 2, 27)
+	p := newBarChart(list, gbpsAxis, 3, 20)
 	for j, s := range []series{
 		{"ftree", "linear shift on OpenSM's tables (ftree, or min-hop)", chart.Orange, chart.Ink, true},
+		{"adaptive-0.1", "adaptive routing, a tenth of a transfer late", chart.Faint, chart.Ink, false},
 		{scenario.Forsd, "forsd", chart.Blue, color.White, false},
 	} {
 		if err := p.add(j, s); err != nil {

@@ -24,6 +24,7 @@ type packetFlags struct {
 	bytes int
 	jits  []float64
 	news  int
+	late  int
 	speed int
 	seed  uint64
 }
@@ -37,7 +38,8 @@ func packetsCommand() *cobra.Command {
 by packet on forsd's tables, with equal blocks: on switches whose inputs have one queue each
 (fifo: head-of-line blocking) and on switches that have one for each output (voq). Links have
 200 Gb/s, packets 4 KiB, input buffers 16 packets, a hop takes 0.2 µs. With --speedup 2 an input
-of one queue passes on two packets at once, to different outputs.
+of one queue passes on two packets at once, to different outputs. An adaptive switch sends each
+packet to its shortest queue on a shortest path, as it was at most --late ago if it is late.
 
 The figure is the share of the time that the servers' own links need for their data in the time
 that the exchange takes. Jitter is the mean of an exponential delay before each send, as a share
@@ -53,6 +55,7 @@ of the time of a block.`,
 	cmd.Flags().IntVar(&f.bytes, "bytes", 256<<10, "bytes of a block")
 	cmd.Flags().Float64SliceVar(&f.jits, "jitter", []float64{0, .1}, "mean delays before a send, as shares of the time of a block")
 	cmd.Flags().IntVar(&f.news, "news", 500, "nanoseconds that a message without data takes")
+	cmd.Flags().IntVar(&f.late, "late", 1000, "nanoseconds after which an adaptive switch that is late learns of its queues")
 	cmd.Flags().IntVar(&f.speed, "speedup", 1, "packets that an input with one queue passes on at once")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the dead cables and of the jitter")
 	return cmd
@@ -85,6 +88,7 @@ type packetReport struct {
 type exchange struct {
 	name     string
 	adaptive bool
+	late     int // nanoseconds
 	messages []packets.Message
 	paces    []packets.Pacing
 }
@@ -100,8 +104,8 @@ func (f *packetFlags) check() error {
 		return fmt.Errorf("--bytes %d: want a number from 1 to %d", f.bytes, 16<<20)
 	case f.speed < 1 || f.speed > 64:
 		return fmt.Errorf("--speedup %d: want a number from 1 to 64", f.speed)
-	case f.news < 0:
-		return fmt.Errorf("--news %d: a time cannot be negative", f.news)
+	case f.news < 0 || f.late < 0:
+		return errors.New("--news and --late: a time cannot be negative")
 	}
 	for _, j := range f.jits {
 		if !(j >= 0 && j <= 10) {
@@ -156,21 +160,24 @@ func (f *packetFlags) tree() (*topology.FatTree, error) {
 func (f *packetFlags) exchanges(made *planner.Result) ([]exchange, error) {
 	paces := []packets.Pacing{
 		{Pace: packets.AtOnce}, {Pace: packets.Window, Window: 4}, {Pace: packets.Pairwise}, {Pace: packets.ByLinks},
-		{Pace: packets.Clock}, {Pace: packets.Clock, Guard: .05}, {Pace: packets.Clock, Guard: .1}, {Pace: packets.Clock, Guard: .15},
+	}
+	for _, guard := range []float64{0, .03, .05, .1, .15} {
+		paces = append(paces, packets.Pacing{Pace: packets.Clock, Guard: guard})
 	}
 	lanes, err := f.messages(made.Schedule)
 	if err != nil {
 		return nil, err
 	}
-	list := []exchange{{"lanes", false, lanes, paces}, {"adaptive", true, lanes, paces[:3]}}
+	list := []exchange{{"lanes", false, 0, lanes, paces}}
 	if made.Base != nil {
 		base, err := f.messages(made.Base)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, exchange{"base LIDs", false, base, paces})
+		lanes = base
+		list = append(list, exchange{"base LIDs", false, 0, base, paces})
 	}
-	return list, nil
+	return append(list, exchange{"adaptive", true, 0, lanes, paces[:3]}, exchange{"adaptive, late", true, f.late, lanes, paces[:3]}), nil
 }
 
 func (f *packetFlags) messages(s *planner.Schedule) ([]packets.Message, error) {
@@ -184,7 +191,7 @@ func (f *packetFlags) messages(s *planner.Schedule) ([]packets.Message, error) {
 // simulate runs an exchange under each of its rules.
 func (f *packetFlags) simulate(ctx context.Context, made *planner.Result, x exchange, queues packets.Queues, jitter float64) (rows []packetRow, err error) {
 	cfg := packets.HDR
-	cfg.Queues, cfg.Speedup, cfg.Adaptive, cfg.Seed = queues, f.speed, x.adaptive, f.seed
+	cfg.Queues, cfg.Speedup, cfg.Adaptive, cfg.Delay, cfg.Seed = queues, f.speed, x.adaptive, int64(x.late)*1000, f.seed
 	for _, p := range x.paces {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err

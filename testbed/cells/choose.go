@@ -20,8 +20,11 @@ func compile(ctx context.Context, root, to string) error {
 	return nil
 }
 
+// repeats is how often the shim chooses in a cell, each time anew.
+const repeats = 20
+
 // choose has the shim choose in each cell, over 2000 exchanges that take the times of their
-// ways.
+// ways, and a plan that changes in their middle.
 func choose(ctx context.Context, program string, all []*cell) error {
 	var cases bytes.Buffer
 	for _, c := range all {
@@ -29,7 +32,9 @@ func choose(ctx context.Context, program string, all []*cell) error {
 		if c.shares[byClock] > 0 {
 			clock = c.best() / c.shares[byClock]
 		}
-		fmt.Fprintln(&cases, plan, once, mpi, plan, once, mpi, c.noise, 0, clock)
+		for range repeats {
+			fmt.Fprintln(&cases, plan, once, mpi, plan, once, mpi, c.noise, 0, clock)
+		}
 	}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Stdin = &cases
@@ -39,13 +44,18 @@ func choose(ctx context.Context, program string, all []*cell) error {
 	}
 	lines := bytes.NewReader(out)
 	for _, c := range all {
-		var unequal, equal, next float64 // time over that of the fastest way
-		if _, err := fmt.Fscan(lines, &unequal, &next, &equal, &next); err != nil {
-			return fmt.Errorf("choose: %w: %q", err, out)
+		sum := 0.0 // of times over that of the fastest way
+		for range repeats {
+			var unequal, equal, next float64
+			if _, err := fmt.Fscan(lines, &unequal, &next, &equal, &next); err != nil {
+				return fmt.Errorf("choose: %w", err)
+			}
+			if c.shares[byClock] > 0 {
+				unequal = equal
+			}
+			sum += unequal
 		}
-		if c.chosen = c.best() / unequal; c.shares[byClock] > 0 {
-			c.chosen = max(c.best(), c.shares[byClock]) / equal
-		}
+		c.chosen = max(c.best(), c.shares[byClock]) / (sum / repeats)
 	}
 	return nil
 }

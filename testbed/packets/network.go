@@ -102,15 +102,22 @@ func (n *network) route(m *message, adaptive bool) error {
 		if at < 0 || n.host[at] >= 0 {
 			break
 		}
-		if int(m.DLID) >= len(n.out[at]) || int(n.out[at][m.DLID]) >= len(n.f.Nodes[at].Ports) {
+		if l = n.next(at, m.DLID); l < 0 {
 			return fmt.Errorf("%s has no entry for LID %d", n.f.Nodes[at].Label(), m.DLID)
 		}
-		l = n.first[at] + int32(n.out[at][m.DLID])
 	}
 	if end := n.target[m.route[len(m.route)-1]]; end < 0 || n.host[end] != m.dst {
 		return fmt.Errorf("the tables lead LID %d from %s not to %s", m.DLID, m.Src, m.Dst)
 	}
 	return nil
+}
+
+// next is the link by which the tables send a LID out of a switch, -1 if they have none.
+func (n *network) next(at int32, to ib.LID) int32 {
+	if int(to) >= len(n.out[at]) || int(n.out[at][to]) >= len(n.f.Nodes[at].Ports) {
+		return -1
+	}
+	return n.first[at] + int32(n.out[at][to])
 }
 
 // ways are the links out of a switch on shortest paths to a host.

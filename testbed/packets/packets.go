@@ -47,10 +47,10 @@ type Config struct {
 	Latency int64 // from the beginning of a packet on a link to the moment the next switch can pass it on
 	Byte    int64 // time of a byte on a link
 	// Adaptive makes a switch choose, for each packet, the shortest queue among its ports on
-	// a shortest path to the destination. The tables are not used then.
+	// a shortest path to the destination: among equal ones that of the tables, or one at
+	// random.
 	Adaptive bool
-	// Delay is the age of the queue lengths by which an adaptive switch chooses. Among
-	// queues that were equally long it then chooses at random.
+	// Delay is the age of the queue lengths by which an adaptive switch chooses.
 	Delay int64
 	// Slow divides the speed of the link from and to a host, by its port GUID.
 	Slow map[ib.GUID]float64
@@ -357,15 +357,20 @@ func (s *simulation) choose(pk *packet) int32 {
 	if !s.Adaptive {
 		return m.route[pk.hop]
 	}
-	best, ties := int32(-1), 0
-	for _, l := range s.net.ways(s.links[pk.in].target, m.dst) {
+	at := s.links[pk.in].target
+	best, own, ties := int32(-1), s.net.next(at, m.DLID), 0
+	for _, l := range s.net.ways(at, m.dst) {
 		out := &s.links[l]
 		if s.now-out.seen >= s.Delay {
 			out.shown, out.seen = out.queued, s.now
 		}
-		if best < 0 || out.shown < s.links[best].shown {
+		switch {
+		case best < 0 || out.shown < s.links[best].shown:
 			best, ties = l, 1
-		} else if s.Delay > 0 && out.shown == s.links[best].shown {
+		case out.shown > s.links[best].shown || best == own:
+		case l == own:
+			best = l
+		default:
 			if ties++; s.rng.IntN(ties) == 0 {
 				best = l
 			}

@@ -84,7 +84,7 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	for _, p := range all {
-		if p.without <= 0 || p.plan <= 0 || p.chosen <= 0 {
+		if p.minHop <= 0 || p.without <= 0 || p.plan <= 0 || p.chosen <= 0 {
 			t.Errorf("%+v", p)
 		}
 	}

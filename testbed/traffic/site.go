@@ -99,15 +99,19 @@ func (m minHop) exchanges(context.Context) ([]exchange, error) {
 	return []exchange{{name: "shift in step", way: "shift"}, {name: "MPI_Alltoall", way: "alltoall", loose: true}}, nil
 }
 
-// measureMinHop measures on OpenSM's own tables.
-func measureMinHop(ctx context.Context, o options) (all []measurement, err error) {
-	b, err := bring(ctx, o, e2e.Options{Engine: "minhop"}, func(s *e2e.Site) error {
+func bringMinHop(ctx context.Context, o options) (*bed, error) {
+	return bring(ctx, o, e2e.Options{Engine: "minhop"}, func(s *e2e.Site) error {
 		if err := s.StartOpenSM(ctx); err != nil {
 			return err
 		}
 		_, _, err := s.SM.WaitLog(ctx, ibsim.SubnetUp, 0)
 		return err
 	})
+}
+
+// measureMinHop measures on OpenSM's own tables.
+func measureMinHop(ctx context.Context, o options) (all []measurement, err error) {
+	b, err := bringMinHop(ctx, o)
 	if err != nil {
 		return nil, err
 	}

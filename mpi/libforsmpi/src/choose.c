@@ -30,6 +30,8 @@ struct choice {
 
 enum {
 	RARELY = 32, /* exchanges between two trials of a way that is as fast as the best */
+	SOON = 8,    /* the same, before SURE measurements */
+	SURE = 16,
 	SKIP = 31,   /* exchanges without an order */
 	NEAR = 2,    /* sizes that say something about another one, in powers of two */
 	OFTEN = 8,   /* one in OFTEN exchanges by the best way is measured */
@@ -120,8 +122,10 @@ static enum way lesson(const struct choice *h)
 /* rest is how many exchanges go by the best way before another one is tried again. */
 static uint32_t rest(const struct choice *h, enum way w)
 {
-	const double most = h->guessed[w] ? 0 : h->tries[w] < 2 ? 1 : 50; /* a first time may have been an exception */
+	const double most = h->guessed[w] ? 0 : h->tries[w] < 2 ? 3 : 50; /* a first time may have been an exception */
 	const double excess = h->took[w] / h->took[h->best] - 1;
+	if (excess < 0.2 && h->tries[w] < SURE)
+		return SOON;
 	return RARELY + (uint32_t)(400 * (excess > most ? most : excess > 0 ? excess : 0));
 }
 
@@ -232,6 +236,13 @@ static void probed(struct choice *h, double took)
 	h->step *= h->step < -0.015 || h->step > 0.015 ? -0.9 : -1;
 }
 
+/* weight is the part of a time in what is known of its way. Phases by the clock change while they are sought. */
+static int weight(const struct choice *h, enum way w)
+{
+	const int most = w == BY_CLOCK ? 4 : SURE;
+	return (int)h->tries[w] < most ? (int)h->tries[w] + 1 : most;
+}
+
 int fm_took(struct comm *c, const struct kind *kind, enum way way, double seconds)
 {
 	double most = seconds;
@@ -248,7 +259,7 @@ int fm_took(struct comm *c, const struct kind *kind, enum way way, double second
 	if (h->tries[way] == 0 || h->guessed[way] || (h->tries[way] == 1 && most < *took))
 		*took = most;
 	else if (h->tries[way] > 1) /* at most half as much again: a rank may have been late for once */
-		*took += ((most < 1.5 * *took ? most : 1.5 * *took) - *took) / (way == h->best ? 4 : 2);
+		*took += ((most < 1.5 * *took ? most : 1.5 * *took) - *took) / weight(h, way);
 	h->tries[way] += !h->guessed[way];
 	h->guessed[way] = false;
 	for (enum way w = 0; w < WAYS; w++)
