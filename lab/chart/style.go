@@ -121,10 +121,14 @@ func Legend(c draw.Canvas, keys ...Key) draw.Canvas {
 	style := Lettering(10, text.XLeft, text.YCenter)
 	x, y := c.Min.X, c.Max.Y-keyHeight/2
 	for _, k := range keys {
+		width := sampleWidth + 5 + style.Width(k.Text)
+		if x > c.Min.X && x+width > c.Max.X {
+			x, y = c.Min.X, y-keyHeight
+		}
 		sample := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: x, Y: y - 5}, Max: vg.Point{X: x + sampleWidth, Y: y + 5}}}
 		k.Sample.Thumbnail(&sample)
 		c.FillText(style, vg.Point{X: x + sampleWidth + 5, Y: y}, k.Text)
-		x += sampleWidth + 5 + style.Width(k.Text) + 16
+		x += width + 16
 	}
-	return draw.Crop(c, 0, 0, 0, -keyHeight-4)
+	return draw.Crop(c, 0, 0, 0, y-keyHeight/2-4-c.Max.Y)
 }

@@ -96,8 +96,8 @@ func drawFig3(c draw.Canvas, t *chart.Table) error {
 		{"minhop", "min-hop", chart.Orange, chart.Ink, false},
 		{"updn", "updn", chart.Purple, chart.Ink, false},
 		{"dfsssp", "dfsssp", chart.Green, color.White, false},
-		{"adaptive", "adaptive routing, ideal", chart.Vermilion, color.White, false},
-		{"adaptive-0.1", "adaptive routing, a tenth of a transfer late", chart.Faint, chart.Ink, false},
+		{"adaptive", "adaptive, ideal", chart.Vermilion, color.White, false},
+		{"adaptive-0.1", "adaptive, 0.1 transfers late", chart.Faint, chart.Ink, false},
 	} {
 		if err := p.add(j, s); err != nil {
 			return err
@@ -109,8 +109,8 @@ func drawFig3(c draw.Canvas, t *chart.Table) error {
 		}
 		return 0
 	})
-	p.keys = append(p.keys, chart.Key{Text: "ftree refuses, min-hop takes over", Sample: &chart.Marks{Style: chart.RefusalMark}},
-		chart.Key{Text: "measured by the paper, Ftree/Min-Hop", Sample: &chart.Marks{Style: chart.PaperMark}})
+	p.keys = append(p.keys, chart.Key{Text: "ftree refuses: min-hop", Sample: &chart.Marks{Style: chart.RefusalMark}},
+		chart.Key{Text: "paper, Ftree/Min-Hop", Sample: &chart.Marks{Style: chart.PaperMark}})
 	p.Draw(chart.Legend(c, p.keys...))
 	return nil
 }
@@ -123,8 +123,8 @@ func drawFig6(c draw.Canvas, t *chart.Table) error {
 	}
 	p := newBarChart(list, gbpsAxis, 3, 20)
 	for j, s := range []series{
-		{"ftree", "linear shift on OpenSM's tables (ftree, or min-hop)", chart.Orange, chart.Ink, true},
-		{"adaptive-0.1", "adaptive routing, a tenth of a transfer late", chart.Faint, chart.Ink, false},
+		{"ftree", "shift on OpenSM's tables (ftree, or min-hop)", chart.Orange, chart.Ink, true},
+		{"adaptive-0.1", "adaptive, 0.1 transfers late", chart.Faint, chart.Ink, false},
 		{scenario.Forsd, "forsd", chart.Blue, color.White, false},
 	} {
 		if err := p.add(j, s); err != nil {
@@ -132,7 +132,7 @@ func drawFig6(c draw.Canvas, t *chart.Table) error {
 		}
 		p.mark(chart.PaperMark, s.of, func(column) int { return j })
 	}
-	p.keys = append(p.keys, chart.Key{Text: "measured by the paper, Ftree/Min-Hop and FORS", Sample: &chart.Marks{Style: chart.PaperMark}})
+	p.keys = append(p.keys, chart.Key{Text: "paper, Ftree/Min-Hop and FORS", Sample: &chart.Marks{Style: chart.PaperMark}})
 	p.Draw(chart.Legend(c, p.keys...))
 	return nil
 }
