@@ -33,7 +33,6 @@ type site struct {
 	fabric *topology.Fabric
 	tables *lft.Tables
 	plan   []sim.Row
-	shift  []sim.Row // MPI's own order
 	hosts  []ib.GUID
 }
 
