@@ -120,7 +120,7 @@ simgrid: deps
 	$(GO) run ./testbed/simgrid $(SIMGRIDFLAGS)
 
 # The packets of exchanges as programs make them, each way in which libforsmpi can carry them
-# out, and as it chooses; half an hour on two cores. CELLSFLAGS are those of testbed/cells.
+# out, and as it chooses; a quarter of an hour on two cores. CELLSFLAGS are those of testbed/cells.
 cells: deps
 	$(GO) run ./testbed/cells $(CELLSFLAGS)
 
