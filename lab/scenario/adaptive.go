@@ -18,7 +18,7 @@ type Adaptive struct {
 
 // Adaptives are the adaptive switches that Run simulates: one that knows its queues, and
 // others that learn of them later.
-var Adaptives = []Adaptive{{"adaptive", 0}, {"adaptive-0.1", .1}, {"adaptive-1", 1}}
+var Adaptives = []Adaptive{{"adaptive", 0}, {"adaptive-0.1", .1}}
 
 // Of many phases of a linear shift one in sampled is simulated. It is a prime number that few
 // numbers of slots of a leaf are multiples of, so that all kinds of phases are drawn evenly.
