@@ -169,13 +169,14 @@ func (r *Room) Withheld() (out []withheld.Cable) {
 
 // cablesOf lists the cables of a tree.
 func cablesOf(t *topology.FatTree) []cable {
-	var out []cable
+	links := withheld.Links(t)
+	out := make([]cable, 0, len(links))
 	rate := t.Baseline.Rate
 	if t.Pods != nil {
 		rate = t.Pods.Baseline.Rate
 	}
 	want := ib.ParseRate(rate)
-	for l := range withheld.Links(t) {
+	for _, l := range links {
 		x := cable{Link: l, id: cablehealth.Cable{Leaf: cablehealth.End{GUID: l.Leaf, Port: l.Port}, Spine: cablehealth.End{GUID: l.Upper.GUID, Port: l.Upper.Port}},
 			gbps: want.Gbps()}
 		if l.State != topology.Missing {

@@ -73,7 +73,7 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 // samples returns the counts of the ends since the previous round.
 func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sample {
 	var out []congestion.Sample
-	for c := range withheld.Links(t) {
+	for _, c := range withheld.Links(t) {
 		for i, end := range []portcounters.End{{Switch: c.Lower.GUID, Port: c.Lower.Port}, {Switch: c.Upper.GUID, Port: c.Upper.Port}} {
 			last, was := before.ends[end]
 			this, is := w.ends[end]
@@ -88,7 +88,7 @@ func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sam
 
 // ends names the two ends of a link, the sender first.
 func ends(t *topology.FatTree, l congestion.Link) (from, to string) {
-	for c := range withheld.Links(t) {
+	for _, c := range withheld.Links(t) {
 		if c.Lane == (controller.Lane{Leaf: l.Leaf, Lane: l.Lane}) {
 			from, to = fmt.Sprintf("%s port %d", c.Lower.Name, c.Lower.Port), fmt.Sprintf("%s port %d", c.Upper.Name, c.Upper.Port)
 		}

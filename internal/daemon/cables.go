@@ -154,7 +154,7 @@ func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, o
 	if v == nil || v.Tree == nil {
 		return nil, nil, nil
 	}
-	for x := range withheld.Links(v.Tree) {
+	for _, x := range withheld.Links(v.Tree) {
 		if x.Cable == c {
 			lane = &x.Lane
 		}

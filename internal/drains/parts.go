@@ -27,7 +27,7 @@ func Find(t *topology.FatTree, spec string) (p Part, name string, err error) {
 	if err != nil || port == 0 {
 		return p, "", fmt.Errorf("%q is not a port of %s: a decimal number was expected", digits, at.name)
 	}
-	for x := range withheld.Links(t) {
+	for _, x := range withheld.Links(t) {
 		if x.Lower.GUID == at.guid && x.Lower.Port == uint8(port) || x.Upper.GUID == at.guid && x.Upper.Port == uint8(port) {
 			return Part{Cable, x.Leaf, x.Port}, fmt.Sprint(x.Lower.Name, portOf, x.Port, between, x.Upper.Name, portOf, x.Upper.Port), nil
 		}
@@ -117,7 +117,7 @@ func unknown(t *topology.FatTree, name string) error {
 // port of its lower switch is still the same cable. If its port has another cable now, that
 // cable is not drained.
 func Cables(t *topology.FatTree, all []Drain) (out []withheld.Cable) {
-	links := slices.Collect(withheld.Links(t))
+	links := withheld.Links(t)
 	for _, x := range links {
 		instead := func(y withheld.Link) bool {
 			return x.State == topology.Missing && y.Cable == x.Cable && y.State != topology.Missing

@@ -223,7 +223,7 @@ func TestUses(t *testing.T) {
 		for l := range held.Leaves {
 			held.Leaves[l].Cables = slices.Clone(held.Leaves[l].Cables)
 		}
-		for x := range withheld.Links(whole) {
+		for _, x := range withheld.Links(whole) {
 			if slices.Contains(Cables(whole, []Drain{d}), x.Cable) {
 				held.Hold(x.Lane.Leaf, x.Lane.Lane)
 			}
@@ -291,7 +291,7 @@ func TestThreeLevels(t *testing.T) {
 		}
 		held := *pods
 		held.Leaves, held.Mids = slices.Clone(held.Leaves), slices.Clone(held.Mids)
-		for x := range withheld.Links(whole) {
+		for _, x := range withheld.Links(whole) {
 			if !slices.Contains(cables, x.Cable) || d.Kind == Leaf {
 				continue
 			}

@@ -77,7 +77,7 @@ func (u *walker) mark() {
 		leaf := &u.tree.Leaves[l]
 		u.out[l] = slices.IndexFunc(u.active, func(d *Drain) bool { return d.Kind == Leaf && d.GUID == leaf.GUID })
 	}
-	for x := range withheld.Links(u.tree) {
+	for _, x := range withheld.Links(u.tree) {
 		for i, d := range u.active {
 			if x.State == topology.Missing || d.Kind == Leaf || !d.takes(&x) {
 				continue

@@ -2,14 +2,15 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
 )
 
-// Queue writes a log in a goroutine of its own, so that nobody who logs waits for a reader
-// of the log. Entries that do not fit into it are left out and counted. It implements
+// Queue writes a log in its own goroutine, so that logging does not wait until the log is
+// read. Entries that do not fit into it are left out and counted. It implements
 // zapcore.WriteSyncer.
 type Queue struct {
 	w       io.Writer
@@ -29,7 +30,7 @@ func NewQueue(w io.Writer) *Queue {
 		for write := range q.waiting {
 			write()
 			if left := q.left.Swap(0); left > 0 {
-				_, _ = fmt.Fprintf(w, "%d entries of the log are left out: nobody read it\n", left)
+				_, _ = fmt.Fprintf(w, "%d entries of the log are left out: it was not read in time\n", left)
 			}
 		}
 	}()
@@ -52,20 +53,19 @@ func (q *Queue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Sync waits until everything is written, at most for a second.
+// Sync waits until everything is written, at most for syncWithin.
 func (q *Queue) Sync() error {
-	done, late := make(chan struct{}), time.After(syncWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), syncWithin)
+	defer cancel()
+	done := make(chan struct{})
 	select {
 	case q.waiting <- func() { close(done) }:
-	case <-late:
-		return errUnread
+	case <-ctx.Done():
 	}
 	select {
 	case <-done:
 		return nil
-	case <-late:
-		return errUnread
+	case <-ctx.Done():
+		return fmt.Errorf("the log was not read for %v", syncWithin)
 	}
 }
-
-var errUnread = fmt.Errorf("nobody has read the log for %v", syncWithin)

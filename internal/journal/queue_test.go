@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// TestUnreadLog logs more than a pipe that nobody reads and the queue hold. Nobody waits,
-// and the reader learns later what it lacks.
+// TestUnreadLog logs more than the queue and a pipe that is not read can hold. Logging does
+// not wait, and later the log has the number of entries that it lacks.
 func TestUnreadLog(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

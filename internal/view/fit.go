@@ -57,14 +57,9 @@ func carriesFirst(v *View, most float64) error {
 }
 
 // Cables lists the cables of lanes, if the fabric is a tree that has them.
-func (v *View) Cables(lanes []controller.Lane) (out []withheld.Link) {
+func (v *View) Cables(lanes []controller.Lane) []withheld.Link {
 	if v == nil || v.Tree == nil || len(lanes) == 0 {
 		return nil
 	}
-	for x := range withheld.Links(v.Tree) {
-		if slices.Contains(lanes, x.Lane) {
-			out = append(out, x)
-		}
-	}
-	return out
+	return slices.DeleteFunc(withheld.Links(v.Tree), func(x withheld.Link) bool { return !slices.Contains(lanes, x.Lane) })
 }

@@ -32,7 +32,7 @@ func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp
 		return nil, noServer(f)
 	}
 	v := &View{Kind: controller.ThreeLevels, Fabric: f, Tree: t.Exchange(), Pods: t, routed: &routed{}}
-	for x := range withheld.Links(v.Tree) {
+	for _, x := range withheld.Links(v.Tree) {
 		if x.State == topology.Missing || x.State == topology.Degraded {
 			v.Down = append(v.Down, x.Lane)
 		}

@@ -4,7 +4,6 @@
 package withheld
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/forsd/forsd/controller"
@@ -39,46 +38,42 @@ type End struct {
 	Port uint8
 }
 
-// Links goes over the cables of a tree that are present, or that the baseline has.
-func Links(t *topology.FatTree) iter.Seq[Link] {
-	return func(yield func(Link) bool) {
-		if t.Pods != nil {
-			podLinks(t.Pods, yield)
+// Links lists the cables of a tree that are present, or that the baseline has.
+func Links(t *topology.FatTree) []Link {
+	all := make([]Link, 0, len(t.Leaves)*t.Lanes)
+	add := func(lane controller.Lane, index int, lower, upper End, state topology.CableState, meant topology.Uplink) {
+		switch state {
+		case topology.NoCable:
 			return
+		case topology.Missing:
+			lower.Port, upper.Port = meant.LeafPort, meant.SpinePort
 		}
-		for l := range t.Leaves {
-			leaf := &t.Leaves[l]
-			for k, c := range leaf.Cables {
-				spine := &t.Spines[t.LaneOf[k]]
-				x := Link{Lane: controller.Lane{Leaf: l, Lane: k}, Index: k, Lower: End{leaf.Node, leaf.GUID, leaf.Name, c.LeafPort}, Upper: End{spine.Node, spine.GUID, spine.Name, c.SpinePort}, State: c.State}
-				if x.present(t.Baseline.Leaves[l].Uplinks[k]) && !yield(x) {
-					return
-				}
-			}
+		if lower.Port != 0 {
+			all = append(all, Link{Cable{lower.GUID, lower.Port}, lane, index, lower, upper, state, meant.LeafPort})
 		}
 	}
-}
-
-// present reports whether a cable is present or the baseline has it, and completes it.
-func (x *Link) present(meant topology.Uplink) bool {
-	if x.State == topology.Missing {
-		x.Lower.Port, x.Upper.Port = meant.LeafPort, meant.SpinePort
+	if t.Pods != nil {
+		podLinks(t.Pods, add)
+		return all
 	}
-	x.Cable, x.Meant = Cable{x.Lower.GUID, x.Lower.Port}, meant.LeafPort
-	return x.State != topology.NoCable && x.Port != 0
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		for k, c := range leaf.Cables {
+			spine := &t.Spines[t.LaneOf[k]]
+			add(controller.Lane{Leaf: l, Lane: k}, k, End{leaf.Node, leaf.GUID, leaf.Name, c.LeafPort}, End{spine.Node, spine.GUID, spine.Name, c.SpinePort}, c.State, t.Baseline.Leaves[l].Uplinks[k])
+		}
+	}
+	return all
 }
 
 // podLinks is Links for three levels. The controller's lanes are the planes of the leaves and,
 // after these, the lanes of the mids.
-func podLinks(t *topology.PodTree, yield func(Link) bool) {
+func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, lower, upper End, state topology.CableState, meant topology.Uplink)) {
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
 		for j, c := range leaf.Cables {
 			mid := t.Mid(leaf.Pod, j)
-			x := Link{Lane: controller.Lane{Leaf: l, Lane: j}, Index: j, Lower: End{leaf.Node, leaf.GUID, leaf.Name, c.Port}, Upper: End{mid.Node, mid.GUID, mid.Name, c.PeerPort}, State: c.State}
-			if x.present(t.Baseline.Leaves[l].Uplinks[j]) && !yield(x) {
-				return
-			}
+			add(controller.Lane{Leaf: l, Lane: j}, j, End{leaf.Node, leaf.GUID, leaf.Name, c.Port}, End{mid.Node, mid.GUID, mid.Name, c.PeerPort}, c.State, t.Baseline.Leaves[l].Uplinks[j])
 		}
 	}
 	for m := range t.Mids {
@@ -86,10 +81,7 @@ func podLinks(t *topology.PodTree, yield func(Link) bool) {
 		first, end := t.LanesOf(m)
 		for k := first; k < end; k++ {
 			c, top := mid.Cables[k], &t.Tops[t.Lanes[k].Top]
-			x := Link{Lane: controller.Lane{Leaf: m, Lane: t.Planes + k}, Index: k, Lower: End{mid.Node, mid.GUID, mid.Name, c.Port}, Upper: End{top.Node, top.GUID, top.Name, c.PeerPort}, State: c.State}
-			if x.present(t.Baseline.Mids[m].Uplinks[k-first]) && !yield(x) {
-				return
-			}
+			add(controller.Lane{Leaf: m, Lane: t.Planes + k}, k, End{mid.Node, mid.GUID, mid.Name, c.Port}, End{top.Node, top.GUID, top.Name, c.PeerPort}, c.State, t.Baseline.Mids[m].Uplinks[k-first])
 		}
 	}
 }
@@ -132,7 +124,7 @@ func (b *Book) Lanes(t *topology.FatTree, causes ...Cause) []controller.Lane {
 		return nil
 	}
 	var out []controller.Lane
-	for x := range Links(t) {
+	for _, x := range Links(t) {
 		if slices.ContainsFunc(causes, func(why Cause) bool { return b.Has(why, x.Cable) }) {
 			out = append(out, x.Lane)
 		}

@@ -11,7 +11,7 @@ import (
 
 // at returns the cable of one of the controller's lanes.
 func at(t *topology.FatTree, leaf, lane int) Cable {
-	for x := range Links(t) {
+	for _, x := range Links(t) {
 		if x.Lane == (controller.Lane{Leaf: leaf, Lane: lane}) {
 			return x.Cable
 		}
@@ -92,7 +92,7 @@ func TestThreeLevels(t *testing.T) {
 		return tree.Exchange()
 	}
 	tree := fit()
-	if n := len(slices.Collect(Links(tree))); n != 16+16 {
+	if n := len(Links(tree)); n != 16+16 {
 		t.Errorf("%d cables, want those of 8 leaves and 8 mids, 2 each", n)
 	}
 	var b Book
