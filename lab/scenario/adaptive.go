@@ -7,7 +7,6 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/packets"
-	"github.com/forsd/forsd/topology"
 )
 
 // Adaptive is a switch with adaptive routing, packet by packet, in place of tables alone.
@@ -32,19 +31,12 @@ const (
 // Switches have a queue for each output, prefer the port of balanced tables, and take no
 // time, so that only congestion counts.
 func (o *Options) adaptive(s *Scenario, a Adaptive) (*Exchange, error) {
-	fabric := o.Tree.Fabric(0)
-	base, err := topology.NewBaseline(fabric)
+	tree, err := s.fit(o.Tree, 0)
 	if err != nil {
 		return nil, err
 	}
-	s.Damage(o.Tree, fabric)
-	tree, err := topology.Fit(fabric, base, nil)
-	if err != nil {
-		return nil, err
-	}
-	all, phases := sim.LinearShift(tree), map[int32]bool{}
+	all, phases, drawn := sim.LinearShift(tree), map[int32]bool{}, map[int32]bool{}
 	var rows []sim.Row
-	drawn := map[int32]bool{}
 	for _, r := range all {
 		if phases[r.Phase] = true; len(all) < many*len(tree.Servers) || r.Phase%sampled == 0 {
 			rows, drawn[r.Phase] = append(rows, r), true
@@ -57,7 +49,7 @@ func (o *Options) adaptive(s *Scenario, a Adaptive) (*Exchange, error) {
 	cfg := packets.HDR
 	transfer := adaptiveBytes * cfg.Byte
 	cfg.Adaptive, cfg.Latency, cfg.Delay = true, 0, int64(a.Age*float64(transfer))
-	r, err := packets.Run(fabric, tables, cfg, packets.Pacing{Pace: packets.Barrier}, packets.Of(rows, adaptiveBytes))
+	r, err := packets.Run(tree.Fabric, tables, cfg, packets.Pacing{Pace: packets.Barrier}, packets.Of(rows, adaptiveBytes))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", a.Name, err)
 	}

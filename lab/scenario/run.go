@@ -117,15 +117,20 @@ func (o *Options) plan(ctx context.Context, s *Scenario) (Result, error) {
 
 // Plan plans and verifies the exchange on a tree in a scenario.
 func Plan(ctx context.Context, t Tree, s *Scenario) (*planner.Result, error) {
-	whole := t.Fabric(t.LMC())
+	tree, err := s.fit(t, t.LMC())
+	if err != nil {
+		return nil, err
+	}
+	return planner.Make(ctx, tree, anyPlan)
+}
+
+// fit fits a tree in the scenario to the baseline of the whole one.
+func (s *Scenario) fit(t Tree, lmc uint8) (*topology.FatTree, error) {
+	whole := t.Fabric(lmc)
 	base, err := topology.NewBaseline(whole)
 	if err != nil {
 		return nil, err
 	}
 	s.Damage(t, whole)
-	tree, err := topology.Fit(whole, base, nil)
-	if err != nil {
-		return nil, err
-	}
-	return planner.Make(ctx, tree, anyPlan)
+	return topology.Fit(whole, base, nil)
 }

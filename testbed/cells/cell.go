@@ -249,7 +249,7 @@ func (c *cell) simulate(ctx context.Context, speedup int) error {
 	return nil
 }
 
-// measure simulates one way, and takes note of how its times differ.
+// measure simulates one way, and adds to the noise if its times differ.
 func (c *cell) measure(ctx context.Context, p packets.Pacing, list []packets.Message, speedup int, share *float64) error {
 	cfg := packets.HDR
 	cfg.Queues, cfg.Speedup = c.queues, speedup

@@ -20,7 +20,7 @@ func compile(ctx context.Context, root, to string) error {
 	return nil
 }
 
-// repeats is how often the shim chooses in a cell, each time anew.
+// repeats is how often the shim chooses in a cell, each time from the start.
 const repeats = 20
 
 // choose has the shim choose in each cell, over 2000 exchanges that take the times of their

@@ -57,7 +57,12 @@ func main() {
 	if err == nil && (o.every < 1 || o.routines < 1 || o.speedup < 1) {
 		err = errors.New("-every, -j and -speedup: want 1 or more")
 	}
-	command.Main("cells", func(ctx context.Context) error { return errors.Join(err, o.show(ctx, err)) })
+	command.Main("cells", func(ctx context.Context) error {
+		if err != nil {
+			return err
+		}
+		return o.show(ctx)
+	})
 }
 
 // list parses numbers with commas between them, none of which may be negative.
@@ -73,10 +78,7 @@ func list[T int | float64](text, flag string, parse func(string) (T, error), to 
 }
 
 // show simulates all cells, prints them, and judges them.
-func (o *options) show(ctx context.Context, bad error) (err error) {
-	if bad != nil {
-		return nil
-	}
+func (o *options) show(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "cells")
 	if err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"github.com/forsd/forsd/testbed/programs"
 )
 
-// TestCells simulates some cells on two and on three levels. In none does the choice lose. On a
-// healthy tree without jitter, equal blocks go at the speed of the links, whichever queues
-// switches have, and phases by the clock are best where packets block each other.
+// TestCells simulates some cells on two and on three levels. In none does the choice lose. Where
+// packets block each other, phases by the clock are ahead of everything at once with equal blocks,
+// a dead cable, and no jitter.
 func TestCells(t *testing.T) {
 	programs.Needs(t, "mpicc")
 	chooser := filepath.Join(t.TempDir(), "choice")
@@ -40,7 +40,7 @@ func TestCells(t *testing.T) {
 			if c.share() < leastChosen {
 				t.Errorf("%v: %.3f of the better of the others", c.record()[:6], c.share())
 			}
-			if blocks := c.queues == packets.FIFO; c.name == "equal" && c.part == "all" && c.dead == 1 && c.jitter == 0 && blocks && c.shares[byClock] < c.shares[atOnce] {
+			if c.queues == packets.FIFO && c.name == "equal" && c.part == "all" && c.dead == 1 && c.jitter == 0 && c.shares[byClock] < c.shares[atOnce] {
 				t.Errorf("%v: %.3f by the clock, %.3f at once", c.record()[:6], c.shares[byClock], c.shares[atOnce])
 			}
 		}
@@ -78,7 +78,7 @@ func TestMessages(t *testing.T) {
 		}
 		pairs := members[0]*(members[0]-1) + members[1]*(members[1]-1)
 		want := map[string]float64{"equal": 1, "lognormal": 1, "sparse": .2, "popular": 1./6 + 5./6/8}[c.name] * float64(pairs) * float64(c.bytes)
-		if len(planned) != pairs || len(shifted) != pairs || math.Abs(sum/want-1) > 1 {
+		if len(planned) != pairs || len(shifted) != pairs || math.Abs(sum/want-1) > 4/math.Sqrt(float64(pairs)) {
 			t.Errorf("%v: %d and %d blocks of %.0f bytes together, want %d of %.0f", c.record()[:6], len(planned), len(shifted), sum, pairs, want)
 		}
 	}
