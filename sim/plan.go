@@ -14,3 +14,12 @@ func RowsOf(plan *phasetable.View) (rows []Row) {
 	}
 	return rows
 }
+
+// RowsOfTable are the transfers of a table.
+func RowsOfTable(t *phasetable.Table) ([]Row, error) {
+	plan, err := phasetable.New(t)
+	if err != nil {
+		return nil, err
+	}
+	return RowsOf(plan), nil
+}

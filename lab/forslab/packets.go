@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -181,11 +180,8 @@ func (f *packetFlags) exchanges(made *planner.Result) ([]exchange, error) {
 }
 
 func (f *packetFlags) messages(s *planner.Schedule) ([]packets.Message, error) {
-	view, err := phasetable.New(s.Table(0))
-	if err != nil {
-		return nil, err
-	}
-	return packets.Of(sim.RowsOf(view), f.bytes), nil
+	rows, err := sim.RowsOfTable(s.Table(0))
+	return packets.Of(rows, f.bytes), err
 }
 
 // simulate runs an exchange under each of its rules.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -18,7 +17,6 @@ import (
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
-	"github.com/forsd/forsd/verify"
 )
 
 // Engines are the routing engines of OpenSM that can carry a fat tree, as Run
@@ -164,25 +162,11 @@ func plan(ctx context.Context, site *e2e.Site, base *topology.Baseline) (*Exchan
 	if err := made.Check(sight.Tables); err != nil {
 		return nil, fmt.Errorf("on tables read back: %w", err)
 	}
-	return run(sight.Tree, sight.Tables, transfers(sight.Tree, &made.Rows), Forsd, Forsd)
-}
-
-// transfers are the rows of a plan by GUID.
-func transfers(t *topology.FatTree, rows *verify.Rows) []sim.Row {
-	servers := len(t.Servers)
-	guid := make([]ib.GUID, servers)
-	for i, h := range t.Servers {
-		guid[i] = t.Hosts[h].GUID
+	rows, err := sim.RowsOfTable(made.Table(0))
+	if err != nil {
+		return nil, err
 	}
-	list := make([]sim.Row, 0, servers*(servers-1))
-	for p := range rows.Phases {
-		for s, d := range rows.To[p*servers : (p+1)*servers] {
-			if d >= 0 {
-				list = append(list, sim.Row{Phase: int32(p), DLID: rows.DLID[p*servers+s], Src: guid[s], Dst: guid[d]})
-			}
-		}
-	}
-	return list
+	return run(sight.Tree, sight.Tables, rows, Forsd, Forsd)
 }
 
 // run simulates an exchange.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/e2e"
@@ -81,11 +80,10 @@ func byForsd(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
 
 // planned adds the exchanges of a plan.
 func (s *site) planned(tables string, plan *planner.Schedule) error {
-	view, err := phasetable.New(plan.Table(0))
+	rows, err := sim.RowsOfTable(plan.Table(0))
 	if err != nil {
 		return err
 	}
-	rows := sim.RowsOf(view)
 	if plan.LIDs != 1 {
 		s.list = append(s.list, exchange{tables, "at once", "at-once", true, rows})
 	}
