@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
@@ -37,6 +39,8 @@ type Survey struct {
 	WorstLink  string `json:"worst_link,omitempty"`
 	// Ports are the links between switches, in order of nodes and ports.
 	Ports []PortUse `json:"ports"`
+
+	by *surveyor
 }
 
 // Fault is an entry at which packets are lost.
@@ -66,6 +70,7 @@ func NewSurvey(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort)
 	s.uses = make([]use, len(s.target))
 	s.waits = make([][]int32, len(s.target))
 	r := &s.survey
+	r.by = s
 	r.Hosts = len(hosts)
 	for i := range f.Nodes {
 		if f.Nodes[i].Kind == topology.Switch {
@@ -123,6 +128,27 @@ func (s *surveyor) follow(leaf int32, d, n int, way []topology.PortRef, lost int
 	}
 }
 
+// Cut counts the pairs of hosts whose packets use one of the cables at some switch ports.
+func (r *Survey) Cut(ports ...topology.PortRef) int {
+	s := r.by
+	var cut []route
+	for _, p := range ports {
+		link := s.first[p.Node] + int32(p.Port)
+		cut = append(cut, s.uses[link].pairs...)
+		if to := s.target[link]; to.isSwitch {
+			cut = append(cut, s.uses[s.first[to.node]+int32(to.port)].pairs...)
+		}
+	}
+	slices.SortFunc(cut, func(a, b route) int { return cmp.Or(int(a.leaf-b.leaf), int(a.to-b.to)) })
+	n := 0
+	for _, c := range slices.Compact(cut) {
+		if n += int(s.senders[c.leaf]); s.f.At(s.hosts[c.to].PortRef).Peer == c.leaf {
+			n-- // a host does not send to itself
+		}
+	}
+	return n
+}
+
 // entry is the port by which a switch sends packets on to a LID, lft.NoPath for none.
 func (s *surveyor) entry(node int32, lid ib.LID) uint8 {
 	if table := s.out[node]; int(lid) < len(table) && int(table[lid]) < len(s.f.Nodes[node].Ports) {
@@ -139,11 +165,8 @@ func (s *surveyor) pass(link, before int32, by route, n int) {
 		u.destinations++
 	}
 	u.transfers += n
-	if !s.target[link].isSwitch {
-		return
-	}
 	u.pairs = append(u.pairs, by)
-	if before < 0 {
+	if !s.target[link].isSwitch || before < 0 {
 		return
 	}
 	for _, w := range s.waits[before] {

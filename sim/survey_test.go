@@ -153,6 +153,51 @@ func TestSurveyAgreesWithWalks(t *testing.T) {
 	})
 }
 
+// TestCut: as many pairs are cut as lose their packets once the cables are gone, and, of a
+// leaf, all that a host of it belongs to.
+func TestCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := fabgen.Spec{Spines: rapid.IntRange(1, 4).Draw(t, "spines"), Leaves: rapid.IntRange(2, 4).Draw(t, "leaves"),
+			Hosts: rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "hosts")}
+		ft := fabgen.Fitted(t, fabgen.Generate(spec))
+		tables, err := lft.Build(ft)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, hosts := ft.Fabric, ft.Fabric.ConnectedHosts()
+		s := survey(t, f, tables)
+		without := f.Clone()
+		var dead []topology.PortRef
+		for range rapid.IntRange(0, 6).Draw(t, "dead") {
+			at := rapid.SampledFrom(ft.Leaves).Draw(t, "leaf").Node
+			p := topology.PortRef{Node: at, Port: rapid.SampledFrom(f.Trunks(at)).Draw(t, "port")}
+			if rapid.Bool().Draw(t, "from above") {
+				p = topology.PortRef{Node: f.At(p).Peer, Port: f.At(p).PeerPort}
+			}
+			dead = append(dead, p)
+			without.Disconnect(p)
+		}
+		after, err := NewSurvey(without, tables, hosts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cut := s.Cut(dead...); cut != after.Lost {
+			t.Fatalf("%d pairs are cut, and %d lost", cut, after.Lost)
+		}
+		leaf := rapid.SampledFrom(ft.Leaves).Draw(t, "dead leaf").Node
+		var all []topology.PortRef
+		for p := range f.Nodes[leaf].Ports {
+			if f.Nodes[leaf].Ports[p].Connected() {
+				all = append(all, topology.PortRef{Node: leaf, Port: uint8(p)})
+			}
+		}
+		n, others := int(s.by.senders[leaf]), len(hosts)-int(s.by.senders[leaf])
+		if cut := s.Cut(all...); cut != n*(n-1)+2*n*others {
+			t.Fatalf("a leaf with %d of %d hosts cuts %d pairs", n, len(hosts), cut)
+		}
+	})
+}
+
 // TestWorstPairs: the matching is as large as the best of all choices.
 func TestWorstPairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -40,7 +40,7 @@ version; messages go to standard error.`,
 	addGroup(root, "Daily work, with a running forsd:",
 		online(statusCommand()), online(watchCommand()), online(cablesCommand()), online(drainCommand()), online(drainsCommand()), online(undrainCommand()), online(historyCommand()), online(whatIfCommand()), online(jobCommand()), doctorCommand(), explainCommand())
 	addGroup(root, "On files, without forsd:",
-		offline(planCommand(), connection), offline(assessCommand(), connection), offline(verifyCommand(), connection), offline(simulateCommand(), connection), offline(routesCommand(), connection), topologyCommand(), diffCommand())
+		offline(planCommand(), connection), offline(acceptanceCommand(), connection), offline(verifyCommand(), connection), offline(simulateCommand(), connection), offline(routesCommand(), connection), offline(measureCommand(), connection), topologyCommand(), diffCommand())
 	addGroup(root, "Seldom, with a running forsd:",
 		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
 	addGroup(root, "Setup:",

@@ -22,6 +22,7 @@ import (
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
 )
 
 // Command lines with files and a fake daemon, in this order. Those of changing change what a
@@ -33,9 +34,9 @@ var (
 		"explain Hca0000 Hca0007", "explain Hca0000 Hca0007 --topology t --lfts p/lfts.dump --phases p/phases.bin",
 		"plan t", "plan t --from p --fail Spine003", "plan three", "verify t --lfts p/lfts.dump --phases p/phases.bin", "verify t --lfts p/lfts.dump --phases q/phases.bin",
 		"simulate t --lfts p/lfts.dump --schedule linear-shift", "simulate t --lfts p/lfts.dump --schedule all-at-once", "simulate t --lfts p/lfts.dump --schedule p/phases.bin --schedule linear-shift",
-		"routes t --lfts p/lfts.dump", "assess t --lfts p/lfts.dump", "topology", "topology t", "topology three",
+		"routes t --lfts p/lfts.dump", "acceptance t --lfts p/lfts.dump", "acceptance u --intended t --failures 2 --keep pairs --shard 2/3", "topology", "topology t", "topology three",
 		"diff t u", "diff p/lfts.dump q/lfts.dump", "diff p q", "diff 41 42", "drain Spine003 --dry-run", "baseline accept --dry-run", "reload --dry-run",
-		"job ranks --topology t --lfts p/lfts.dump", "setup --topology t --conf conf --config files.yaml --dry-run", "restore kept.tar.gz --config forsd.yaml --dry-run",
+		"job ranks --topology t --lfts p/lfts.dump", "measure t --lfts p/lfts.dump --log log", "setup --topology t --conf conf --config files.yaml --dry-run", "restore kept.tar.gz --config forsd.yaml --dry-run",
 	}
 	changing = []string{
 		"doctor --config files.yaml", "watch --after FIRST --count 4", "phases --out table", "job create --name k --nodes Hca0000,Hca0001 --id", "job renew k --lease 1h", "job table k --out table", "job rm k",
@@ -44,7 +45,7 @@ var (
 	}
 	// constants are numbers of the text that are the program's or a flag's.
 	constants = map[string][]string{
-		"assess t --lfts p/lfts.dump": {"10"}, "diff p/lfts.dump q/lfts.dump": {fmt.Sprint(lft.Block)},
+		"acceptance t --lfts p/lfts.dump": {"10"}, "acceptance u --intended t --failures 2 --keep pairs --shard 2/3": {"10"}, "diff p/lfts.dump q/lfts.dump": {fmt.Sprint(lft.Block)},
 		"setup --topology t --conf conf --config files.yaml --dry-run": {fmt.Sprint(ib.MaxUnicastLID)},
 	}
 	// silent do not answer: they say which command of theirs to take, or talk to Slurm.
@@ -181,6 +182,17 @@ func withFiles(t *testing.T) (first string) {
 	k := &kept{t, dir}
 	k.run("plan", "t", "--out", "p")
 	k.run("plan", "t", "--from", "p", "--fail", "Leaf001/6", "--out", "q")
+	text, err := os.ReadFile("p/lfts.dump")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := lft.ReadBytes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fabric := d.result.Tree.Fabric
+	leaf := fabric.Find(fabgen.LeafGUID)
+	writeLogs(t, "log", fabric, tables, topology.PortRef{Node: leaf, Port: fabric.Trunks(leaf)[0]})
 	k.run("job", "create", "--name", "j", "--nodes", "Hca0000,Hca0005")
 	k.run("backup", "--out", "kept.tar.gz", "--config", "forsd.yaml")
 	return strconv.FormatInt(began.UnixNano(), 36) + "-0"

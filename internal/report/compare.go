@@ -16,21 +16,32 @@ import (
 const (
 	Missing  = "missing"  // the cable is down or absent, and both its ports are free
 	Extra    = "extra"    // not intended, and no intended cable uses either of its ports
-	Swapped  = "swapped"  // a different cable is in one or both of its ports
+	Swapped  = "swapped"  // a different cable is in one or both of its ports, or it is in others of its nodes
 	Degraded = "degraded" // its rate is too low
+	Renamed  = "renamed"  // a node has another name or GUID
 )
 
-// Difference is a cable that differs from the intended one.
+// order is the order of the kinds in a comparison.
+var order = map[string]int{Missing: 0, Swapped: 1, Degraded: 2, Renamed: 3, Extra: 4}
+
+// Difference is a cable that differs from the intended one, or a node.
 type Difference struct {
-	Kind  string   `json:"kind"`           // missing, extra, swapped or degraded
-	Cable string   `json:"cable"`          // the intended cable; for an extra one, the actual cable
-	Now   []string `json:"now,omitempty"`  // the contents of its ports, or its rate
-	Line  int      `json:"line,omitempty"` // in the file with the intended topology
+	Kind  string   `json:"kind"`            // missing, extra, swapped, degraded or renamed
+	Cable string   `json:"cable,omitempty"` // the intended cable; for an extra one, the actual cable
+	Node  string   `json:"node,omitempty"`  // of a renamed one, its intended name
+	Now   []string `json:"now,omitempty"`   // the contents of its ports, its rate, or the node's name or GUID
+	Line  int      `json:"line,omitempty"`  // in the file with the intended topology
+	// Fault numbers the faults from 1 on: cables in each other's ports are one.
+	Fault int `json:"fault"`
+
+	ends [2]place // of the cable
+	uses [2]int   // the links in its ports, -1 for none
 }
 
 // Comparison compares the fabric with its intended cabling.
 type Comparison struct {
 	Cables      int            `json:"cables"` // intended cables
+	Faults      int            `json:"faults"` // see Difference.Fault
 	Counts      map[string]int `json:"counts"` // differences by kind
 	Differences []Difference   `json:"differences"`
 }
@@ -49,10 +60,12 @@ type wiring struct {
 	named  map[string][]ib.GUID // nodes by description and by device name, as nameKey returns them
 	byPort map[ib.GUID]place    // by the GUID of a host port
 	nameOf map[ib.GUID]string
+	heirs  map[ib.GUID]ib.GUID // nodes in the place of those that are gone
+	speeds map[bool]float64    // see usual
 }
 
 func newWiring(c *api.Cabling) *wiring {
-	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]ib.GUID{}, byPort: map[ib.GUID]place{}, nameOf: map[ib.GUID]string{}}
+	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]ib.GUID{}, byPort: map[ib.GUID]place{}, nameOf: map[ib.GUID]string{}, heirs: map[ib.GUID]ib.GUID{}}
 	for i := range c.Links {
 		for _, e := range []*api.LinkEnd{&c.Links[i].A, &c.Links[i].B} {
 			p := place{node: e.GUID, port: e.Port}
@@ -113,7 +126,7 @@ func (w *wiring) find(e End) (place, error) {
 		return p, nil
 	}
 	if e.GUID != 0 {
-		return place{node: e.GUID, port: e.Port}, nil
+		return place{node: cmp.Or(w.heirs[e.GUID], e.GUID), port: e.Port}, nil
 	}
 	if e.Host != 0 {
 		return place{node: e.Host}, nil // the host is absent
@@ -135,14 +148,11 @@ func (w *wiring) text(i int) string {
 	return (&Wanted{A: end(&w.links[i].A), B: end(&w.links[i].B)}).String()
 }
 
-// Compare compares the actual cabling with the intended one.
-func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
+// Compare compares the actual cabling with the intended one. If usual, a cable without an
+// intended speed must have that of most cables of its kind.
+func Compare(wanted []Wanted, c *api.Cabling, usual bool) (*Comparison, error) {
 	w := newWiring(c)
-	out := &Comparison{Cables: len(wanted), Counts: map[string]int{Missing: 0, Extra: 0, Swapped: 0, Degraded: 0}, Differences: []Difference{}}
-	add := func(d Difference) {
-		out.Counts[d.Kind]++
-		out.Differences = append(out.Differences, d)
-	}
+	out := &Comparison{Cables: len(wanted), Counts: map[string]int{Missing: 0, Extra: 0, Swapped: 0, Degraded: 0, Renamed: 0}, Differences: w.rename(wanted)}
 	meant := map[place]bool{}
 	for i := range wanted {
 		x := &wanted[i]
@@ -155,41 +165,130 @@ func Compare(wanted []Wanted, c *api.Cabling) (*Comparison, error) {
 			return nil, fmt.Errorf("line %d: %w", x.Line, err)
 		}
 		meant[a], meant[b] = true, true
-		la, hasA := w.at[a]
-		lb, hasB := w.at[b]
-		d := Difference{Cable: x.String(), Line: x.Line}
-		if x.Rival > 0 {
-			d.Now = []string{fmt.Sprintf("line %d of the file wants another cable in one of its ports", x.Rival)}
-		}
-		switch {
-		case !hasA && !hasB:
-			d.Kind = Missing
-			add(d)
-		case hasA && hasB && la == lb && a != b:
-			if now := ib.ParseRate(w.links[la].Rate); x.Gbps > 0 && now.Known() && now.Gbps() < x.Gbps*0.9 { // speeds are rounded
-				d.Kind, d.Now = Degraded, append(d.Now, now.String())
-				add(d)
-			}
-		default:
-			d.Kind = Swapped
-			if hasA {
-				d.Now = append(d.Now, w.text(la))
-			}
-			if hasB && (!hasA || la != lb) {
-				d.Now = append(d.Now, w.text(lb))
-			}
-			add(d)
+		if d := w.differs(x, a, b, usual); d != nil {
+			out.Differences = append(out.Differences, *d)
 		}
 	}
 	for i := range w.links {
 		l := &w.links[i]
-		if !w.inside(i) && !meant[place{node: l.A.GUID, port: l.A.Port}] && !meant[place{node: l.B.GUID, port: l.B.Port}] {
-			add(Difference{Kind: Extra, Cable: w.text(i)})
+		a, b := place{node: l.A.GUID, port: l.A.Port}, place{node: l.B.GUID, port: l.B.Port}
+		if w.inside(i) || meant[a] || meant[b] {
+			continue
+		}
+		if moved := slices.IndexFunc(out.Differences, func(d Difference) bool { return d.Kind == Missing && sameNodes(d.ends, [2]place{a, b}) }); moved >= 0 {
+			d := &out.Differences[moved]
+			d.Kind, d.Now, d.uses = Swapped, append(d.Now, w.text(i)), [2]int{i, i}
+			continue
+		}
+		out.Differences = append(out.Differences, Difference{Kind: Extra, Cable: w.text(i), ends: [2]place{a, b}, uses: [2]int{-1, -1}})
+	}
+	for i := range out.Differences {
+		out.Counts[out.Differences[i].Kind]++
+	}
+	slices.SortStableFunc(out.Differences, func(a, b Difference) int { return cmp.Compare(order[a.Kind], order[b.Kind]) })
+	out.number()
+	return out, nil
+}
+
+// differs returns how the fabric differs from an intended cable between two places, or nil.
+func (w *wiring) differs(x *Wanted, a, b place, usual bool) *Difference {
+	la, hasA := w.at[a]
+	lb, hasB := w.at[b]
+	d := &Difference{Cable: x.String(), Line: x.Line, ends: [2]place{a, b}, uses: [2]int{-1, -1}}
+	if x.Rival > 0 {
+		d.Now = []string{fmt.Sprintf("line %d of the file wants another cable in one of its ports", x.Rival)}
+	}
+	switch {
+	case !hasA && !hasB:
+		d.Kind = Missing
+	case hasA && hasB && la == lb && a != b:
+		least, now := x.Gbps, ib.ParseRate(w.links[la].Rate)
+		if least == 0 && usual {
+			least = w.usual(la)
+		}
+		if least == 0 || !now.Known() || now.Gbps() >= least*0.9 { // speeds are rounded
+			return nil
+		}
+		d.Kind, d.Now = Degraded, append(d.Now, now.String())
+	default:
+		d.Kind = Swapped
+		if hasA {
+			d.Now, d.uses[0] = append(d.Now, w.text(la)), la
+		}
+		if hasB && (!hasA || la != lb) {
+			d.Now, d.uses[1] = append(d.Now, w.text(lb)), lb
 		}
 	}
-	order := map[string]int{Missing: 0, Swapped: 1, Degraded: 2, Extra: 3}
-	slices.SortStableFunc(out.Differences, func(a, b Difference) int { return cmp.Compare(order[a.Kind], order[b.Kind]) })
-	return out, nil
+	return d
+}
+
+// sameNodes reports whether two cables join the same two nodes.
+func sameNodes(x, y [2]place) bool {
+	return x[0].node == y[0].node && x[1].node == y[1].node || x[0].node == y[1].node && x[1].node == y[0].node
+}
+
+// usual returns the speed of at least three of four cables of a link's kind, in Gbit/s, or 0:
+// cables between switches, or those of hosts.
+func (w *wiring) usual(link int) float64 {
+	kind := func(i int) bool { return w.links[i].A.Host != 0 || w.links[i].B.Host != 0 }
+	if w.speeds == nil {
+		w.speeds = map[bool]float64{}
+		for _, of := range []bool{false, true} {
+			counts, all := map[float64]int{}, 0
+			for i := range w.links {
+				if kind(i) == of {
+					counts[ib.ParseRate(w.links[i].Rate).Gbps()]++
+					all++
+				}
+			}
+			for speed, n := range counts {
+				if 4*n >= 3*all {
+					w.speeds[of] = speed
+				}
+			}
+		}
+	}
+	return w.speeds[kind(link)]
+}
+
+// number numbers the faults. Swapped cables belong together where one has a link in its ports
+// that another has too.
+func (c *Comparison) number() {
+	fault := map[int]int{} // [link]
+	for again := true; again; {
+		again = false
+		for i := range c.Differences {
+			d := &c.Differences[i]
+			if d.Kind != Swapped {
+				continue
+			}
+			least := i + 1
+			for _, link := range d.uses {
+				if n, seen := fault[link]; seen && link >= 0 {
+					least = min(least, n)
+				}
+			}
+			for _, link := range d.uses {
+				if n, seen := fault[link]; link >= 0 && (!seen || n != least) {
+					fault[link], again = least, true
+				}
+			}
+		}
+	}
+	numbers := map[int]int{}
+	for i := range c.Differences {
+		d, key := &c.Differences[i], i+1
+		for _, link := range d.uses {
+			if n, is := fault[link]; is && link >= 0 && d.Kind == Swapped {
+				key = n
+			}
+		}
+		if numbers[key] == 0 {
+			c.Faults++
+			numbers[key] = c.Faults
+		}
+		d.Fault = numbers[key]
+	}
 }
 
 // OfBaseline returns the cables of a baseline. Cables of hosts are identified by the ports of

@@ -116,13 +116,13 @@ func Make(f *Facts) (*Report, error) {
 	var err error
 	if f.Baseline != nil {
 		wanted := OfBaseline(f.Baseline)
-		if r.Baseline, err = Compare(wanted, f.Cabling); err != nil {
+		if r.Baseline, err = Compare(wanted, f.Cabling, false); err != nil {
 			return nil, fmt.Errorf("the baseline: %w", err)
 		}
 		r.Cables = availability(wanted, f.Cabling, f.Entries, period, f.Now)
 	}
 	if f.Intended != nil {
-		if r.Intended, err = Compare(f.Intended, f.Cabling); err != nil {
+		if r.Intended, err = Compare(f.Intended, f.Cabling, false); err != nil {
 			return nil, err
 		}
 	}
@@ -131,15 +131,7 @@ func Make(f *Facts) (*Report, error) {
 	}
 	r.Plans = plans(f.Entries, period)
 	r.Faults = percentiles(r.Plans)
-	r.Matrix = &Matrix{}
-	for i := range f.Topology.Leaves {
-		l := &f.Topology.Leaves[i]
-		r.Matrix.Rows = append(r.Matrix.Rows, Row{l.Name, l.Cables})
-	}
-	for i := range f.Topology.Mids {
-		m := &f.Topology.Mids[i]
-		r.Matrix.Rows = append(r.Matrix.Rows, Row{m.Name, m.Cables})
-	}
+	r.Matrix = matrixOf(f.Topology)
 	return r, nil
 }
 

@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/testbed/built"
+	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/slurm"
 )
 
@@ -19,6 +23,7 @@ import (
 type batch struct {
 	*test
 	*slurm.Cluster
+	forsctl string
 }
 
 // The names of nodes that Slurm knows besides the fabric's: one that the fabric does not have,
@@ -61,7 +66,7 @@ func startBatch(t *testing.T) *batch {
 		}
 		_ = c.Close()
 	})
-	return &batch{x, c}
+	return &batch{x, c, ctl}
 }
 
 // holds waits until a condition holds.
@@ -161,7 +166,45 @@ func TestSlurm(t *testing.T) {
 	b.parts()
 	b.shim()
 	b.names()
+	b.shards()
 	b.without()
+}
+
+// shards plans all failures of one part and of two in a job array, of which one task is killed
+// and repeated alone, and in one process: the same bytes.
+func (b *batch) shards() {
+	b.Helper()
+	dir := b.TempDir()
+	fabric := filepath.Join(dir, "fabric")
+	b.ok(os.WriteFile(fabric, fabgen.Ibnetdiscover(fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})), 0o644))
+	line := func(keep string) string {
+		return fmt.Sprintf("%s acceptance %s --failures 2 --keep %s", b.forsctl, fabric, filepath.Join(dir, keep))
+	}
+	out, err := exec.CommandContext(b.ctx, "sh", "-c", line("one")).CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	shard := " --shard $SLURM_ARRAY_TASK_ID/4"
+	array, err := b.Submit(b.ctx, "[ $SLURM_ARRAY_TASK_ID != 3 ] || sleep 600\nexec "+line("four")+shard, "--array=1-4")
+	b.ok(err)
+	there := func(name string) bool { _, err := os.Stat(filepath.Join(dir, "four", name)); return err == nil }
+	b.holds("three tasks end", func() bool {
+		return there("failures-0001-of-0004.jsonl") && there("failures-0002-of-0004.jsonl") && there("failures-0004-of-0004.jsonl") && b.state(array+"_3") == "RUNNING None"
+	})
+	b.cancel(array + "_3")
+	if there("failures.jsonl") {
+		b.Error("all failures are there without a task")
+	}
+	_, err = b.Submit(b.ctx, "exec "+line("four")+shard, "--array=3")
+	b.ok(err)
+	b.holds("the task that is repeated merges the failures", func() bool { return there("failures.jsonl") })
+	one, err := os.ReadFile(filepath.Join(dir, "one", "failures.jsonl"))
+	b.ok(err)
+	four, err := os.ReadFile(filepath.Join(dir, "four", "failures.jsonl"))
+	b.ok(err)
+	if !bytes.Equal(one, four) || bytes.Count(one, []byte("\n")) != 1+19+147 {
+		b.Errorf("one process has\n%s\nand a job array\n%s", one, four)
+	}
 }
 
 // shim has tasks load the library that FORS_SHIM names, and no others.

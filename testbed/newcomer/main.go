@@ -29,7 +29,7 @@ var kinds = []struct {
 	begins string
 	where  string
 }{
-	{"make demo", here}, {"make test", long}, {"go run ./cmd/forsctl assess", here},
+	{"make demo", here}, {"make test", long}, {"go run ./cmd/forsctl acceptance", here},
 	{"sudo apt-get install ", here}, {"printf ", here}, {"sudo sed -i ", here},
 	{"sudo systemctl ", guest}, {"sudo forsctl ", guest},
 }
@@ -102,7 +102,7 @@ func run(ctx context.Context, cache string, test bool) (err error) {
 			if at == guest || at == long && !test {
 				continue
 			}
-			if strings.HasPrefix(line, "go run ./cmd/forsctl assess") {
+			if strings.HasPrefix(line, "go run ./cmd/forsctl acceptance") {
 				if _, err := inside(ctx, root, discover); err != nil {
 					return err
 				}

@@ -52,8 +52,8 @@ type Config struct {
 	Adaptive bool
 	// Delay is the age of the queue lengths by which an adaptive switch chooses.
 	Delay int64
-	// Slow divides the speed of the link from and to a host, by its port GUID.
-	Slow map[ib.GUID]float64
+	// Slow divides the speed of the link that leaves by a port.
+	Slow map[topology.PortRef]float64
 	Seed uint64
 }
 
@@ -84,6 +84,8 @@ type Result struct {
 	Ideal int64 // least time that the servers' own links allow
 	// Share is Ideal / Time.
 	Share float64
+	// Took is the time of each message from when its sender posted it to its arrival.
+	Took []int64
 }
 
 // queue is a FIFO of packets at an input of a switch, linked by next.
@@ -124,6 +126,8 @@ type message struct {
 	route     []int32 // links; with adaptive routing the first and the last one
 	unsent    int     // bytes that have not begun to leave the adapter
 	unarrived int     // bytes
+	posted    int64
+	took      int64
 }
 
 type simulation struct {
@@ -175,6 +179,9 @@ func Run(f *topology.Fabric, tables *lft.Tables, cfg Config, pacing Pacing, mess
 		return Result{}, fmt.Errorf("simulate packets: %d of %d messages have not arrived: packets wait for each other", len(s.messages)-s.arrived, len(s.messages))
 	}
 	r := Result{Time: s.last, Ideal: s.ideal(), Share: 1}
+	for i := range s.messages {
+		r.Took = append(r.Took, s.messages[i].took)
+	}
 	if r.Time > 0 {
 		r.Share = float64(r.Ideal) / float64(r.Time)
 	}
@@ -204,14 +211,8 @@ func (s *simulation) prepare(messages []Message) error {
 			return err
 		}
 	}
-	for guid, by := range s.Slow {
-		h, ok := s.net.byGUID[guid]
-		if !ok {
-			return fmt.Errorf("no host port has GUID %s", guid)
-		}
-		up := s.net.uplink[h]
-		s.links[up].rate = int64(float64(s.Byte) * by)
-		s.links[s.net.downlink[h]].rate = s.links[up].rate
+	for port, by := range s.Slow {
+		s.links[s.net.first[port.Node]+int32(port.Port)].rate = int64(float64(s.Byte) * by)
 	}
 	return nil
 }
@@ -232,6 +233,7 @@ func (s *simulation) ideal() (most int64) {
 // post hands a message to its adapter.
 func (s *simulation) post(i int32) {
 	m := &s.messages[i]
+	m.posted = s.now
 	if m.Bytes == 0 {
 		s.events.push(event{at: s.now + s.Latency, kind: delivered, what: i})
 		return
@@ -392,5 +394,6 @@ func (s *simulation) receive(p int32) {
 func (s *simulation) delivered(i int32) {
 	s.arrived++
 	s.last = s.now
+	s.messages[i].took = s.now - s.messages[i].posted
 	s.pacer.delivered(i)
 }

@@ -5,10 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -170,7 +170,7 @@ func TestShares(t *testing.T) {
 func TestSlowHost(t *testing.T) {
 	s := oneSwitch(t, 3)
 	cfg := exact()
-	cfg.Slow = map[ib.GUID]float64{s.host(1).GUID: 2}
+	cfg.Slow = map[topology.PortRef]float64{s.host(1).PortRef: 2, s.host(1).At: 2}
 	r := s.run(t, cfg, Pacing{}, []Message{s.message(0, 0, 1, block), s.message(0, 2, 0, block)})
 	if r.Time != 2*block*HDR.Byte || r.Share != 1 {
 		t.Errorf("%d ps, share %g", r.Time, r.Share)
@@ -242,11 +242,11 @@ func TestSameSeed(t *testing.T) {
 	p := Pacing{Pace: Window, Window: 3, Jitter: 1_000_000, News: 500_000}
 	cfg := HDR
 	first := s.run(t, cfg, p, s.plan)
-	if again := s.run(t, cfg, p, s.plan); again != first {
+	if again := s.run(t, cfg, p, s.plan); !reflect.DeepEqual(again, first) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	cfg.Seed = 1
-	if other := s.run(t, cfg, p, s.plan); other == first {
+	if other := s.run(t, cfg, p, s.plan); reflect.DeepEqual(other, first) {
 		t.Errorf("seeds 0 and 1 both give %+v", first)
 	}
 }

@@ -1,0 +1,137 @@
+package tomography
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/forsd/forsd/ib"
+)
+
+// Sent is a transfer as its sender and its receiver have logged it.
+type Sent struct {
+	Phase    int32 // numbered through all exchanges
+	Src, Dst ib.GUID
+	DLID     ib.LID
+	Nanos    int64 // from the send by the sender's clock to the arrival by the receiver's
+}
+
+// key identifies a transfer in a log of FORS_LOG.
+type key struct{ comm, exchange, phase, src, dst string }
+
+// columns of FORS_LOG that are read.
+var columns = []string{"comm", "exchange", "phase", "what", "src_rank", "dst_rank", "src_guid", "dst_guid", "dlid", "time_ns"}
+
+// ReadLogs reads the files rank-N.csv of a folder, as FORS_LOG has libforsmpi write them. It
+// returns the transfers between servers whose arrival is logged.
+func ReadLogs(dir string) ([]Sent, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "rank-*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("%s has no rank-N.csv: name the directory that FORS_LOG named", dir)
+	}
+	r := reader{sent: map[key]*Sent{}, arrived: map[key]int64{}, phases: map[[3]string]int32{}}
+	for _, path := range paths {
+		if err := r.read(path); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	var out []Sent
+	for _, k := range r.order {
+		s := r.sent[k]
+		if at, ok := r.arrived[k]; ok && s.Src != s.Dst {
+			s.Nanos = at - s.Nanos
+			out = append(out, *s)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has no transfer whose arrival is logged: run the program with FORS_WAY=links", dir)
+	}
+	return out, nil
+}
+
+type reader struct {
+	sent    map[key]*Sent // Nanos is when it was sent
+	order   []key
+	arrived map[key]int64
+	phases  map[[3]string]int32
+}
+
+func (r *reader) read(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	rows := csv.NewReader(file)
+	rows.ReuseRecord = true
+	head, err := rows.Read()
+	if err != nil {
+		return fmt.Errorf("it has no line with the columns: %w", err)
+	}
+	var at [10]int
+	for i, name := range columns {
+		if at[i] = slices.Index(head, name); at[i] < 0 {
+			return fmt.Errorf("it has no column %s: want a log of FORS_LOG", name)
+		}
+	}
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.line(row, at); err != nil {
+			line, _ := rows.FieldPos(0)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
+// line takes a send in a phase, or an arrival.
+func (r *reader) line(row []string, at [10]int) error {
+	cell := func(i int) string { return row[at[i]] }
+	what := cell(3)
+	if what != "send" && what != "received" || cell(2) == "-1" {
+		return nil
+	}
+	k := key{cell(0), cell(1), cell(2), cell(4), cell(5)}
+	time, err := strconv.ParseInt(cell(9), 10, 64)
+	if err != nil {
+		return fmt.Errorf("time_ns: %w", err)
+	}
+	if what == "received" {
+		r.arrived[k] = time
+		return nil
+	}
+	src, err := ib.ParseGUID(cell(6))
+	if err != nil {
+		return fmt.Errorf("src_guid: %w", err)
+	}
+	dst, err := ib.ParseGUID(cell(7))
+	if err != nil {
+		return fmt.Errorf("dst_guid: %w", err)
+	}
+	lid, err := strconv.ParseUint(cell(8), 10, 16)
+	if err != nil {
+		return fmt.Errorf("dlid: %w", err)
+	}
+	phase := [3]string{k.comm, k.exchange, k.phase}
+	if _, known := r.phases[phase]; !known {
+		r.phases[phase] = int32(len(r.phases))
+	}
+	if r.sent[k] == nil {
+		r.order = append(r.order, k)
+	}
+	r.sent[k] = &Sent{r.phases[phase], src, dst, ib.LID(lid), time}
+	return nil
+}
