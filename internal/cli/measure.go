@@ -21,7 +21,7 @@ func measureCommand() *cobra.Command {
 		Use:   "measure FILE --lfts FILE --log DIR",
 		Short: "Find slow cables, adapters and switches from the times of an exchange",
 		Long: `Measure reads what the ranks of an exchange by forsd's plan have logged (FORS_LOG of
-libforsmpi, with FORS_WAY=links), and names the links, cables and switches whose transfers
+libforsmpi, with FORS_WAY=plan), and names the links, cables and switches whose transfers
 took longer than others, by how much, and what the measurements do not tell apart from them.
 In a phase of the plan a link carries one transfer, so that the time of a transfer is that of
 the slowest link on its way. A host, its adapter and its cable are one part, as are a cable
@@ -34,7 +34,7 @@ pair. A host that is slow in one direction is then seen as slow by half of that 
 Without a fault, one exchange in a thousand names a part.
 
 Exit code 0: nothing is slow; 1: something is; 2: the input cannot be used.`,
-		Example: `  mpirun -x LD_PRELOAD=libforsmpi.so -x FORS_WAY=links -x FORS_LOG=/shared/log ./alltoall
+		Example: `  mpirun -x LD_PRELOAD=libforsmpi.so -x FORS_WAY=plan -x FORS_LOG=/shared/log ./alltoall
   forsctl measure ibnetdiscover.txt --lfts tables.dump --log /shared/log`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {

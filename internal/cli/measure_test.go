@@ -110,7 +110,7 @@ func TestMeasure(t *testing.T) {
 		{dir: "well", stdout: "slow parts  none"},
 		{dir: "log", flags: "--one-clock", stderr: "want a positive time", code: command.Unusable},
 		{dir: "none", stderr: "none has no rank-N.csv", code: command.Unusable},
-		{dir: "posted", stderr: "run the program with FORS_WAY=links", code: command.Unusable},
+		{dir: "posted", stderr: "run the program with FORS_WAY=plan", code: command.Unusable},
 		{dir: "columns", stderr: "no column time_ns", code: command.Unusable},
 		{dir: "number", stderr: "rank-3.csv: line 47: dlid", code: command.Unusable},
 	} {

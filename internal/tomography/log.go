@@ -52,7 +52,7 @@ func ReadLogs(dir string) ([]Sent, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no transfer whose arrival is logged: run the program with FORS_WAY=links", dir)
+		return nil, fmt.Errorf("%s has no transfer whose arrival is logged: run the program with FORS_WAY=plan", dir)
 	}
 	return out, nil
 }

@@ -165,6 +165,14 @@ func (a *Fabric) SetLinks(f *topology.Fabric) error {
 	return a.tell(func() error { return a.teller.Links(f) })
 }
 
+// Slow makes packets take longer, by a percentage, on the link that leaves by a port.
+func (a *Fabric) Slow(from topology.PortRef, percent int) error {
+	return a.tell(func() error {
+		_, err := fmt.Fprintf(a.in, "slow %d %d %d\n", from.Node, from.Port, percent)
+		return err
+	})
+}
+
 // Socket is where programs find the fabric.
 func (a *Fabric) Socket() string { return filepath.Join(a.dir, "s") }
 

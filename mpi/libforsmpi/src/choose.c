@@ -31,7 +31,7 @@ struct choice {
 enum {
 	RARELY = 32, /* exchanges between two trials of a way that is as fast as the best */
 	SOON = 8,    /* the same, before SURE measurements */
-	SURE = 16,
+	SURE = 16,   /* measurements by which ways that are nearly as fast are told apart */
 	SKIP = 31,   /* exchanges without an order */
 	NEAR = 2,    /* sizes that say something about another one, in powers of two */
 	OFTEN = 8,   /* one in OFTEN exchanges by the best way is measured */
@@ -185,6 +185,9 @@ static double period(const struct choice *h, int steps)
 	return 0.96 * least / steps;
 }
 
+/* seeks reports whether the period is still far from the best. */
+static bool seeks(const struct choice *h) { return h->step < -0.015 || h->step > 0.015; }
+
 void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 {
 	enum way way = fm_settings()->way;
@@ -209,7 +212,7 @@ void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 		way = h->best;
 		if (may_skip(c, h))
 			order->skip = (int32_t)(left < SKIP ? left : SKIP);
-		order->timed = order->skip > 0 || left % OFTEN == 0;
+		order->timed = order->skip > 0 || left % (way == BY_CLOCK && seeks(h) ? 2 : OFTEN) == 0;
 	}
 	order->way = (int32_t)way;
 	if (way == BY_CLOCK && !(h->period > 0)) {
@@ -233,10 +236,10 @@ static void probed(struct choice *h, double took)
 		h->took[BY_CLOCK] = took;
 		return;
 	}
-	h->step *= h->step < -0.015 || h->step > 0.015 ? -0.9 : -1;
+	h->step *= seeks(h) ? -0.9 : -1;
 }
 
-/* weight is the part of a time in what is known of its way. Phases by the clock change while they are sought. */
+/* weight divides the difference that a time makes to its way's mean. Phases by the clock change while they are sought. */
 static int weight(const struct choice *h, enum way w)
 {
 	const int most = w == BY_CLOCK ? 4 : SURE;

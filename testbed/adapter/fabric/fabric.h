@@ -51,6 +51,7 @@ struct port {
 	bool up;
 	uint16_t lid; /* of an adapter */
 	uint8_t lmc;
+	unsigned longer; /* percent: a packet takes longer by that on the link from here */
 
 	ns free_at;	   /* when the packet on the link has left */
 	bool woken;	   /* an event at free_at is due */

@@ -4,6 +4,7 @@
  *	node switch|host GUID PORTS NAME
  *	link NODE PORT NODE PORT	nodes are numbered from 0 in their order
  *	state NODE PORT 0|1		a link at this port, dead or alive
+ *	slow NODE PORT PERCENT		packets take longer by that on the link from this port
  *	host NODE PORT LID LMC
  *	table NODE LID HEX...		output ports from this LID on, two digits each
  *	manager LID
@@ -178,6 +179,12 @@ static bool obey(char *line, ns t)
 		if (!(p = port_of(a, b)))
 			return false;
 		link_up(p, c, t);
+		return true;
+	}
+	if (sscanf(line, "slow %u %u %u", &a, &b, &c) == 3) {
+		if (!(p = port_of(a, b)) || c > 1000)
+			return false;
+		p->longer = c;
 		return true;
 	}
 	if (sscanf(line, "host %u %u %u %u", &a, &b, &c, &d) == 4) {

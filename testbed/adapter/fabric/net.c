@@ -147,7 +147,10 @@ static void wake(void *argument, ns t)
 	pump(out, t);
 }
 
-static ns duration(uint32_t bytes) { return (ns)bytes * 1000000000 / bytes_per_second; }
+static ns duration(const struct port *out, uint32_t bytes)
+{
+	return (ns)bytes * (10000000 * (100 + (ns)out->longer)) / bytes_per_second;
+}
 
 /* count_flow counts a packet by its LIDs. */
 static void count_flow(const struct packet *p)
@@ -176,7 +179,7 @@ void pump(struct port *out, ns t)
 	if (!out->node->is_switch)
 		count_flow(p);
 	const uint32_t bytes = p->length + HEADER_BYTES;
-	const ns takes = duration(bytes);
+	const ns takes = duration(out, bytes);
 	const bool to_itself = !out->node->is_switch && (uint16_t)(p->dlid - out->lid) >> out->lmc == 0;
 	if (!to_itself)
 		out->free_at = t + takes;
