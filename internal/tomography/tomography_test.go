@@ -157,7 +157,7 @@ func TestDraws(t *testing.T) {
 		if float64(named[true]) < .99*float64(faults[true]) || float64(named[false]) < c.weak*float64(faults[false]) {
 			t.Errorf("%s: too few are named", c.name)
 		}
-		if alarms > 1+draws/1000 || wrong > 1+draws/100 {
+		if alarms > 1+draws/1000 || wrong > 1+draws/50 {
 			t.Errorf("%s: too many names that are wrong", c.name)
 		}
 	}
