@@ -194,6 +194,7 @@ func (s *site) quiet(when string) {
 // TestDrainsLast checks that drains survive a restart, even if the part is absent by
 // then, and end at their time.
 func TestDrainsLast(t *testing.T) {
+	t.Parallel()
 	healthy := fabric(4, 4)
 	s := running(t, healthy, hasty)
 	if status, _, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Spine002"}}); status != http.StatusOK {

@@ -58,7 +58,7 @@ func asForsd() {
 
 // probed is Main for a forsd whose loop is called every two milliseconds. A connection to
 // the socket returns the median and the longest time of the calls since the last
-// connection.
+// connection, 0 without a call.
 func probed(path, socket string) int {
 	press.SetUp()
 	cfg, _, err := loadConfig(path)
@@ -91,9 +91,11 @@ func probed(path, socket string) int {
 					took = append(took, time.Since(began))
 				}
 			case c := <-asked:
-				if slices.Sort(took); len(took) > 0 {
-					fmt.Fprintln(c, took[len(took)/2].Nanoseconds(), took[len(took)-1].Nanoseconds())
+				if len(took) == 0 {
+					took = append(took, 0) // there was no call
 				}
+				slices.Sort(took)
+				fmt.Fprintln(c, took[len(took)/2].Nanoseconds(), took[len(took)-1].Nanoseconds())
 				took = nil
 				_ = c.Close()
 			}
@@ -226,6 +228,7 @@ func TestUnreadLog(t *testing.T) {
 
 // TestHostileBodies sends large bodies, and announces large bodies that never arrive.
 func TestHostileBodies(t *testing.T) {
+	t.Parallel()
 	b := besiege(t, 4, 4)
 	junk := "[" + strings.Repeat(" ", 15<<20) + "]"
 	var clients sync.WaitGroup

@@ -356,6 +356,7 @@ func TestYield(t *testing.T) {
 // daemon with higher numbers that has not. When it leads again, at once or after it has
 // followed, its plan is for its own manager's fabric.
 func TestYieldsOnItsFabric(t *testing.T) {
+	t.Parallel()
 	for _, follows := range []bool{false, true} {
 		f := fabric(4, 4)
 		less := lacking(f, 4, 1, 2)

@@ -135,6 +135,7 @@ func TestSmuggled(t *testing.T) {
 // TestSlowClients opens connections that send nothing, or less than a request, to each
 // listener. forsd closes them and continues to answer others.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	g := guard(t)
 	var clients sync.WaitGroup
 	began := time.Now()

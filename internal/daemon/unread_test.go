@@ -39,6 +39,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // forsd keeps only as many bodies as it has memory for, and releases the connections' memory
 // when the clients have left. With FORS_LONG, there are 1000 connections.
 func TestUnreadBodies(t *testing.T) {
+	t.Parallel()
 	clients := 150
 	if os.Getenv("FORS_LONG") != "" {
 		clients = 1000

@@ -147,6 +147,7 @@ func (r *readers) read(sites ...*test) {
 // two plans or goes down; and when they reach each other the other one has the same plan.
 // FORS_LONG=1 has 100 rounds.
 func TestApart(t *testing.T) {
+	t.Parallel()
 	rounds := many(4, 100)
 	forsd, err := steppable()
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 // TestBadDays breaks a site in many ways, and mends it each time by nothing but the output of
 // forsctl and the documents.
 func TestBadDays(t *testing.T) {
+	t.Parallel()
 	o, dir := byPlugin(t, small()), t.TempDir()
 	certificate, key := filepath.Join(dir, "forsd.pem"), filepath.Join(dir, "forsd.key")
 	o.Config = fmt.Sprintf("  tls: {listen: %q, certificate: %q, key: %q}\n%scables: {%s}\n", freeAddress(t), certificate, key, steady, hurried)
