@@ -10,10 +10,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 	"text/tabwriter"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/internal/report"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -133,17 +135,28 @@ func (r *row) fail(t *testing.T, f *topology.Fabric, base *topology.Baseline, wh
 	sum := fnv.New64()
 	sum.Write([]byte(f.Hash()))
 	rng := rand.New(rand.NewPCG(sum.Sum64(), 1))
-	for range failures {
-		g := f.Clone()
-		cable := failure(g, rng)
-		label := f.CableLabel(cable)
-		g.Disconnect(cable)
-		p, err := plan(t.Context(), g, f, base, t.TempDir(), whole)
+	var without [failures]*topology.Fabric
+	var labels [failures]string
+	for i := range failures {
+		without[i] = f.Clone()
+		cable := failure(without[i], rng)
+		labels[i] = f.CableLabel(cable)
+		without[i].Disconnect(cable)
+	}
+	var plans [failures]*planned
+	var errs [failures]error
+	_ = parallel.All(failures, runtime.NumCPU(), func(int) func(int) error {
+		return func(i int) error {
+			plans[i], errs[i] = plan(t.Context(), without[i], f, base, t.TempDir(), whole)
+			return nil
+		}
+	})
+	for i, p := range plans {
 		switch {
-		case errors.As(err, new(*planner.TooManyUnreachable)) && unmet(g):
+		case errors.As(errs[i], new(*planner.TooManyUnreachable)) && unmet(without[i]):
 			r.cut++
-		case err != nil:
-			t.Errorf("without the cable %s: %v", label, err)
+		case errs[i] != nil:
+			t.Errorf("without the cable %s: %v", labels[i], errs[i])
 		case p.base-p.bound > r.worst[0]-r.worst[1] || r.worst[0] == 0:
 			r.worst = [2]int{p.base, p.bound}
 		}
