@@ -28,7 +28,7 @@ type Acceptance struct {
 	// Cabling has what differs from the intended topology. Without one, it has the cables that
 	// are slower than others of their kind.
 	Cabling  *Comparison `json:"cabling"`
-	Findings []string    `json:"findings"` // about the tree, in words
+	Findings []string    `json:"findings"` // in words, about what Cabling does not have
 	// Tables is what the given tables make of the fabric; nil without tables.
 	Tables  *sim.Survey       `json:"tables,omitempty"`
 	Planned *failures.Planned `json:"planned,omitempty"`
@@ -87,7 +87,10 @@ func Accept(ctx context.Context, in Accepted) (*Acceptance, error) {
 		t := describe.Topology(tree, in.Now)
 		a.Matrix = matrixOf(t)
 		for _, x := range t.Findings {
-			a.Findings = append(a.Findings, x.Text)
+			shape := x.Code == topology.LeafBinds || x.Code == topology.FewSpineCables
+			if shape || in.Wanted == nil && x.Code != topology.CableDegraded { // Cabling has the others
+				a.Findings = append(a.Findings, x.Text)
+			}
 		}
 	}
 	if a.Planned, err = in.Plan(ctx, in.Fabric); err != nil {

@@ -118,7 +118,8 @@ func (p *planter) plant(kind int) {
 // speeds, by one with them, and by a dump.
 func TestPlantedFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := fabgen.Generate(fabgen.Spec{Spines: 12, Leaves: 10, LMC: 1, Shuffle: rapid.Uint64Range(0, 5).Draw(t, "shuffle")})
+		spines := rapid.IntRange(8, 14).Draw(t, "spines")
+		f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: rapid.IntRange(6, spines).Draw(t, "leaves"), LMC: 1, Shuffle: rapid.Uint64Range(0, 5).Draw(t, "shuffle")})
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		p := newPlanter(f, rng)
 		kinds := rng.Perm(10)

@@ -61,11 +61,12 @@ type wiring struct {
 	byPort map[ib.GUID]place    // by the GUID of a host port
 	nameOf map[ib.GUID]string
 	heirs  map[ib.GUID]ib.GUID // nodes in the place of those that are gone
+	moved  map[string]bool     // names of nodes that rename has found
 	speeds map[bool]float64    // see usual
 }
 
 func newWiring(c *api.Cabling) *wiring {
-	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]ib.GUID{}, byPort: map[ib.GUID]place{}, nameOf: map[ib.GUID]string{}, heirs: map[ib.GUID]ib.GUID{}}
+	w := &wiring{links: c.Links, at: map[place]int{}, named: map[string][]ib.GUID{}, byPort: map[ib.GUID]place{}, nameOf: map[ib.GUID]string{}, heirs: map[ib.GUID]ib.GUID{}, moved: map[string]bool{}}
 	for i := range c.Links {
 		for _, e := range []*api.LinkEnd{&c.Links[i].A, &c.Links[i].B} {
 			p := place{node: e.GUID, port: e.Port}
@@ -187,6 +188,7 @@ func Compare(wanted []Wanted, c *api.Cabling, usual bool) (*Comparison, error) {
 	}
 	slices.SortStableFunc(out.Differences, func(a, b Difference) int { return cmp.Compare(order[a.Kind], order[b.Kind]) })
 	out.number()
+	slices.SortStableFunc(out.Differences, func(a, b Difference) int { return cmp.Compare(a.Fault, b.Fault) })
 	return out, nil
 }
 

@@ -31,27 +31,30 @@ func (w *wiring) rename(wanted []Wanted) []Difference {
 			seen[e.GUID] = true
 		}
 	}
-	places := w.byCables(wanted)
-	for _, key := range slices.Sorted(maps.Keys(places)) {
-		p := places[key]
-		if !slices.Contains(w.named[key], p.node) {
-			differs(p.name, w.nameOf[p.node])
+	for {
+		places := w.byCables(wanted) // each round knows more of the nodes at the other ends
+		if len(places) == 0 {
+			return out
+		}
+		for _, key := range slices.Sorted(maps.Keys(places)) {
+			p := places[key]
+			if !slices.Contains(w.named[key], p.node) {
+				differs(p.name, w.nameOf[p.node])
+			}
+			w.named[key] = []ib.GUID{p.node}
+			w.moved[key] = true
 		}
 	}
-	for key, p := range places {
-		w.named[key] = []ib.GUID{p.node}
-	}
-	return out
 }
 
 // byCables finds nodes that are known by name in the place of others, or of no node that is
-// called so: those to which the intended cables of a name lead. Two nodes with each other's
-// names count as renamed if more than three of four cables say so; otherwise it is cables
-// that are swapped.
+// called so: those to which most of the intended cables of a name lead. Two nodes with each
+// other's names count as renamed if they have more than two cables, most of which say so;
+// otherwise it is cables that are swapped. It returns nodes that it has not returned before.
 func (w *wiring) byCables(wanted []Wanted) map[string]place {
 	type votes struct {
 		name string
-		all  int
+		all  int // its cables
 		of   map[ib.GUID]int
 	}
 	count := map[string]*votes{}
@@ -63,7 +66,7 @@ func (w *wiring) byCables(wanted []Wanted) map[string]place {
 			}
 			key := nameKey(e.Name)
 			if count[key] == nil {
-				count[key] = &votes{e.Name, 0, map[ib.GUID]int{}}
+				count[key] = &votes{name: e.Name, of: map[ib.GUID]int{}}
 			}
 			v := count[key]
 			v.all++
@@ -84,14 +87,16 @@ func (w *wiring) byCables(wanted []Wanted) map[string]place {
 	places, claims := map[string]place{}, map[ib.GUID]int{}
 	for key, v := range count {
 		var best ib.GUID
+		second := 0
 		for node, n := range v.of {
-			if n > v.of[best] || n == v.of[best] && node < best {
-				best = node
+			if n > v.of[best] {
+				best, n = node, v.of[best]
 			}
+			second = max(second, n)
 		}
 		n, now := v.of[best], w.named[key]
 		_, nameIsWanted := count[nameKey(w.nameOf[best])]
-		if best != 0 && (len(now) != 1 || now[0] != best) && (len(now) == 0 && !nameIsWanted && 2*n > v.all || 4*n > 3*v.all && v.all > 1) {
+		if best != 0 && !w.moved[key] && (len(now) != 1 || now[0] != best) && (len(now) == 0 && !nameIsWanted && n > second && (n > 1 || v.all == 1) || 2*n > v.all && v.all > 2) {
 			places[key] = place{node: best, name: v.name}
 			claims[best]++
 		}
