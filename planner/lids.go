@@ -145,8 +145,10 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 			return nil, err
 		}
 	}
+	var one *fors.Grouped
 	if lids == 1 || s.LIDs == AutoLIDs {
-		one, err := s.oneLID(ctx, t, tree)
+		var err error
+		one, err = s.oneLID(ctx, t, tree)
 		if cabledTwice(t) { // lanes with LIDs of their own may do as well, and need no tables of their own
 			other, err2 := schedule(ctx, t, s)
 			if err != nil || err2 == nil && len(other.Plan.Unreachable) <= len(one.Unreachable) && other.Plan.Phases <= one.Phases {
@@ -163,6 +165,9 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	plan, err := fors.PlanGroups(ctx, tree, lids-1)
 	if err != nil {
 		return nil, err
+	}
+	if one != nil && one.Phases < plan.Phases && len(one.Unreachable) <= len(plan.Unreachable) {
+		return bindGroups(t, one, 0, start)
 	}
 	return bindGroups(t, plan, 1, start)
 }

@@ -121,6 +121,14 @@ func TestLIDsProperty(t *testing.T) {
 		if d := cmp.Diff(r.Tables, again.Tables); d != "" || !cmp.Equal(r.Rows, again.Rows) {
 			rt.Fatalf("made again, the tables differ:\n%s", d)
 		}
+		// By itself, a plan with more LIDs is not longer than one with the base LID alone.
+		auto, err := Make(bg, ft, Settings{MaxUnreachable: new(1.0)})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if b := auto.Base; b != nil && auto.Plan.Phases > b.Plan.Phases && len(auto.Plan.Unreachable) == len(b.Plan.Unreachable) {
+			rt.Fatalf("%s LIDs: %d phases, and %d by base LIDs", auto.LIDs, auto.Plan.Phases, b.Plan.Phases)
+		}
 	})
 }
 
