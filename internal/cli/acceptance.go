@@ -143,7 +143,7 @@ func (x *acceptor) accept(cmd *cobra.Command) (*report.Acceptance, error) {
 	return a, err
 }
 
-// read reads the fabric and what belongs to it.
+// read reads the fabric and the files that belong to it.
 func (x *acceptor) read(cmd *cobra.Command) (*report.Accepted, error) {
 	f, err := x.fabric.Read()
 	if err != nil {
@@ -163,7 +163,7 @@ func (x *acceptor) read(cmd *cobra.Command) (*report.Accepted, error) {
 	}
 	given := base
 	if base == nil {
-		base, _ = topology.Recognise(f) // what is no tree has none
+		base, _ = topology.Recognise(f) // nil unless it is a tree
 	}
 	if err := x.fabric.Damage(f); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (x *acceptor) read(cmd *cobra.Command) (*report.Accepted, error) {
 	return in, nil
 }
 
-// meant reads what the fabric is meant to be. A dump of a fat tree gives a baseline too.
+// meant reads the intended topology. A dump of a fat tree gives a baseline too.
 func (x *acceptor) meant() ([]report.Wanted, *topology.Baseline, error) {
 	data, err := command.ReadPath(x.intended, command.MaxText)
 	if err != nil {
@@ -222,7 +222,7 @@ func (x *acceptor) meant() ([]report.Wanted, *topology.Baseline, error) {
 	if err != nil {
 		return wanted, nil, nil // a CSV
 	}
-	base, _ := topology.Recognise(f) // what is no tree has none
+	base, _ := topology.Recognise(f) // nil unless it is a tree
 	return wanted, base, nil
 }
 

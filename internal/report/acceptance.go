@@ -25,11 +25,11 @@ type Acceptance struct {
 	Version  string    `json:"release"` // of forsctl
 	Hosts    int       `json:"hosts"`
 	Switches int       `json:"switches"`
-	// Cabling has what differs from the intended topology. Without one, it has the cables that
+	// Cabling lists differences from the intended topology. Without one, it lists the cables that
 	// are slower than others of their kind.
 	Cabling  *Comparison `json:"cabling"`
-	Findings []string    `json:"findings"` // in words, about what Cabling does not have
-	// Tables is what the given tables make of the fabric; nil without tables.
+	Findings []string    `json:"findings"` // in words; those that Cabling does not list
+	// Tables describes the given tables on the fabric; nil without tables.
 	Tables  *sim.Survey       `json:"tables,omitempty"`
 	Planned *failures.Planned `json:"planned,omitempty"`
 	NoPlan  string            `json:"no_plan,omitempty"` // why there is none
