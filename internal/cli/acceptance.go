@@ -253,26 +253,26 @@ func (x *acceptor) share(cmd *cobra.Command, plan func([]failures.Case) ([]failu
 	return folder.Merge(x.shard.Of)
 }
 
-// inputs is a checksum of all that the failures follow from: the program, flags and files.
+// inputs is a checksum of all that the failures follow from: the program, and the values of
+// flags, of files their content.
 func (x *acceptor) inputs(cmd *cobra.Command) (string, error) {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%d\n%q\n", cmd.Root().Version, x.atATime, x.fabric.Fail)
+	fmt.Fprintln(sum, cmd.Root().Version)
 	var err error
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
+	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		value := []byte(flag.Value.String())
 		switch flag.Name {
-		case "rows", "out", "keep", "shard", "json", "topology", "intended", "lfts", "baseline", "node-name-map", "guid2lid": // files count by their content
+		case "rows", "out", "keep", "shard", "help":
 			return
+		case "topology", "intended", "lfts", "baseline", "node-name-map", "guid2lid":
+			if len(value) > 0 {
+				var failed error
+				value, failed = command.ReadPath(string(value), command.MaxText)
+				err = errors.Join(err, failed)
+			}
 		}
-		fmt.Fprintf(sum, "%s=%q\n", flag.Name, flag.Value)
+		fmt.Fprintf(sum, "%s %d\n%s", flag.Name, len(value), value)
 	})
-	for _, path := range append(x.fabric.Files(), x.lfts, x.intended) {
-		if path == "" {
-			continue
-		}
-		data, failed := command.ReadPath(path, command.MaxText)
-		err = errors.Join(err, failed)
-		fmt.Fprintf(sum, "%d bytes\n%s", len(data), data)
-	}
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 

@@ -27,7 +27,8 @@ The intended topology is a CSV of cables as UFM's NDT has it, with the columns
 StartDevice, StartPort, EndDevice and EndPort, and if it has them LinkType, State,
 Domain and Speed; or a dump that was kept, an opensm-subnet.lst or the output of
 ibnetdiscover. Devices are named by their descriptions or GUIDs. A cable is missing,
-extra, swapped (a port of it has another cable) or degraded (below its speed).
+extra, swapped (a port of it has another cable) or degraded (below its speed), a device
+renamed (it has another name or GUID).
 
 Exit code 1: the cabling is not as intended.`,
 		Example: "  forsctl report --out report.html\n  forsctl report --since 168h --intended cables.csv --out week.html\n  forsctl report --intended cables.csv --json | jq .intended",
@@ -77,7 +78,7 @@ Exit code 1: the cabling is not as intended.`,
 				}
 				if r.Intended != nil && len(r.Intended.Differences) > 0 {
 					n := r.Intended.Counts
-					return command.Violated{Err: fmt.Errorf("the cabling is not as intended: %d missing, %d swapped, %d degraded, %d extra", n[report.Missing], n[report.Swapped], n[report.Degraded], n[report.Extra])}
+					return command.Violated{Err: fmt.Errorf("the cabling is not as intended: %d missing, %d swapped, %d degraded, %d extra, %d renamed", n[report.Missing], n[report.Swapped], n[report.Degraded], n[report.Extra], n[report.Renamed])}
 				}
 				return nil
 			})

@@ -207,11 +207,6 @@ func (f *Fabric) Base(fabric *topology.Fabric) (*topology.Baseline, error) {
 	return base, nil
 }
 
-// Files lists the files that the flags name.
-func (f *Fabric) Files() []string {
-	return slices.DeleteFunc([]string{f.Topology, f.Baseline, f.names, f.guid2lid}, func(path string) bool { return path == "" })
-}
-
 // EitherTree loads a fat tree of two levels or of three; the other result is nil. The tree is
 // the fabric after --fail, fitted to its baseline before --fail.
 func (f *Fabric) EitherTree() (tree *topology.FatTree, pods *topology.PodTree, err error) {
