@@ -19,7 +19,7 @@ import (
 
 // fabric generates a fabric, fits it after the change to what it was before, and
 // builds its tables.
-func fabric(t testing.TB, spec fabgen.Spec, change func(*topology.Fabric)) (*topology.FatTree, *lft.Tables) {
+func fabric(t rapid.TB, spec fabgen.Spec, change func(*topology.Fabric)) (*topology.FatTree, *lft.Tables) {
 	t.Helper()
 	ft := fabgen.Fitted(t, fabgen.Generate(spec), change)
 	tables, err := lft.Build(ft)

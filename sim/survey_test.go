@@ -104,17 +104,18 @@ func TestSurveyCreditLoop(t *testing.T) {
 	}
 }
 
+// drawn draws a tree, with its tables.
+func drawn(t *rapid.T, leastLeaves int) (*topology.FatTree, *lft.Tables) {
+	spec := fabgen.Spec{Spines: rapid.IntRange(1, 4).Draw(t, "spines"), Leaves: rapid.IntRange(leastLeaves, 4).Draw(t, "leaves"),
+		Hosts: rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "hosts")}
+	return fabric(t, spec, nil)
+}
+
 // TestSurveyAgreesWithWalks: loads and losses are those of walks one by one, destinations
 // those of another count, and no pattern exceeds the worst pairs on any link.
 func TestSurveyAgreesWithWalks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := fabgen.Spec{Spines: rapid.IntRange(1, 4).Draw(t, "spines"), Leaves: rapid.IntRange(1, 4).Draw(t, "leaves"),
-			Hosts: rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "hosts")}
-		ft := fabgen.Fitted(t, fabgen.Generate(spec))
-		tables, err := lft.Build(ft)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ft, tables := drawn(t, 1)
 		for range rapid.IntRange(0, 3).Draw(t, "faults") {
 			table := &tables.Switches[rapid.IntRange(0, len(tables.Switches)-1).Draw(t, "switch")]
 			lid := rapid.IntRange(1, len(table.Out)-1).Draw(t, "LID")
@@ -157,13 +158,7 @@ func TestSurveyAgreesWithWalks(t *testing.T) {
 // leaf, all that a host of it belongs to.
 func TestCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := fabgen.Spec{Spines: rapid.IntRange(1, 4).Draw(t, "spines"), Leaves: rapid.IntRange(2, 4).Draw(t, "leaves"),
-			Hosts: rapid.SliceOfN(rapid.IntRange(1, 5), 1, 4).Draw(t, "hosts")}
-		ft := fabgen.Fitted(t, fabgen.Generate(spec))
-		tables, err := lft.Build(ft)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ft, tables := drawn(t, 2)
 		f, hosts := ft.Fabric, ft.Fabric.ConnectedHosts()
 		s := survey(t, f, tables)
 		without := f.Clone()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/internal/tomography"
@@ -56,21 +55,14 @@ Exit code 0: nothing is slow; 1: something is; 2: the input cannot be used.`,
 				return err
 			}
 			links := tomography.Of(f)
-			transfers := make([]tomography.Transfer, len(sent))
-			ends := make([][2]ib.GUID, len(sent))
-			for i := range sent {
-				s := &sent[i]
-				way, err := links.Way(tables, s.Src, s.DLID)
-				if err != nil {
-					return fmt.Errorf("%s: a transfer from %s to %s: %w: want the tables of the time of the exchange", dir, s.Src, s.Dst, err)
-				}
-				transfers[i] = tomography.Transfer{Phase: s.Phase, Took: float64(s.Nanos), Links: way}
-				ends[i] = [2]ib.GUID{s.Src, s.Dst}
+			transfers, err := links.Transfers(tables, sent)
+			if err != nil {
+				return fmt.Errorf("%s: %w", dir, err)
 			}
 			if !oneClock {
-				tomography.Synchronise(transfers, ends)
+				tomography.Synchronise(transfers)
 			}
-			r, err := tomography.Find(transfers, links.Parts(), tomography.Options{})
+			r, err := tomography.Find(transfers, links.Parts())
 			if err != nil {
 				return fmt.Errorf("%s: %w", dir, err)
 			}

@@ -37,7 +37,7 @@ type Acceptance struct {
 	Summary  []failures.Summary `json:"summary"`
 	Failures []failures.Failure `json:"failures"`
 	Missing  []int              `json:"missing_shards,omitempty"` // their failures have not been planned
-	Repairs  []Repair           `json:"repairs"`                  // the one that shortens the exchange most first
+	Repairs  []Repair           `json:"repairs"`                  // the shortest exchange first
 	Matrix   *Matrix            `json:"-"`
 }
 

@@ -35,7 +35,7 @@ type Difference struct {
 	Fault int `json:"fault"`
 
 	ends [2]place // of the cable
-	uses [2]int   // the links in its ports, -1 for none
+	uses []int    // of a swapped one, the links in its ports, or between its nodes
 }
 
 // Comparison compares the fabric with its intended cabling.
@@ -178,10 +178,10 @@ func Compare(wanted []Wanted, c *api.Cabling, usual bool) (*Comparison, error) {
 		}
 		if moved := slices.IndexFunc(out.Differences, func(d Difference) bool { return d.Kind == Missing && sameNodes(d.ends, [2]place{a, b}) }); moved >= 0 {
 			d := &out.Differences[moved]
-			d.Kind, d.Now, d.uses = Swapped, append(d.Now, w.text(i)), [2]int{i, i}
+			d.Kind, d.Now, d.uses = Swapped, append(d.Now, w.text(i)), []int{i}
 			continue
 		}
-		out.Differences = append(out.Differences, Difference{Kind: Extra, Cable: w.text(i), ends: [2]place{a, b}, uses: [2]int{-1, -1}})
+		out.Differences = append(out.Differences, Difference{Kind: Extra, Cable: w.text(i), ends: [2]place{a, b}})
 	}
 	for i := range out.Differences {
 		out.Counts[out.Differences[i].Kind]++
@@ -196,7 +196,7 @@ func Compare(wanted []Wanted, c *api.Cabling, usual bool) (*Comparison, error) {
 func (w *wiring) differs(x *Wanted, a, b place, usual bool) *Difference {
 	la, hasA := w.at[a]
 	lb, hasB := w.at[b]
-	d := &Difference{Cable: x.String(), Line: x.Line, ends: [2]place{a, b}, uses: [2]int{-1, -1}}
+	d := &Difference{Cable: x.String(), Line: x.Line, ends: [2]place{a, b}}
 	if x.Rival > 0 {
 		d.Now = []string{fmt.Sprintf("line %d of the file wants another cable in one of its ports", x.Rival)}
 	}
@@ -215,10 +215,10 @@ func (w *wiring) differs(x *Wanted, a, b place, usual bool) *Difference {
 	default:
 		d.Kind = Swapped
 		if hasA {
-			d.Now, d.uses[0] = append(d.Now, w.text(la)), la
+			d.Now, d.uses = append(d.Now, w.text(la)), append(d.uses, la)
 		}
 		if hasB && (!hasA || la != lb) {
-			d.Now, d.uses[1] = append(d.Now, w.text(lb)), lb
+			d.Now, d.uses = append(d.Now, w.text(lb)), append(d.uses, lb)
 		}
 	}
 	return d
@@ -253,43 +253,34 @@ func (w *wiring) usual(link int) float64 {
 	return w.speeds[kind(link)]
 }
 
-// number numbers the faults. Swapped cables belong together where one has a link in its ports
-// that another has too.
+// number numbers the faults. Swapped cables that use a common link are one.
 func (c *Comparison) number() {
-	fault := map[int]int{} // [link]
-	for again := true; again; {
-		again = false
-		for i := range c.Differences {
-			d := &c.Differences[i]
-			if d.Kind != Swapped {
-				continue
-			}
-			least := i + 1
-			for _, link := range d.uses {
-				if n, seen := fault[link]; seen && link >= 0 {
-					least = min(least, n)
-				}
-			}
-			for _, link := range d.uses {
-				if n, seen := fault[link]; link >= 0 && (!seen || n != least) {
-					fault[link], again = least, true
-				}
+	before := make([]int, len(c.Differences)) // an earlier difference of the same fault, or itself
+	first := func(i int) int {
+		for before[i] != i {
+			i = before[i]
+		}
+		return i
+	}
+	user := map[int]int{} // [link] the first difference that uses it
+	for i := range c.Differences {
+		before[i] = i
+		for _, link := range c.Differences[i].uses {
+			if j, used := user[link]; used {
+				a, b := first(i), first(j)
+				before[max(a, b)] = min(a, b)
+			} else {
+				user[link] = i
 			}
 		}
 	}
-	numbers := map[int]int{}
 	for i := range c.Differences {
-		d, key := &c.Differences[i], i+1
-		for _, link := range d.uses {
-			if n, is := fault[link]; is && link >= 0 && d.Kind == Swapped {
-				key = n
-			}
-		}
-		if numbers[key] == 0 {
+		if before[i] == i {
 			c.Faults++
-			numbers[key] = c.Faults
+			c.Differences[i].Fault = c.Faults
+		} else {
+			c.Differences[i].Fault = c.Differences[before[i]].Fault
 		}
-		d.Fault = numbers[key]
 	}
 }
 

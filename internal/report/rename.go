@@ -13,7 +13,7 @@ import (
 func (w *wiring) rename(wanted []Wanted) []Difference {
 	out := []Difference{}
 	differs := func(node, now string) {
-		out = append(out, Difference{Kind: Renamed, Node: node, Now: []string{now}, uses: [2]int{-1, -1}})
+		out = append(out, Difference{Kind: Renamed, Node: node, Now: []string{now}})
 	}
 	seen := map[ib.GUID]bool{}
 	for i := range wanted {

@@ -54,6 +54,19 @@ func (l *Links) Way(tables *lft.Tables, from ib.GUID, to ib.LID) ([]int32, error
 	return way, nil
 }
 
+// Transfers has logged transfers with their ways.
+func (l *Links) Transfers(tables *lft.Tables, sent []Sent) ([]Transfer, error) {
+	transfers := make([]Transfer, len(sent))
+	for i, s := range sent {
+		way, err := l.Way(tables, s.Src, s.DLID)
+		if err != nil {
+			return nil, fmt.Errorf("a transfer from %s to %s: %w: want the tables of the time of the exchange", s.Src, s.Dst, err)
+		}
+		transfers[i] = Transfer{s.Phase, s.Src, s.Dst, float64(s.Nanos), way}
+	}
+	return transfers, nil
+}
+
 // Parts lists what can be slow: each link; each cable in both directions, with which its ports
 // and, at the end of a host, adapter and host are not told apart; and each switch.
 func (l *Links) Parts() []Part {
@@ -87,11 +100,12 @@ func (l *Links) Parts() []Part {
 // lengthens what its host receives by as much as it shortens what it sends; the median of half
 // the difference over a host's peers is its offset. A host that is slow in one direction alone
 // is then seen as slow by half of that in both.
-func Synchronise(transfers []Transfer, ends [][2]ib.GUID) {
+func Synchronise(transfers []Transfer) {
 	type pair struct{ from, to ib.GUID }
 	took := map[pair][]float64{}
-	for i, e := range ends {
-		took[pair{e[0], e[1]}] = append(took[pair{e[0], e[1]}], transfers[i].Took)
+	for i := range transfers {
+		t := &transfers[i]
+		took[pair{t.Src, t.Dst}] = append(took[pair{t.Src, t.Dst}], t.Took)
 	}
 	between := map[pair]float64{}
 	for p, list := range took {
@@ -112,7 +126,7 @@ func Synchronise(transfers []Transfer, ends [][2]ib.GUID) {
 		}
 		offset = next
 	}
-	for i, e := range ends {
-		transfers[i].Took -= offset[e[1]] - offset[e[0]]
+	for i := range transfers {
+		transfers[i].Took -= offset[transfers[i].Dst] - offset[transfers[i].Src]
 	}
 }

@@ -10,28 +10,30 @@
 // the weight of an outlier, and σ is the noise, by the median of |y|.
 //
 //	repeat
-//	    of the parts whose scores exceed the threshold, take the one that explains most
+//	    take the part that explains most, of those with a score above the threshold
 //	    leave out its transfers: a slower part explains them
 //
 // What a part explains is the sum of ρ(y/σ) − ρ((y−e)/σ) over its transfers, a difference of
 // log-likelihoods, where ρ is the integral of ψ and e, the logarithm of 1 + its slowdown, is
 // the median of y. The threshold is such that an exchange without a fault names a part with
-// probability Options.Alarm at most, by Bonferroni's inequality over all parts. Two parts are
-// not told apart where the second would explain nearly as much: see Slow.Or.
+// a probability of one in a thousand at most, by Bonferroni's inequality over all parts. Two
+// parts are not told apart where the second would explain nearly as much: see Slow.Or.
 package tomography
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/forsd/forsd/ib"
 )
 
 // Transfer is what one server sent to another in a phase.
 type Transfer struct {
-	Phase int32
-	Took  float64 // in any unit, which is the same for all
-	Links []int32 // on its way, by numbers from 0
+	Phase    int32
+	Src, Dst ib.GUID // host ports
+	Took     float64 // in any unit, which is the same for all
+	Links    []int32 // on its way, by numbers from 0
 }
 
 // Part is a set of links that can be slow together.
@@ -40,22 +42,12 @@ type Part struct {
 	Links []int32
 }
 
-// Options control how much is needed to name a part.
-type Options struct {
-	Alarm float64 // probability of naming a part without a fault; 0 means DefaultAlarm
-	Most  int     // parts named at most; 0 means no limit
-}
-
-// DefaultAlarm is one false alarm in a thousand exchanges.
-const DefaultAlarm = 1e-3
-
 // Slow is a part that is slower than others.
 type Slow struct {
-	Part      int     `json:"-"` // index
 	Name      string  `json:"part"`
 	Slowdown  float64 `json:"slowdown"` // 0.15: its transfers take 15 % longer
 	Error     float64 `json:"error"`    // half the width of the interval that has the slowdown with 95 %
-	Score     float64 `json:"score"`    // in standard deviations of what noise gives
+	Score     float64 `json:"score"`    // in standard deviations of the noise
 	Transfers int     `json:"transfers"`
 	// Or are parts that explain the same nearly as well: these measurements do not tell them apart.
 	Or []string `json:"or,omitempty"`
@@ -73,21 +65,18 @@ const (
 	huber  = 1.5    // where Huber's function becomes constant, in σ
 	mad    = 1.4826 // a normal distribution's σ, in medians of its absolute value
 	nearly = 4.6    // what two parts explain differs by less if they are not told apart: ln 100
+	alarm  = 1e-3   // probability of naming a part without a fault
 	fewest = 5      // transfers of a part that can be judged
 )
 
 // Find finds the slow parts, those with the most evidence first.
-func Find(transfers []Transfer, parts []Part, o Options) (*Result, error) {
+func Find(transfers []Transfer, parts []Part) (*Result, error) {
 	s, err := newSearch(transfers, parts)
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{Transfers: len(transfers), Noise: s.noise, Threshold: threshold(cmp.Or(o.Alarm, DefaultAlarm), len(parts)), Slow: []Slow{}}
-	for o.Most == 0 || len(r.Slow) < o.Most {
-		slow := s.next(r.Threshold)
-		if slow == nil {
-			break
-		}
+	r := &Result{Transfers: len(transfers), Noise: s.noise, Threshold: threshold(len(parts)), Slow: []Slow{}}
+	for slow := s.next(r.Threshold); slow != nil; slow = s.next(r.Threshold) {
 		r.Slow = append(r.Slow, *slow)
 	}
 	return r, nil
@@ -188,7 +177,7 @@ func (s *search) next(threshold float64) *Slow {
 	var best *Slow
 	var gains []float64
 	var parts []int
-	most := 0.0
+	part, most := 0, 0.0
 	for p, score := range s.scores() {
 		if score < threshold {
 			continue
@@ -198,20 +187,20 @@ func (s *search) next(threshold float64) *Slow {
 		if best != nil && gain <= most {
 			continue
 		}
-		most = gain
+		part, most = p, gain
 		// The median of n normal values has a standard deviation of σ √(π/2n).
-		best = &Slow{Part: p, Name: s.parts[p].Name, Score: score, Transfers: n, Slowdown: math.Expm1(effect),
+		best = &Slow{Name: s.parts[p].Name, Score: score, Transfers: n, Slowdown: math.Expm1(effect),
 			Error: 1.96 * s.noise * math.Sqrt(math.Pi/2/float64(n)) * math.Exp(effect)}
 	}
 	if best == nil {
 		return nil
 	}
 	for i, p := range parts {
-		if p != best.Part && most-gains[i] < nearly {
+		if p != part && most-gains[i] < nearly {
 			best.Or = append(best.Or, s.parts[p].Name)
 		}
 	}
-	for _, i := range s.of[best.Part] {
+	for _, i := range s.of[part] {
 		s.left[i] = false
 	}
 	return best
@@ -242,6 +231,6 @@ func loss(x float64) float64 {
 }
 
 // threshold is the score that a normal value exceeds with probability alarm / parts.
-func threshold(alarm float64, parts int) float64 {
+func threshold(parts int) float64 {
 	return math.Sqrt2 * math.Erfinv(1-2*alarm/float64(max(1, parts)))
 }

@@ -20,7 +20,6 @@ type bench struct {
 	links     *Links
 	parts     []Part
 	transfers []Transfer
-	ends      [][2]ib.GUID
 	all       int32 // links
 }
 
@@ -36,8 +35,7 @@ func newBench(t *testing.T, f *topology.Fabric, tables *lft.Tables, exchanges in
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.transfers = append(b.transfers, Transfer{Phase: int32(k), Links: way})
-			b.ends = append(b.ends, [2]ib.GUID{from.GUID, to.GUID})
+			b.transfers = append(b.transfers, Transfer{Phase: int32(k), Src: from.GUID, Dst: to.GUID, Links: way})
 			b.all = max(b.all, slices.Max(way)+1)
 		}
 	}
@@ -112,7 +110,7 @@ func TestDraws(t *testing.T) {
 				want[p.Name] = by
 			}
 			b.measure(rng, slow, .1)
-			r, err := Find(b.transfers, b.parts, Options{})
+			r, err := Find(b.transfers, b.parts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +142,7 @@ func TestDraws(t *testing.T) {
 				}
 			}
 			b.measure(rng, make([]float64, b.all), .1)
-			if r, err = Find(b.transfers, b.parts, Options{}); err != nil {
+			if r, err = Find(b.transfers, b.parts); err != nil {
 				t.Fatal(err)
 			}
 			if len(r.Slow) > 0 {
@@ -199,7 +197,7 @@ func TestSwitch(t *testing.T) {
 		slow[l] = .3
 	}
 	b.measure(rand.New(rand.NewPCG(2, 1)), slow, .05)
-	r, err := Find(b.transfers, b.parts, Options{})
+	r, err := Find(b.transfers, b.parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,19 +215,20 @@ func TestClocks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	b.measure(rng, slow, .05)
 	clock := map[ib.GUID]float64{}
-	for i, e := range b.ends {
-		for _, host := range e {
+	for i := range b.transfers {
+		x := &b.transfers[i]
+		for _, host := range []ib.GUID{x.Src, x.Dst} {
 			if _, has := clock[host]; !has {
 				clock[host] = 100 * rng.NormFloat64()
 			}
 		}
-		b.transfers[i].Took += clock[e[1]] - clock[e[0]]
+		x.Took += clock[x.Dst] - clock[x.Src]
 	}
-	if _, err := Find(b.transfers, b.parts, Options{}); err == nil {
+	if _, err := Find(b.transfers, b.parts); err == nil {
 		t.Error("negative times are taken")
 	}
-	Synchronise(b.transfers, b.ends)
-	r, err := Find(b.transfers, b.parts, Options{})
+	Synchronise(b.transfers)
+	r, err := Find(b.transfers, b.parts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +249,7 @@ func TestAlike(t *testing.T) {
 		}
 		transfers = append(transfers, x)
 	}
-	r, err := Find(transfers, parts, Options{})
+	r, err := Find(transfers, parts)
 	if err != nil || len(r.Slow) != 1 || r.Slow[0].Name != "a" || !slices.Equal(r.Slow[0].Or, []string{"b"}) {
 		t.Errorf("%v, %v", describe(r), err)
 	}
@@ -258,11 +257,11 @@ func TestAlike(t *testing.T) {
 
 // TestNothing checks inputs from which nothing follows.
 func TestNothing(t *testing.T) {
-	if r, err := Find(nil, nil, Options{}); err != nil || len(r.Slow) != 0 {
+	if r, err := Find(nil, nil); err != nil || len(r.Slow) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, took := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if _, err := Find([]Transfer{{Took: took}}, nil, Options{}); err == nil {
+		if _, err := Find([]Transfer{{Took: took}}, nil); err == nil {
 			t.Errorf("a time of %v is taken", took)
 		}
 	}

@@ -58,15 +58,11 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transfers := make([]tomography.Transfer, len(sent))
-	for i, s := range sent {
-		way, err := links.Way(tables, s.Src, s.DLID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		transfers[i] = tomography.Transfer{Phase: s.Phase, Took: float64(s.Nanos), Links: way}
+	transfers, err := links.Transfers(tables, sent)
+	if err != nil {
+		t.Fatal(err)
 	}
-	r, err := tomography.Find(transfers, links.Parts(), tomography.Options{})
+	r, err := tomography.Find(transfers, links.Parts())
 	if err != nil {
 		t.Fatal(err)
 	}
