@@ -13,7 +13,7 @@ docdir      ?= $(prefix)/share/doc/forsd
 bashdir     ?= $(prefix)/share/bash-completion/completions
 zshdir      ?= $(prefix)/share/zsh/site-functions
 FUZZTIME    ?= 10m
-TESTFLAGS   ?= -timeout 20m -vet=off
+TESTFLAGS   ?= -timeout 20m -vet=off -parallel 8
 out         ?= bin
 
 # Go may be where its archive puts it, and OpenSM's tools are in sbin: neither
@@ -28,12 +28,16 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # git describes the version; a checkout that belongs to someone else builds too.
-GOBUILD  = $(GO) build $(GOMODE) -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+GOLINK   = -s -w -X main.version=$(VERSION)
+GOBUILD  = $(GO) build $(GOMODE) -buildvcs=false -ldflags '$(GOLINK)'
 
 # The engine ilp stands on lp_solve, through cgo, linked from where Debian's lp-solve
 # keeps its library. It is in a program of its own, forsd-lpsolve: the others start
 # without the library, and do without the engine where that program is not.
-LPSOLVE := CGO_ENABLED=1 CGO_CFLAGS="-I/usr/include/lpsolve" CGO_LDFLAGS="-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve"
+# CGO_CFLAGS and CGO_LDFLAGS would have everything that depends on cgo compiled again.
+LPSOLVE := CGO_ENABLED=1 CPATH=/usr/include/lpsolve LIBRARY_PATH=/usr/lib/lp_solve
+LPLINK   = -extldflags "-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve"
+LPTEST   = $(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -ldflags '$(LPLINK)'
 WITHILP  = $(wildcard /usr/include/lpsolve/lp_lib.h)
 
 # Where libibumad-dev is, forsd reads the switches itself.
@@ -56,29 +60,29 @@ FUZZPACKAGES := clang libclang-rt-14-dev
 # of OpenSM.
 WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
-CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes) $(if $(WITHOSM),opensm/plugin))
+CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes gpu/libforcarry) $(if $(WITHOSM),opensm/plugin))
 
 .PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
-	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan
-	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -tags lpsolve -o $(out)/ ./cmd/forsd-lpsolve)
+	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan ./cmd/forsd-rehearsal
+	$(if $(WITHILP),$(LPSOLVE) $(GOBUILD) -ldflags '$(GOLINK) $(LPLINK)' -tags lpsolve -o $(out)/ ./cmd/forsd-lpsolve)
 	$(foreach lib,$(CLIBS),$(MAKE) -C $(lib) out=$(abspath $(out)) all &&) true
 
 # The laboratory: it measures what the papers show, and no operator needs it.
 lab:
 	$(GOBUILD) -o $(out)/ ./cmd/forslab
 
-# Tests that bring up whole sites run one package at a time; those of one package that mostly
+# Tests that bring up whole sites run two packages at a time; those of one package that mostly
 # wait run four at a time.
-SITES := mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e2e testbed/soak testbed/traffic
+SITES := cmd/forsd-rehearsal mpi/libforslanes mpi/libforsmpi testbed/adapter testbed/dumps testbed/e2e testbed/soak testbed/traffic
 
 # What is not of forsd and forsctl: the other tiers' planners, the C libraries of ranks, the
 # laboratory, the test bed and the manual. Its tests take a few minutes.
-SLOW := cmd/forslab cmd/forsplan gpu internal/forsplan lab liquid mpi optical packaging testbed
+SLOW := cmd/forsd-rehearsal cmd/forslab cmd/forsplan gpu internal/forsplan lab liquid mpi optical packaging testbed
 
 # Units and properties of forsd and forsctl, and one run on a real OpenSM; vetting is left to
-# make vet. Some packages mostly wait: four run at a time.
+# make vet. Some packages and tests mostly wait: four and eight run at a time.
 test: deps
 	$(GO) test -p 4 $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SLOW:%=-e '/%\(/\|$$\)'))
 	$(GO) test $(TESTFLAGS) -run '^TestPlugin$$' ./testbed/e2e
@@ -87,9 +91,10 @@ test: deps
 # Every test. Those of make test do not run again where nothing has changed.
 check: test vet
 	$(GO) test -p 4 $(TESTFLAGS) $$($(GO) list ./... | grep -v $(SITES:%=-e '/%$$'))
-	$(GO) test $(TESTFLAGS) -p 1 -parallel 4 $(SITES:%=./%)
-	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve ./ilp ./planner
-	$(LPSOLVE) $(GO) test $(TESTFLAGS) -tags lpsolve -run AmidILP ./internal/daemon
+	$(GO) test $(TESTFLAGS) -p 2 -parallel 4 $(SITES:%=./%)
+	$(LPTEST) ./ilp
+	$(LPTEST) -run 'Certify|Shorter|OverBoundText|Verified|Engines' ./planner
+	$(LPTEST) -run AmidILP ./internal/daemon
 	$(GO) test $(TESTFLAGS) -tags umad ./opensm/umad ./opensm
 	@echo 'check: not run: packages-test, page-test, dumps, lint, vm-test, newcomer, mpi-suites, soak, mutants, planted, fuzz, race, FORS_LONG=1.'
 
@@ -97,12 +102,10 @@ check: test vet
 docs-check:
 	$(GO) test -count 1 -run 'Links|Words|SettingsExist|TargetsExist|Document|Manual|Advice|Named' ./internal/archtest ./internal/cli ./internal/forsplan ./internal/daemon ./lab/forslab
 
-# Everything builds with and without cgo.
 vet:
 	@bad=$$($(GOFMT) -l .) && if [ -n "$$bad" ]; then echo "gofmt these: $$bad" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(if $(WITHUMAD),$(GO) vet -tags umad ./opensm/...)
-	CGO_ENABLED=0 $(GO) build ./...
 
 demo: deps build
 	$(GO) run ./testbed/demo $(if $(KEEP),-keep)
@@ -173,7 +176,7 @@ soak: deps build
 # OpenSM on a simulated fabric: one table of forsd beside OpenSM's engines.
 dumps: deps
 	@[ -d '$(DUMPS)' ] || { echo 'dumps: give a directory of dumps: make dumps DUMPS=DIR' >&2; exit 1; }
-	FORS_DUMPS=$(abspath $(DUMPS)) $(GO) test -count 1 -v -timeout 30m -run TestDumps ./testbed/dumps
+	FORS_DUMPS=$(abspath $(DUMPS)) $(GO) test -count 1 -v -timeout 30m $(DUMPSFLAGS) -run TestDumps ./testbed/dumps
 
 # Tests of others that exchange all to all, with libforsmpi as without, under both MPIs:
 # MPICH's, FFTW's, mpi4py's, HPC Challenge. Their sources are Debian's, and do not stay.
@@ -226,8 +229,9 @@ newcomer:
 	$(GO) run ./testbed/newcomer $(NEWCOMERFLAGS)
 
 # What the linter finds by .golangci.yml, and functions that nobody calls, not even a test,
-# neither with the C libraries nor without.
+# neither with the C libraries nor without. Everything builds without cgo.
 lint:
+	CGO_ENABLED=0 $(GO) build ./...
 	@echo 'lint: golangci-lint and deadcode check the code; where they are not in the build cache, they come from the Go module proxy and are built, some minutes: $(GOLANGCI) $(DEADCODE)'
 	$(GO) run $(GOLANGCI) run ./...
 	@a=$$($(GO) run $(DEADCODE) -test ./...) && b=$$($(CGO) $(GO) run $(DEADCODE) -test -tags '$(TAGS)' ./...) && \
@@ -267,7 +271,7 @@ packages:
 	$(MAKE) install GOMODE=-buildmode=pie VERSION=$(RELEASE) out=$(abspath $(pkgdir))/bin prefix=/usr DESTDIR=$(STAGE)
 	packaging/stage $(STAGE) $(RELEASE)
 	FORMATS='$(FORMATS)' packaging/pack $(STAGE) $(RELEASE) $(GOARCH) $(pkgdir) $(NFPM)
-	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl bin/forsplan libexec/forsd/forsd-lpsolve lib/libforsosm.so lib/libfors.so.1 lib/libforgpu.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
+	$(GO) run ./packaging/sbom $(RELEASE) $$(date -u -d @$$SOURCE_DATE_EPOCH +%Y-%m-%d) $(addprefix $(STAGE)/usr/,bin/forsd bin/forsctl bin/forsplan libexec/forsd/forsd-lpsolve libexec/forsd/forsd-rehearsal lib/libforsosm.so lib/libfors.so.1 lib/libforgpu.so.1 lib/libforcarry.so.1 lib/libforsmpi.so lib/libforsmpi-mpich.so lib/libforslanes.so lib/libforslanes-nccl.so) >$(pkgdir)/forsd-$(RELEASE).cdx.json
 	rm -rf $(STAGE) $(pkgdir)/bin
 	cd $(pkgdir) && sha256sum $(addprefix *.,$(FORMATS) cdx.json) >SHA256SUMS
 
@@ -278,7 +282,7 @@ deps:
 install: build
 	install -d $(addprefix $(DESTDIR),$(bindir) $(libexecdir) $(unitdir)/opensm@.service.d $(sysusersdir) $(udevdir) $(docdir)/figures $(docdir)/examples $(docdir)/slurm $(docdir)/prometheus $(docdir)/alertmanager $(docdir)/grafana $(bashdir) $(zshdir) $(sysconfdir)/forsd)
 	install -m 755 $(out)/forsd $(out)/forsctl $(out)/forsplan $(DESTDIR)$(bindir)
-	$(if $(WITHILP),install -m 755 $(out)/forsd-lpsolve $(DESTDIR)$(libexecdir))
+	install -m 755 $(out)/forsd-rehearsal $(if $(WITHILP),$(out)/forsd-lpsolve) $(DESTDIR)$(libexecdir)
 	sed -e 's|/usr/bin/|$(bindir)/|' -e 's|/etc/forsd|$(sysconfdir)/forsd|' -e 's|/usr/share/doc/forsd|$(docdir)|' -e '1,3d' \
 		systemd/forsd.service >$(DESTDIR)$(unitdir)/forsd.service
 	chmod 644 $(DESTDIR)$(unitdir)/forsd.service

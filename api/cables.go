@@ -32,6 +32,17 @@ type Cable struct {
 	Refused string       `json:"refused,omitempty"` // why it is not isolated
 	Returns []time.Time  `json:"returned_at"`       // when it came back, within a week
 	History []CableEvent `json:"history"`           // the last decisions, oldest first
+	Timed   *CableTimes  `json:"timed,omitempty"`   // by the last measured exchange since it came up
+}
+
+// CableTimes is what the transfers of a cable in a measured exchange tell; see MeasuredCable.
+type CableTimes struct {
+	At        time.Time `json:"measured_at"`
+	Gbps      float64   `json:"gbps,omitempty"`
+	Slowdown  float64   `json:"slowdown"`
+	Error     float64   `json:"error"`
+	Transfers int       `json:"transfers"`
+	Slow      bool      `json:"slow"`
 }
 
 // CableEnd is one end of a cable and its counters within cables.short.

@@ -131,7 +131,7 @@ func (c *Client) read(resp *http.Response, most int64) ([]byte, error) {
 	return data, nil
 }
 
-// Call sends a request to an endpoint, such as one of Config.Mount or Config.Local, with in
+// Call sends a request to an endpoint, such as one of Config.Mount, with in
 // as its JSON body unless it is nil, and decodes the JSON answer, of at most 1 GiB, into
 // out.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
@@ -140,12 +140,17 @@ func (c *Client) Call(ctx context.Context, method, path string, in, out any) err
 
 // Get asks for an answer as it is, of at most 1 GiB.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
-	resp, err := c.do(ctx, http.MethodGet, path, nil, nil)
+	return c.fetch(ctx, http.MethodGet, path, nil, nil, maxPhases)
+}
+
+// fetch sends a request and reads the answer, of at most so many bytes.
+func (c *Client) fetch(ctx context.Context, method, path string, body []byte, header http.Header, most int64) ([]byte, error) {
+	resp, err := c.do(ctx, method, path, body, header)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	return c.read(resp, maxPhases)
+	return c.read(resp, most)
 }
 
 // call is Call for an answer of at most so many bytes.
@@ -157,12 +162,7 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any, mos
 			return err
 		}
 	}
-	resp, err := c.do(ctx, method, path, body, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	data, err := c.read(resp, most)
+	data, err := c.fetch(ctx, method, path, body, nil, most)
 	if err != nil {
 		return err
 	}
@@ -226,12 +226,7 @@ func (c *Client) WhatIfTable(ctx context.Context, q WhatIf, csv bool) ([]byte, e
 	if csv {
 		media = "text/csv"
 	}
-	resp, err := c.do(ctx, http.MethodPost, "/v1/whatif", body, http.Header{"Accept": {media}})
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	return c.read(resp, maxPhases)
+	return c.fetch(ctx, http.MethodPost, "/v1/whatif", body, http.Header{"Accept": {media}}, maxPhases)
 }
 
 // Rollback publishes the plan of an older epoch again.
@@ -314,12 +309,7 @@ func (c *Client) Changes(ctx context.Context, since, epoch uint64) (*PlanChanges
 }
 
 func (c *Client) table(ctx context.Context, path string) (*phasetable.View, error) {
-	resp, err := c.do(ctx, http.MethodGet, path, nil, http.Header{"Accept": {phasetable.MediaType}})
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	data, err := c.read(resp, maxPhases)
+	data, err := c.fetch(ctx, http.MethodGet, path, nil, http.Header{"Accept": {phasetable.MediaType}}, maxPhases)
 	if err != nil {
 		return nil, err
 	}

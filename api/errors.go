@@ -1,7 +1,11 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 )
@@ -93,4 +97,19 @@ func NoJob(job string) *Error {
 // Busy returns the error of a request that asks for more than others leave.
 func Busy(format string, args ...any) *Error {
 	return Errorf(CodeBusy, format, args...)
+}
+
+// Decode reads a request: exactly one JSON value without unknown fields.
+func Decode(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); errors.Is(err, io.EOF) {
+		return BadRequest("the request has no body: want a JSON object")
+	} else if err != nil {
+		return BadRequest("read request: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return BadRequest("read request: something follows the JSON object")
+	}
+	return nil
 }

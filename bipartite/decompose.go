@@ -27,6 +27,10 @@ type Decomposer struct {
 	// MaxStages is the most stages of a decomposition, which fails with ErrStages beyond
 	// it. 0 means any number.
 	MaxStages int
+	// Serve, if not nil, gets the match of each stage, with −1 for pairs without a rest, and how much
+	// longer the stages get, [row], if its pair is left out: 0 or less for not at all. It sets pairs
+	// that the stage shall not serve to −1, but not all.
+	Serve func(match []int32, longer []int64)
 
 	n, words     int
 	x            []int64  // [row][column] the rest of the matrix
@@ -42,6 +46,7 @@ type Decomposer struct {
 	low          int64    // of the pairs in near, not above threshold
 	weights      []int64
 	match        []int32
+	longer       []int64 // [row] of a stage
 }
 
 // ErrStages is the error of Decompose if Decomposer.MaxStages do not suffice.
@@ -271,8 +276,15 @@ func (d *Decomposer) cut() int64 {
 		weight = min(weight, d.key(i, int(j)))
 	}
 	d.weights, d.match = append(d.weights, weight), append(d.match, d.ofRow...)
+	stage, longer := d.match[len(d.match)-n:], int64(0)
+	if d.Serve != nil {
+		longer = d.leaveOut(stage, weight)
+	}
 	for i, j := range d.ofRow {
 		take := min(weight, d.x[i*n+int(j)])
+		if stage[i] < 0 {
+			take = 0
+		}
 		left := d.x[i*n+int(j)] - take
 		d.x[i*n+int(j)] = left
 		d.idleR[i] -= weight - take
@@ -283,5 +295,31 @@ func (d *Decomposer) cut() int64 {
 			d.open = append(d.open, int32(i))
 		}
 	}
-	return weight
+	if longer > 0 {
+		d.refresh() // keys have risen
+	}
+	return weight - longer
+}
+
+// leaveOut leaves pairs out of a stage as Serve says, and returns how much longer the stages get:
+// all rows and columns are given so much more idle time.
+func (d *Decomposer) leaveOut(stage []int32, weight int64) (longer int64) {
+	late := grow(&d.longer, d.n)
+	for i, j := range d.ofRow {
+		late[i] = weight - min(d.idleR[i], d.idleC[j])
+		if d.x[i*d.n+int(j)] == 0 {
+			stage[i] = -1
+		}
+	}
+	d.Serve(stage, late)
+	for i, j := range stage {
+		if j < 0 {
+			longer = max(longer, late[i])
+		}
+	}
+	for i := range d.n {
+		d.idleR[i] += longer
+		d.idleC[i] += longer
+	}
+	return longer
 }

@@ -43,7 +43,7 @@ func keysOf(t reflect.Type, prefix string) []string {
 		switch f := t.Field(i); {
 		case f.Anonymous: // its keys are those of the group that it is in
 			keys = append(keys, keysOf(f.Type, prefix)...)
-		case f.Type.Kind() == reflect.Struct:
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[config.Exchange]():
 			keys = append(keys, keysOf(f.Type, key+".")...)
 		default:
 			keys = append(keys, key)

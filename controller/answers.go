@@ -133,7 +133,7 @@ func (c *Controller) finish(now time.Time) {
 	}
 	c.failures, c.misreads = 0, 0
 	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
-	if c.force && !c.Doubts() {
+	if c.force && !c.LossUnconfirmed() {
 		c.begin(now) // a reroute was requested after the signal
 		return
 	}
@@ -144,7 +144,7 @@ func (c *Controller) finish(now time.Time) {
 	c.enter(Idle)
 	c.do(Settled{Fabric: c.work, Planless: c.noPlan})
 	switch {
-	case c.Doubts():
+	case c.LossUnconfirmed():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 	case !slices.Equal(c.held, c.holding(c.work)):
 		c.begin(now) // a hold ended in the meantime

@@ -125,7 +125,7 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	if swept && c.Busy() && c.work.Kind == OwnRoutes {
 		c.auditDue = true // the manager may have routed the fabric again
 	}
-	if c.Doubts() {
+	if c.LossUnconfirmed() {
 		c.suspect(now)
 		return
 	}
@@ -184,10 +184,10 @@ func (c *Controller) restarted(now time.Time) {
 	}
 }
 
-// Overtaken reports whether a fabric other than that of the current work has been seen and
+// Superseded reports whether a fabric other than that of the current work has been seen and
 // accepted.
-func (c *Controller) Overtaken() bool {
-	return c.Busy() && c.latest.ID != c.work.ID && !c.Doubts()
+func (c *Controller) Superseded() bool {
+	return c.Busy() && c.latest.ID != c.work.ID && !c.LossUnconfirmed()
 }
 
 // believe accepts the latest fabric. Losses are counted only here, because the missing cables
@@ -294,7 +294,7 @@ func (c *Controller) readBack() {
 
 // overtaken restarts the work when a different fabric has been seen since.
 func (c *Controller) overtaken(now time.Time) bool {
-	if c.latest.ID == c.work.ID || c.Doubts() {
+	if c.latest.ID == c.work.ID || c.LossUnconfirmed() {
 		return false
 	}
 	c.begin(now)
@@ -358,7 +358,7 @@ func (c *Controller) fail(now time.Time, code, text string) {
 	switch {
 	case c.overtaken(now):
 		return
-	case c.Doubts():
+	case c.LossUnconfirmed():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 		return
 	case c.blind && code == SweepTimeout:

@@ -44,8 +44,8 @@ func (f *fabrics) Held() []Lane { return slices.Clone(f.held) }
 // Bouncing lists the lanes held back because they are unstable.
 func (f *fabrics) Bouncing() []Lane { return minus(f.flaps.held(), f.withheld) }
 
-// Doubts reports whether the latest fabric lacks so much that it is not accepted yet.
-func (f *fabrics) Doubts() bool {
+// LossUnconfirmed reports whether the latest fabric lacks so much that it is not accepted yet.
+func (f *fabrics) LossUnconfirmed() bool {
 	return f.latest != nil && f.latest.Lost > f.maxLoss && (f.work == nil || f.work.ID != f.latest.ID)
 }
 

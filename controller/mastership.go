@@ -30,7 +30,7 @@ func (c *Controller) watched(now time.Time, e Event) {
 	c.enter(Idle)
 	p, planned := e.(Planned)
 	switch {
-	case c.Doubts():
+	case c.LossUnconfirmed():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 	case overtaken:
 		c.begin(now)

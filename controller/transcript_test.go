@@ -124,7 +124,7 @@ func mind(c *Controller) (text string) {
 	if held := c.Held(); len(held) > 0 {
 		text += fmt.Sprintf(", holds %v", held)
 	}
-	for what, is := range []bool{c.Standby(), c.Doubts(), c.Overtaken()} {
+	for what, is := range []bool{c.Standby(), c.LossUnconfirmed(), c.Superseded()} {
 		if is {
 			text += ", " + []string{"stands by", "doubts", "is overtaken"}[what]
 		}

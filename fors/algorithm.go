@@ -24,8 +24,8 @@ func planAlgorithm(ctx context.Context, t *Tree, sh *shape, f int) (*Plan, error
 	return sh.section4(ctx, t, Algorithm)
 }
 
-// schedulable reports whether section 4 applies to the tree: f < M0.
-func (sh *shape) schedulable() bool { return sh.M0 > 0 && sh.reduction() < sh.M0 }
+// schedulable reports whether section 4 applies to the tree: one exchange, f < M0.
+func (sh *shape) schedulable() bool { return !sh.divided && sh.M0 > 0 && sh.reduction() < sh.M0 }
 
 // usesClosed reports whether a transfer takes a lane that is closed to its destination.
 func (p *Plan) usesClosed(t *Tree) bool {

@@ -1,6 +1,9 @@
 package fors
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // ComputeBounds returns f, m and the lower bound on the phases of a tree. The bound is the
 // larger of two. By servers: a server sends to, and receives from, every server that it can
@@ -8,7 +11,14 @@ import "slices"
 // transfers to leaf B, and those confined to a lane set S need ⌈Σ/|S|⌉ phases; the largest
 // such quotient over all S is found exactly by maximum flow. Pairs without a usable common
 // lane and leaves without servers are left out.
-func ComputeBounds(t *Tree) Bounds { return newDemands(t).bounds() }
+// Servers of different exchanges send each other nothing.
+func ComputeBounds(t *Tree) Bounds {
+	if t.Mixed() {
+		b, _ := pairBounds(context.Background(), t, t.Demand().list()) // fails only if the context ends
+		return b
+	}
+	return newDemands(t).bounds()
+}
 
 func (w *demands) bounds() Bounds {
 	t := w.t
@@ -82,11 +92,17 @@ func openLanes(t *Tree, servers int) []LaneSet {
 	return open
 }
 
+// sameExchange reports whether two leaves, in one exchange each, are in the same.
+func (w *demands) sameExchange(A, B int) bool { return w.t.sameExchange(w.base[A], w.base[B]) }
+
 // fan sets the flow's groups to the transfers from leaf A to leaf B; all of
 // them count under the same lane set unless lanes are closed. It returns the
 // number of servers of B that A can reach.
 func (w *demands) fan(A, B int) (reached int) {
 	nA, nB := len(w.t.Slots[A]), len(w.t.Slots[B])
+	if !w.sameExchange(A, B) {
+		return 0
+	}
 	if w.open == nil {
 		if !w.flow.common(w.up[A], w.to[B], nil) {
 			return 0
@@ -130,7 +146,7 @@ func (w *demands) serverBound() int {
 func (w *demands) heard(B int, d Server) int {
 	n := 0
 	for _, A := range w.leaves {
-		if A != B && w.flow.common(w.up[A], w.up[B], w.open[d]) {
+		if A != B && w.sameExchange(A, B) && w.flow.common(w.up[A], w.up[B], w.open[d]) {
 			n += len(w.t.Slots[A])
 		}
 	}
@@ -170,7 +186,7 @@ func (w *demands) leafBound(least int) int {
 func (w *demands) twin(i int) bool {
 	A := w.leaves[i]
 	for _, B := range w.leaves[:i] {
-		if len(w.t.Slots[A]) == len(w.t.Slots[B]) && slices.Equal(w.up[A], w.up[B]) {
+		if len(w.t.Slots[A]) == len(w.t.Slots[B]) && w.sameExchange(A, B) && slices.Equal(w.up[A], w.up[B]) {
 			return true
 		}
 	}

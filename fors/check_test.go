@@ -82,7 +82,7 @@ func checkPairs(t *Tree, leafOf []int, unreachable []Pair, met []int) error {
 	for s := range P {
 		for d := range P {
 			want := 1
-			if s == d {
+			if s == d || t.Exchange != nil && t.Exchange[s] != t.Exchange[d] {
 				want = 0
 			} else if A, B := leafOf[s], leafOf[d]; A != B && !joined(t, A, B, Server(d)) {
 				want = 0

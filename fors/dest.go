@@ -53,12 +53,68 @@ func PlanOneLID(ctx context.Context, t *Tree, w Wish) (*Grouped, error) {
 // LeastOneLID returns the least number of phases for one LID a server that the bounds of
 // PlanOneLID allow, with its certificate.
 func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
+	if t.Mixed() {
+		return t.leastShared()
+	}
 	x, err := newOneLID(t, Wish{}, 1)
 	if err != nil {
 		return 0, ByNothing, err
 	}
 	phases, by = x.least(x.bounds())
 	return phases, by, nil
+}
+
+// leastShared is LeastOneLID if leaves are in several exchanges: by servers, by the number of
+// transfers that a leaf's living lanes carry, and by the servers in the exchange of most of
+// their leaf.
+func (t *Tree) leastShared() (phases int, by Certificate, err error) {
+	open := *t
+	open.Closed = nil
+	w, err := newPairDemands(context.Background(), &open, t.Demand().list())
+	if err != nil {
+		return 0, ByNothing, err
+	}
+	if phases, by, err = LeastOneLID(t.core()); err != nil {
+		return 0, ByNothing, err
+	}
+	for end := range w.degree {
+		if x := int(slices.Max(w.degree[end])); x > phases {
+			phases, by = x, ByServers
+		}
+	}
+	for A, up := range w.up {
+		for end := range w.degree {
+			if x := w.load(end, A); x > 0 && ceilDiv(x, up.Size()) > phases {
+				phases, by = ceilDiv(x, up.Size()), ByLeaf
+			}
+		}
+	}
+	return phases, by, nil
+}
+
+// core returns the tree without the servers that are in another exchange than most of their
+// leaf.
+func (t *Tree) core() *Tree {
+	core := &Tree{Lanes: t.Lanes, Up: t.Up, Spine: t.Spine}
+	s := 0
+	for _, slots := range t.Slots {
+		count, most := map[int]int{}, 0
+		for i := range slots {
+			x := t.Exchange[s+i]
+			if count[x]++; count[x] > count[most] || count[x] == count[most] && x < most {
+				most = x
+			}
+		}
+		var kept []int
+		for i, α := range slots {
+			if t.Exchange[s+i] == most {
+				kept, core.Exchange = append(kept, α), append(core.Exchange, most)
+			}
+		}
+		core.Slots = append(core.Slots, kept)
+		s += len(slots)
+	}
+	return core
 }
 
 // overOneLID returns how many transfers the links of a tree have too many for one LID a
@@ -77,6 +133,9 @@ func newOneLID(t *Tree, w Wish, workers int) (*oneLID, error) {
 	open.Closed = nil
 	if err := open.validate(); err != nil {
 		return nil, err
+	}
+	if open.Mixed() {
+		return nil, ErrNotApplicable
 	}
 	n := newNet(&open)
 	x := &oneLID{net: n, tree: &open, workers: max(1, workers), keep: w.Keep, leafOf: make([]int32, open.Servers()), to: n.up}
@@ -118,7 +177,6 @@ type oneLID struct {
 	tree    *Tree
 	workers int
 	keep    bool
-	repairs bool // lanes of the wish take precedence over all others
 	manner  manner
 	leafOf  []int32 // [server]
 	wish    []Lane  // [leaf·servers + server] Local if none; nil if no lane is wished for
@@ -127,6 +185,7 @@ type oneLID struct {
 	cables  [][]int // [lane] the lanes of its spine, nil where each lane has a spine of its own
 	spine   []int   // [lane] the first of these
 	falls   []Lane  // [server·lanes + lane] the wished lane down for traffic by the spine of this first lane
+	fell    []Lane  // Wish.Down
 }
 
 // setSpines determines the lanes of each spine, and joins leaves that have cables to one
@@ -148,7 +207,7 @@ func (x *oneLID) setSpines() {
 	for A := range x.leaves {
 		x.remote[A] = 0
 		for B := range x.leaves {
-			if A != B {
+			if A != B && x.sameExchange(A, B) {
 				x.common[A*x.leaves+B] = commonLanes(x.lanesOf(A), x.to[B*x.lanes:][:x.lanes])
 			}
 			if A != B && x.joined(A, B) {
@@ -192,7 +251,7 @@ func (x *oneLID) read(w Wish) error {
 			len(w.Via), len(w.Down), want, servers*x.lanes, len(x.tree.Slots), servers, x.lanes)
 	}
 	if x.cables != nil {
-		x.falls = slices.Repeat([]Lane{Local}, servers*x.lanes)
+		x.falls, x.fell = slices.Repeat([]Lane{Local}, servers*x.lanes), w.Down
 	}
 	x.wish = make([]Lane, x.leaves*servers)
 	if w.Stay != nil {
@@ -242,7 +301,7 @@ func (x *oneLID) wishes(A, d, k int, down []Lane) bool {
 
 // alive reports whether a lane leads from leaf A to another leaf B.
 func (x *oneLID) alive(A, B, k int) bool {
-	return A != B && x.up[A*x.lanes+k] && x.to[B*x.lanes+k]
+	return A != B && x.sameExchange(A, B) && x.up[A*x.lanes+k] && x.to[B*x.lanes+k]
 }
 
 // least returns the larger of a tree's bound and the phases that one LID a server needs.
@@ -309,7 +368,7 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	crowd := func(A, s int, units func(B int) int) {
 		flow.clear()
 		for B := range x.leaves {
-			if n := units(B); A != B && n > 0 && flow.common(sets[A], to[B], nil) {
+			if n := units(B); A != B && n > 0 && x.sameExchange(A, B) && flow.common(sets[A], to[B], nil) {
 				flow.add(n)
 			}
 		}
@@ -318,7 +377,7 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	for A, size := range x.size {
 		twin := false
 		for B := range A {
-			twin = twin || x.size[B] == size && slices.Equal(sets[A], sets[B])
+			twin = twin || x.size[B] == size && x.sameExchange(A, B) && slices.Equal(sets[A], sets[B])
 		}
 		if twin {
 			continue
@@ -334,7 +393,7 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 		}
 		divisor := 0
 		for B, n := range x.size {
-			for n != 0 && B != A {
+			for n != 0 && B != A && x.sameExchange(A, B) {
 				divisor, n = n, divisor%n
 			}
 		}

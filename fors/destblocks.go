@@ -21,7 +21,7 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	// Without a spare block, a leaf has as many destinations in each block as servers: it
 	// sends and receives evenly. With a spare one it does not have to: idle edges are then
 	// useless, and paths are shorter without them.
-	loose := g*blocks-len(x.leafOf) >= g
+	loose := g*blocks-x.tree.Peers() > g
 	for seed := range uint64(blockTries) {
 		if p, err := l.planBlocks(ctx, g, loose, seed, budget); p != nil || err != nil {
 			return p, err
@@ -47,8 +47,9 @@ func (l *laning) planBlocks(ctx context.Context, g int, loose bool, seed uint64,
 	}
 	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}
 	s.trips, _ = f.trips()
+	idle := s.idle()
 	for A := range l.leaves {
-		if s.ride(A, g, 1) != nil {
+		if s.ride(A, idle, g, 1) != nil {
 			return nil, nil
 		}
 	}

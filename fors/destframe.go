@@ -195,25 +195,29 @@ func (g *destFrame) transfers(outBin []int32) {
 	for i := range g.runOf {
 		g.runOf[i] = -1
 	}
+	sent := make([][]int, g.ends[outward].first[g.leaves]) // [out-bin] units
+	for unit, k := range g.via {
+		if k >= 0 {
+			u := outBin[unit/servers*g.lanes+int(k)]
+			sent[u] = append(sent[u], unit)
+		}
+	}
 	counts := make([]int32, g.n)
 	var reached []int32
-	for u := range g.ends[outward].first[g.leaves] {
-		A := int(g.ends[outward].leaf[u])
+	for u, units := range sent {
 		reached = reached[:0]
-		for d, k := range g.via[A*servers:][:servers] {
-			if k < 0 || outBin[A*g.lanes+int(k)] != u {
-				continue
-			}
-			v := g.inBin[d*g.lanes+g.down(d, int(k))]
-			g.runs = append(g.runs, run{int32(A*servers + d), int32(g.mult[A]), g.runOf[int(u)*g.n+int(v)]})
-			g.runOf[int(u)*g.n+int(v)] = int32(len(g.runs) - 1)
+		for _, unit := range units {
+			d, count := unit%servers, int32(g.mult[unit/servers])
+			v := g.inBin[d*g.lanes+g.down(d, int(g.via[unit]))]
+			g.runs = append(g.runs, run{int32(unit), count, g.runOf[u*g.n+int(v)]})
+			g.runOf[u*g.n+int(v)] = int32(len(g.runs) - 1)
 			if counts[v] == 0 {
 				reached = append(reached, v)
 			}
-			counts[v] += int32(g.mult[A])
+			counts[v] += count
 		}
 		for _, v := range reached {
-			g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: counts[v]})
+			g.arcs = append(g.arcs, bipartite.Arc{Left: int32(u), Right: v, Count: counts[v]})
 			counts[v] = 0
 		}
 	}
@@ -287,13 +291,24 @@ func (g *destFrame) colour(ctx context.Context) error {
 	if err := c.Arcs(ctx, g.n, g.slots, g.arcs, g.right); err != nil {
 		return err
 	}
+	const few = 16 // vertices at a time: what is looked up of them stays in the cache
+	for first := 0; first < g.n; first += few {
+		for slot := range g.slots {
+			for u := first; u < min(first+few, g.n); u++ {
+				at := slot*g.n + u
+				g.unit[at] = -1 // at its left vertex, until all are picked
+				if head := g.runOf[u*g.n+int(g.right[at])]; head >= 0 {
+					g.unit[at] = g.pickUnit(slot, head)
+				}
+			}
+		}
+	}
+	picked := make([]int32, g.n)
 	for slot := range g.slots {
 		left, units := g.left[slot*g.n:][:g.n], g.unit[slot*g.n:][:g.n]
+		copy(picked, units)
 		for u, v := range g.right[slot*g.n:][:g.n] {
-			left[v], units[v] = int32(u), -1
-			if head := g.runOf[u*g.n+int(v)]; head >= 0 {
-				units[v] = g.pickUnit(slot, head)
-			}
+			left[v], units[v] = int32(u), picked[u]
 		}
 	}
 	return nil

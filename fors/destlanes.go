@@ -77,8 +77,9 @@ func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 	if l.placeRest() {
 		return l, true
 	}
-	l = x.wished(slots, mult)
-	return l, l.relieve(budget)
+	r := newRepairing(x.wished(slots, mult), budget)
+	ok := r.giveLanes(r.excess(), repairSteps)
+	return r.laning, ok
 }
 
 // fullest returns the most transfers of a link.
@@ -218,16 +219,7 @@ func (l *laning) best(A, d int) int {
 		if l.in[B*l.lanes+j]+l.mult[A] > l.slots {
 			continue
 		}
-		class := 3
-		switch users := l.users[B*l.lanes+j]; {
-		case users > 1 && l.uses[d*l.lanes+j] > 0:
-			class = 2
-		case users == 0:
-			class = 1
-		case users == 1 && l.uses[d*l.lanes+j] > 0:
-			class = 0
-		}
-		r := [4]int{class, 0, l.in[B*l.lanes+j], l.out[A*l.lanes+k]}
+		r := [4]int{l.shares(d, j), 0, l.in[B*l.lanes+j], l.out[A*l.lanes+k]}
 		if l.shift != nil {
 			r[1] = l.shiftCost(A, d, k)
 		}
@@ -241,6 +233,20 @@ func (l *laning) best(A, d int) int {
 	return best
 }
 
+// shares ranks a lane down to a server: 0 if only that server receives on it, 1 if none does,
+// 2 if others do as well, and 3 if only others do.
+func (l *laning) shares(d, k int) int {
+	switch users, uses := l.users[int(l.leafOf[d])*l.lanes+k], l.uses[d*l.lanes+k]; {
+	case users == 1 && uses > 0:
+		return 0
+	case users == 0:
+		return 1
+	case uses > 0:
+		return 2
+	}
+	return 3
+}
+
 // downs returns the lane by which traffic up by a lane goes down to a server, [server·lanes
 // + lane]; nil without spines.
 func (l *laning) downs() []Lane {
@@ -252,6 +258,9 @@ func (l *laning) downs() []Lane {
 		at := i - i%l.lanes + l.spine[i%l.lanes]
 		if downs[i] = l.fall[at]; downs[i] == Local && l.falls != nil {
 			downs[i] = l.falls[at]
+		}
+		if downs[i] == Local && l.fell != nil && l.fell[i] != Local && l.up[int(l.leafOf[i/l.lanes])*l.lanes+int(l.fell[i])] {
+			downs[i] = l.fell[i] // unused
 		}
 	}
 	return downs
@@ -353,18 +362,23 @@ func (l *laning) displace(leaf, end, from, to int) int {
 	return -1
 }
 
-// owners gives each server a lane of its leaf, distinct within the leaf, so that the
-// numbers of owners of any two lanes differ by at most one, as far as dead cables allow.
+// owners gives each server a lane of its leaf, distinct within the leaf, so that in each
+// exchange the numbers of owners of any two lanes differ by at most one, as far as dead cables allow.
 // The lanes owned once more come first. A leaf that would otherwise send too much over
 // these owns one of each; then no link of an undamaged tree has more than P−1 transfers.
 func (x *oneLID) owners() []Lane {
-	servers := len(x.leafOf)
-	own, owned := make([]Lane, servers), make([]int, x.lanes)
-	each, more := servers/max(1, x.lanes), servers%max(1, x.lanes)
-	for _, tight := range []bool{true, false} {
-		for A, size := range x.size {
-			if (size*(each+1) >= servers) == tight {
-				x.own(A, own[x.base[A]:][:size], owned, each, more, tight)
+	own := make([]Lane, len(x.leafOf))
+	for _, party := range x.parties() {
+		servers, owned := 0, make([]int, x.lanes)
+		for _, A := range party {
+			servers += x.size[A]
+		}
+		each, more := servers/max(1, x.lanes), servers%max(1, x.lanes)
+		for _, tight := range []bool{true, false} {
+			for _, A := range party {
+				if size := x.size[A]; (size*(each+1) >= servers) == tight {
+					x.own(A, own[x.base[A]:][:size], owned, each, more, tight)
+				}
 			}
 		}
 	}

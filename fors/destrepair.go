@@ -1,58 +1,27 @@
 package fors
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Repair returns lanes for one LID a server on which no link has more than the given
 // transfers: those of the wish except for a few, and all of Wish.Stay that are up. A unit
-// without room displaces another, along the shortest chain that a search finds. changed
-// counts the wished lanes that are up and were changed; ok is false if no such lanes were
-// found.
+// without room displaces others. changed counts the wished lanes that are up and were
+// changed; ok is false if no such lanes were found.
 func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool) {
 	x, err := newOneLID(t, w, 1)
 	if err != nil {
 		return w, 0, false
 	}
-	x.manner, x.repairs = shiftLast, true
-	l, budget := x.wished(transfers, x.size), destWork/64
-	if !l.repair(&budget) {
+	x.manner = shiftLast
+	budget := destWork / 4
+	r := newRepairing(x.wished(transfers, x.size), &budget)
+	if !r.giveLanes(r.excess(), repairSteps) {
 		return w, 0, false
 	}
-	for i, k := range x.wish {
-		if k != Local && k != l.via[i] {
-			changed++
-		}
-	}
-	return Wish{Via: x.byLeaf(l.via), Down: l.downs()}, changed, true
-}
-
-// repairSearch is how many units one search looks at.
-const repairSearch = 1 << 12
-
-// repair gives every unit a lane, and removes the excess from links.
-func (l *laning) repair(budget *int) bool {
-	for i, k := range l.via {
-		A, d := i/len(l.leafOf), i%len(l.leafOf)
-		if B := int(l.leafOf[d]); k != Local || A == B || !l.joined(A, B) {
-			continue
-		}
-		if k := l.best(A, d); k >= 0 {
-			l.put(A, d, Lane(k))
-		} else if !l.reseat(i) {
-			k, _ := l.lightest(A, d, -1, nil, 0)
-			l.put(A, d, Lane(k))
-		}
-	}
-	for at := range 2 * len(l.out) {
-		end, i, moves := at/len(l.out), at%len(l.out), true
-		for moves && l.overfull(end, i) > 0 {
-			moves = slices.ContainsFunc(l.onLink(end, i), l.reseat)
-		}
-	}
-	if !l.relieve(budget) {
-		return false
-	}
-	l.restore()
-	return true
+	r.giveBack()
+	return Wish{Via: x.byLeaf(r.via), Down: r.downs()}, r.changed(), true
 }
 
 // overfull returns by how many transfers a link exceeds its room; negative if it has room.
@@ -87,98 +56,200 @@ func (l *laning) onLink(end, i int) (units []int) {
 // stays reports whether a unit must keep its lane.
 func (l *laning) stays(unit int) bool { return l.stay != nil && l.stay[unit] }
 
-// displaced is a unit on a chain, which takes the place of its successor.
-type displaced struct {
-	unit int
-	by   int  // step that displaces it, −1 at the start
-	to   Lane // the lane that the displacing unit takes
+// repairing is a search for lanes on which few units leave those of the wish.
+type repairing struct {
+	*laning
+	failed []int // [unit] how often it found no room
+	budget *int  // lanes that may still be looked at
 }
 
-// reseat gives a unit another lane, and likewise each unit that this displaces.
-func (l *laning) reseat(unit int) bool {
-	servers := len(l.leafOf)
-	chain, seen := []displaced{{unit, -1, Local}}, map[int]bool{unit: true}
-	for at := 0; at < len(chain) && at < repairSearch; at++ {
-		A, d := chain[at].unit/servers, chain[at].unit%servers
-		B, from, fell := int(l.leafOf[d]), l.via[chain[at].unit], l.lands(A, d)
-		for i := range l.lanes { // random start
-			k := (i + A + d) % l.lanes
-			if Lane(k) == from || !l.alive(A, B, k) {
-				continue
-			}
-			fall := l.down(d, k)
-			up, in := l.overfull(outward, A*l.lanes+k)+l.mult[A], l.overfull(inward, B*l.lanes+fall)
-			if fall != fell {
-				in += l.mult[A]
-			}
-			if up <= 0 && in <= 0 {
-				if l.follow(chain, at, Lane(k)) {
-					return true
-				}
-				continue
-			}
-			end, link := outward, A*l.lanes+k
-			if up <= 0 {
-				end, link = inward, B*l.lanes+fall
-			}
-			for _, other := range l.onLink(end, link) {
-				// it makes room on one link, or on both
-				if O := other / servers; seen[other] || l.mult[O] < max(up, in) || up > 0 && in > 0 && l.lands(O, other%servers) != fall {
-					continue
-				} else if up > 0 && in > 0 && int(l.leafOf[other%servers]) != B {
-					continue
-				}
-				seen[other] = true
-				chain = append(chain, displaced{other, at, Lane(k)})
-			}
+// newRepairing starts from a choice that may put too much on links and lack lanes. It is the
+// wish if there is no other.
+func newRepairing(l *laning, budget *int) *repairing {
+	r := &repairing{laning: l, failed: make([]int, len(l.via)), budget: budget}
+	if r.wish == nil {
+		own := *l.oneLID
+		own.wish = slices.Clone(l.via)
+		l.oneLID = &own
+	}
+	return r
+}
+
+// reluctance is the cost of displacing a unit from its wished lane, and of displacing one for
+// which no other lane has room. Each time that a unit found no room costs 1.
+const reluctance = 8
+
+// Limits of one search, in units that are given lanes.
+const (
+	repairSteps   = 1 << 12
+	giveBackSteps = 1 << 6
+)
+
+// excess lists the units without a lane, and takes others off links that are too full.
+func (r *repairing) excess() (late []int) {
+	for i, k := range r.via {
+		if A, B := i/len(r.leafOf), int(r.leafOf[i%len(r.leafOf)]); k == Local && A != B && r.joined(A, B) {
+			late = append(late, i)
 		}
 	}
-	return false
+	for at := range 2 * len(r.out) {
+		out, _, _ := r.cheapest(at/len(r.out), at%len(r.out), 0)
+		late = append(late, r.remove(out)...)
+	}
+	return late
 }
 
-// follow moves the units of a chain to lanes with room, beginning at its end. It undoes the
-// moves if a link that had room before then has too many transfers.
-func (l *laning) follow(chain []displaced, at int, to Lane) bool {
-	servers := len(l.leafOf)
-	was := l.surplus()
-	l.log = l.log[:0]
-	for ; at >= 0; at, to = chain[at].by, chain[at].to {
-		unit := chain[at].unit
-		l.log = append(l.log, move{unit / servers, unit % servers, l.via[unit]})
-		l.put(unit/servers, unit%servers, to)
-	}
-	if last := l.log[len(l.log)-1]; last.from == Local && l.surplus() <= was || l.surplus() < was {
-		return true
-	}
-	for i := len(l.log) - 1; i >= 0; i-- {
-		l.put(l.log[i].A, l.log[i].d, l.log[i].from)
-	}
-	return false
-}
-
-// surplus returns the total excess of all links.
-func (l *laning) surplus() (over int) {
-	for i := range l.out {
-		over += max(0, l.out[i]-l.slots) + max(0, l.in[i]-l.slots)
-	}
-	return over
-}
-
-// restore gives units their wished lanes back if these have room again.
-func (l *laning) restore() {
-	servers := len(l.leafOf)
-	for again := true; again; {
-		again = false
-		for unit, k := range l.wish {
-			A, d := unit/servers, unit%servers
-			if from := l.via[unit]; k != Local && k != from {
-				was := l.surplus()
-				if l.put(A, d, k); l.surplus() > was {
-					l.put(A, d, from)
-				} else {
-					again = true
-				}
+// giveLanes gives lanes to units that have none, and to those that these displace.
+func (r *repairing) giveLanes(late []int, steps int) bool {
+	for ; len(late) > 0 && steps > 0 && *r.budget > 0; steps-- {
+		unit := late[0]
+		A, d, w := unit/len(r.leafOf), unit%len(r.leafOf), r.wish[unit]
+		k := w
+		if k == Local || !r.fits(A, d, int(k)) {
+			k = Lane(r.best(A, d))
+		}
+		if late = late[1:]; k >= 0 {
+			r.seat(unit, k)
+			continue
+		}
+		least := math.MaxInt
+		for i := range r.lanes {
+			at := Lane((i + A + d + r.failed[unit]) % r.lanes) // random start
+			if cost, ok := r.price(unit, at); ok && cost < least {
+				k, least = at, cost
 			}
 		}
+		if k < 0 {
+			return false
+		}
+		late = append(late, r.displace(unit, k)...)
 	}
+	return len(late) == 0 && r.fullest() <= r.slots
+}
+
+// displace gives a unit a lane, and returns those that it displaces.
+func (r *repairing) displace(unit int, k Lane) []int {
+	A, d := unit/len(r.leafOf), unit%len(r.leafOf)
+	r.failed[unit]++
+	out, _, _ := r.cheapest(outward, A*r.lanes+int(k), r.mult[A])
+	r.remove(out)
+	in, _, _ := r.cheapest(inward, int(r.leafOf[d])*r.lanes+r.down(d, int(k)), r.mult[A])
+	r.remove(in)
+	r.seat(unit, k)
+	return append(out, in...)
+}
+
+// price is what the units cost that a unit displaces on a lane; ok is false if it may not
+// take the lane.
+func (r *repairing) price(unit int, k Lane) (cost int, ok bool) {
+	A, d := unit/len(r.leafOf), unit%len(r.leafOf)
+	B := int(r.leafOf[d])
+	if !r.alive(A, B, int(k)) {
+		return 0, false
+	}
+	if r.wish[unit] != Local && r.wish[unit] != k {
+		cost = reluctance
+	}
+	_, out, ok := r.cheapest(outward, A*r.lanes+int(k), r.mult[A])
+	if !ok {
+		return 0, false
+	}
+	fall := r.down(d, int(k))
+	_, in, ok := r.cheapest(inward, B*r.lanes+fall, r.mult[A])
+	return cost + out + in + r.shares(d, fall), ok
+}
+
+// cheapest lists units whose removal makes room on a link for so many more transfers, at
+// little cost.
+func (r *repairing) cheapest(end, link, more int) (out []int, cost int, ok bool) {
+	need := r.overfull(end, link) + more
+	if need <= 0 {
+		return nil, 0, true
+	}
+	units := r.onLink(end, link)
+	costs := make([]int, len(units))
+	for i, unit := range units {
+		costs[i] = r.cost(unit)
+	}
+	*r.budget -= len(units) * r.lanes
+	for need > 0 && len(units) > 0 {
+		best := 0
+		for i, unit := range units {
+			if n, than := r.mult[unit/len(r.leafOf)], r.mult[units[best]/len(r.leafOf)]; costs[i]*min(than, need) < costs[best]*min(n, need) {
+				best = i
+			}
+		}
+		out, cost, need = append(out, units[best]), cost+costs[best], need-r.mult[units[best]/len(r.leafOf)]
+		units, costs = slices.Delete(units, best, best+1), slices.Delete(costs, best, best+1)
+	}
+	return out, cost, need <= 0
+}
+
+// cost is what it takes to displace a unit.
+func (r *repairing) cost(unit int) int {
+	A, d, cost := unit/len(r.leafOf), unit%len(r.leafOf), 1+r.failed[unit]
+	if r.via[unit] == r.wish[unit] {
+		cost += reluctance
+	}
+	for k := range r.lanes {
+		if Lane(k) != r.via[unit] && r.alive(A, int(r.leafOf[d]), k) && r.fits(A, d, k) {
+			return cost
+		}
+	}
+	return cost + reluctance
+}
+
+// fits reports whether a lane has room for a unit.
+func (r *repairing) fits(A, d, k int) bool {
+	return r.overfull(outward, A*r.lanes+k)+r.mult[A] <= 0 && r.overfull(inward, int(r.leafOf[d])*r.lanes+r.down(d, k))+r.mult[A] <= 0
+}
+
+// giveBack puts units on their wished lanes, and displaces others for that, while fewer
+// units are off these lanes then, or as many.
+func (r *repairing) giveBack() {
+	for was, last := r.changed(), math.MaxInt; was < last; {
+		last = was
+		for unit, w := range r.wish {
+			if w == Local || w == r.via[unit] {
+				continue
+			}
+			before := r.copied()
+			r.seat(unit, Local)
+			if _, ok := r.price(unit, w); ok && r.giveLanes(r.displace(unit, w), giveBackSteps) {
+				if now := r.changed(); now <= was {
+					was = now
+					continue
+				}
+			}
+			r.laning = before
+		}
+	}
+}
+
+// changed counts the units that are off their wished lanes.
+func (r *repairing) changed() (n int) {
+	for i, k := range r.wish {
+		if k != Local && k != r.via[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// remove takes units off their lanes.
+func (r *repairing) remove(units []int) []int {
+	for _, unit := range units {
+		r.seat(unit, Local)
+	}
+	return units
+}
+
+// seat gives a unit a lane.
+func (r *repairing) seat(unit int, k Lane) { r.put(unit/len(r.leafOf), unit%len(r.leafOf), k) }
+
+// copied returns a choice that does not change with this one.
+func (l *laning) copied() *laning {
+	c := *l
+	c.via, c.out, c.in, c.uses, c.users, c.fall = slices.Clone(l.via), slices.Clone(l.out), slices.Clone(l.in), slices.Clone(l.uses), slices.Clone(l.users), slices.Clone(l.fall)
+	return &c
 }

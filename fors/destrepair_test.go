@@ -1,6 +1,8 @@
 package fors
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -102,4 +104,66 @@ func TestRepair(t *testing.T) {
 			base += len(slots)
 		}
 	})
+}
+
+// TestRepairFewest compares the lanes that Repair changes on small trees with the fewest of all
+// choices of lanes.
+func TestRepairFewest(t *testing.T) {
+	rng, more, trees := rand.New(rand.NewPCG(32, 1)), 0, 0
+	for range 400 {
+		tree := &Tree{Lanes: 2 + rng.IntN(2)}
+		var leafOf []int
+		for A := range 3 {
+			n := 1 + rng.IntN(2)
+			leafOf = append(leafOf, slices.Repeat([]int{A}, n)...)
+			tree.Slots = append(tree.Slots, []int{0, 1}[:n])
+			tree.Up = append(tree.Up, slices.Repeat([]bool{true}, tree.Lanes))
+		}
+		wish := make([]Lane, 3*len(leafOf))
+		for i := range wish {
+			wish[i] = Lane(rng.IntN(tree.Lanes))
+		}
+		tree.Up[rng.IntN(3)][rng.IntN(tree.Lanes)] = false
+		room, fewest := 2+rng.IntN(3), math.MaxInt
+		via := slices.Repeat([]Lane{Local}, len(wish))
+		var choose func(i, changed int)
+		choose = func(i, changed int) {
+			if changed >= fewest || loads(tree, via) > room {
+				return
+			}
+			if i == len(via) {
+				fewest = changed
+				return
+			}
+			A, B := i/len(leafOf), leafOf[i%len(leafOf)]
+			if A == B {
+				choose(i+1, changed)
+				return
+			}
+			for k := range tree.Lanes {
+				if up := tree.Up[A][k] && tree.Up[B][k]; up {
+					lost := 0
+					if Lane(k) != wish[i] && tree.Up[A][wish[i]] && tree.Up[B][wish[i]] {
+						lost = 1
+					}
+					via[i] = Lane(k)
+					choose(i+1, changed+lost)
+				}
+			}
+			via[i] = Local
+		}
+		choose(0, 0)
+		_, changed, ok := Repair(tree, Wish{Via: wish}, room)
+		switch {
+		case ok && changed < fewest:
+			t.Fatalf("%d lanes change with %d transfers a link, fewer than the fewest of all choices, %d: %+v", changed, room, fewest, tree)
+		case fewest < math.MaxInt:
+			if trees++; !ok || changed > fewest {
+				more++
+			}
+		}
+	}
+	if t.Logf("more than the fewest lanes change on %d of %d trees", more, trees); trees < 100 || 50*more > trees {
+		t.Error("too many lanes change")
+	}
 }

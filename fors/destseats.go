@@ -29,7 +29,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	if err := g.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the phases: %w", err)
 	}
-	if phases > len(x.leafOf) {
+	if phases > x.tree.Peers()+1 {
 		g.loosen(x.size) // every server idles in at least two phases: there is room for same-leaf transfers
 	}
 	if _, err := g.removeClashes(ctx, budget, phaseWork); err != nil {
@@ -39,8 +39,12 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	var late []trip
 	s.trips, late = g.trips()
 	s.add(late)
+	idle := s.idle()
 	for A, size := range s.size {
-		s.addRides(A, s.ride(A, size, size-1))
+		if left := s.ride(A, idle, size, size-1); left != nil {
+			s.addRides(A, left)
+			idle = s.idle()
+		}
 	}
 	return s.plan(ctx)
 }
@@ -88,20 +92,6 @@ func (g *destFrame) trips() (trips [][]trip, late []trip) {
 	return trips, late
 }
 
-// hears returns, by slot and server of leaf B, which servers receive from other leaves.
-func (s *destSeats) hears(B int) []bool {
-	size, base := s.size[B], int(s.base[B])
-	hears := make([]bool, s.slots*size)
-	for _, trips := range s.trips {
-		for _, t := range trips {
-			if int(s.leafOf[t.server]) == B {
-				hears[int(t.slot)*size+int(t.server)-base] = true
-			}
-		}
-	}
-	return hears
-}
-
 // add gives transfers additional slots, each the first in which its links and its server
 // are free.
 func (s *destSeats) add(late []trip) {
@@ -134,16 +124,35 @@ func (s *destSeats) add(late []trip) {
 	}
 }
 
+// idle returns the slots in which servers receive nothing from other leaves.
+func (s *destSeats) idle() [][]int32 {
+	hears := make([]bool, len(s.leafOf)*s.slots) // [server·slots + slot]
+	for _, trips := range s.trips {
+		for _, t := range trips {
+			hears[int(t.server)*s.slots+int(t.slot)] = true
+		}
+	}
+	idle := make([][]int32, len(s.leafOf))
+	for d := range idle {
+		for slot, hears := range hears[d*s.slots:][:s.slots] {
+			if !hears {
+				idle[d] = append(idle[d], int32(slot))
+			}
+		}
+	}
+	return idle
+}
+
 // ride gives each server of leaf A the given number of slots for same-leaf transfers, in
 // which it receives nothing else and its leaf sends fewer than most transfers. left lists
-// the servers that lack slots, once for each.
-func (s *destSeats) ride(A, most, each int) (left []int) {
-	r := rides{size: s.size[A], hears: s.hears(A), room: slices.Repeat([]int{most}, s.slots), in: make([][]int, s.slots), seen: make([]int, s.slots)}
+// the servers that lack slots, once for each. idle is of all servers.
+func (s *destSeats) ride(A int, idle [][]int32, most, each int) (left []int) {
+	r := rides{idle: idle[s.base[A]:][:s.size[A]], room: slices.Repeat([]int{most}, s.slots), in: make([][]int, s.slots), seen: make([]int, s.slots)}
 	for _, t := range s.trips[A] {
 		r.room[t.slot]--
 	}
 	for range each {
-		for i := range r.size {
+		for i := range r.idle {
 			if r.turn++; !r.seat(i) {
 				left = append(left, i)
 			}
@@ -170,18 +179,18 @@ func (s *destSeats) addRides(A int, left []int) {
 
 // rides are the same-leaf transfers of a leaf.
 type rides struct {
-	size  int
-	hears []bool  // [slot·size + server] what other leaves send
-	room  []int   // [slot] transfers
-	in    [][]int // [slot] servers that have it
-	seen  []int   // [slot] the turn that visited it last
-	turn  int
+	idle [][]int32 // [server] slots in which it receives nothing from other leaves
+	room []int     // [slot] transfers
+	in   [][]int   // [slot] servers that have it
+	seen []int     // [slot] the turn that visited it last
+	turn int
 }
 
 // seat gives server i one more slot, and moves others to make room (Kuhn 1955).
 func (r *rides) seat(i int) bool {
-	for slot, servers := range r.in {
-		if r.seen[slot] == r.turn || r.hears[slot*r.size+i] || r.room[slot] <= 0 || slices.Contains(servers, i) {
+	for _, slot := range r.idle[i] {
+		servers := r.in[slot]
+		if r.seen[slot] == r.turn || r.room[slot] <= 0 || slices.Contains(servers, i) {
 			continue
 		}
 		r.seen[slot] = r.turn

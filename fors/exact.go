@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 )
 
 // PlanExact plans the complete exchange in as few phases as the tree allows, for any leaf
@@ -18,12 +19,17 @@ import (
 //
 // Pairs without a usable common lane are left out and listed. The number of phases is the
 // lower bound of ComputeBounds unless no spread was found for it: then the true bound is
-// higher, or the search was too short. PlanExact fails if the tree is inconsistent, and if
+// higher, or the search was too short. With several exchanges, each leaf in one of them, the
+// same holds for d[A][B] = n_A·n_B within an exchange and 0 between them. PlanExact fails with
+// ErrNotApplicable if a leaf is in several. It fails if the tree is inconsistent, and if
 // a living lane is closed to a server of its leaf, because the leaf's senders would not be
 // interchangeable. Soon after ctx ends it fails with ctx.Err().
 func PlanExact(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
+	}
+	if t.Mixed() {
+		return nil, ErrNotApplicable
 	}
 	return planExact(ctx, t, ComputeBounds(t), runtime.GOMAXPROCS(0))
 }
@@ -76,8 +82,9 @@ type net struct {
 	base          []Server // [leaf] its first server
 	units         []int    // [leaf] senders whose transfers the spread counts: n_A, or its groups (groups.go)
 	up            []bool   // [leaf·lanes + lane]
-	common        []int    // [A·leaves + B] lanes up at both, 0 for A = B
-	remote        []int    // [leaf] servers of other leaves that it reaches
+	exchange      []int    // [leaf] that of its servers; nil if there is one of all
+	common        []int    // [A·leaves + B] lanes up at both, 0 for A = B and in different exchanges
+	remote        []int    // [leaf] servers of other leaves that it exchanges with
 }
 
 func newNet(t *Tree) *net {
@@ -86,6 +93,9 @@ func newNet(t *Tree) *net {
 	for leaf, slots := range t.Slots {
 		if len(slots) > 0 {
 			n.size, n.base = append(n.size, len(slots)), append(n.base, at)
+			if t.Exchange != nil {
+				n.exchange = append(n.exchange, t.Exchange[at])
+			}
 			n.up = append(n.up, t.Up[leaf]...)
 		}
 		at += Server(len(slots))
@@ -95,7 +105,7 @@ func newNet(t *Tree) *net {
 	n.remote = make([]int, n.leaves)
 	for A := range n.leaves {
 		for B := range n.leaves {
-			if A == B {
+			if A == B || !n.sameExchange(A, B) {
 				continue
 			}
 			if c := commonLanes(n.lanesOf(A), n.lanesOf(B)); c > 0 {
@@ -110,6 +120,21 @@ func newNet(t *Tree) *net {
 // lanesOf returns the lanes that are up at a leaf.
 func (n *net) lanesOf(A int) []bool { return n.up[A*n.lanes : (A+1)*n.lanes] }
 
+// sameExchange reports whether two leaves are in the same exchange.
+func (n *net) sameExchange(A, B int) bool { return n.exchange == nil || n.exchange[A] == n.exchange[B] }
+
+// parties returns the leaves of each exchange, in order of their first leaves.
+func (n *net) parties() (parties [][]int) {
+	for A := range n.leaves {
+		i := slices.IndexFunc(parties, func(p []int) bool { return n.sameExchange(p[0], A) })
+		if i < 0 {
+			i, parties = len(parties), append(parties, nil)
+		}
+		parties[i] = append(parties[i], A)
+	}
+	return parties
+}
+
 // joined reports whether the servers of A send to those of B.
 func (n *net) joined(A, B int) bool { return A == B || n.common[A*n.leaves+B] > 0 }
 
@@ -117,13 +142,13 @@ func (n *net) joined(A, B int) bool { return A == B || n.common[A*n.leaves+B] > 
 // senders are servers.
 func (n *net) out(A int) int { return n.units[A] * n.remote[A] }
 
-// unreachable lists the pairs of servers that no lane joins, in order.
+// unreachable lists the pairs of servers of one exchange that no lane joins, in order.
 func (n *net) unreachable() []Pair {
 	var pairs []Pair
 	for A := range n.leaves {
 		for s := n.base[A]; s < n.base[A]+Server(n.size[A]); s++ {
 			for B := range n.leaves {
-				if n.joined(A, B) {
+				if n.joined(A, B) || !n.sameExchange(A, B) {
 					continue
 				}
 				for d := n.base[B]; d < n.base[B]+Server(n.size[B]); d++ {

@@ -74,7 +74,7 @@ func fitClasses(ctx context.Context, t *Tree, sh *shape, b Bounds, class []int) 
 	classes := slices.Clone(class)
 	slices.Sort(classes)
 	for _, c := range slices.Compact(classes) {
-		if err := w.fitClass(ctx, sh, class, c); err != nil {
+		if err := w.fitClass(ctx, t, sh, class, c); err != nil {
 			return nil, err
 		}
 	}
@@ -84,7 +84,7 @@ func fitClasses(ctx context.Context, t *Tree, sh *shape, b Bounds, class []int) 
 	return w.plan, nil
 }
 
-func (w *fitter) fitClass(ctx context.Context, sh *shape, class []int, c int) error {
+func (w *fitter) fitClass(ctx context.Context, t *Tree, sh *shape, class []int, c int) error {
 	P := len(sh.at)
 	for shift := 1; shift < P; shift++ {
 		if err := ctx.Err(); err != nil {
@@ -99,7 +99,7 @@ func (w *fitter) fitClass(ctx context.Context, sh *shape, class []int, c int) er
 				dst -= P
 			}
 			d := sh.at[dst]
-			if d == Idle || class[w.group[s]*sh.M1+w.group[d]] != c {
+			if d == Idle || !t.sameExchange(s, d) || class[w.group[s]*sh.M1+w.group[d]] != c {
 				continue
 			}
 			if w.group[s] == w.group[d] {

@@ -60,6 +60,9 @@ func PlanGroups(ctx context.Context, t *Tree, lids int) (*Grouped, error) {
 	if err := open.validate(); err != nil {
 		return nil, err
 	}
+	if open.Mixed() {
+		return nil, ErrNotApplicable
+	}
 	if lids < 1 {
 		return nil, fmt.Errorf("plan for groups of servers: %d LIDs a server, want 1 or more", lids)
 	}

@@ -103,13 +103,13 @@ func (n *net) leastFlow(sets []LaneSet, own, peer []int, least int) int {
 	var flow laneFlow
 	flow.reset(n.lanes)
 	for A := range n.leaves {
-		twin := slices.ContainsFunc(sets[:A], func(s LaneSet) bool { return slices.Equal(s, sets[A]) })
+		twin := slices.ContainsFunc(sets[:A], func(s LaneSet) bool { return slices.Equal(s, sets[A]) }) && n.exchange == nil
 		if twin && slices.Min(n.size) == slices.Max(n.size) {
 			continue
 		}
 		flow.clear()
 		for B := range n.leaves {
-			if A != B && flow.common(sets[A], sets[B], nil) {
+			if A != B && n.sameExchange(A, B) && flow.common(sets[A], sets[B], nil) {
 				flow.add(own[A] * peer[B])
 			}
 		}

@@ -116,14 +116,27 @@ func (w *laneFlow) sort() {
 // theorem they exist unless all transfers can have different lanes. transfers counts those
 // that share a set. It returns both numbers, zeros if there are none.
 func Crowded(of int, sets []LaneSet, transfers []int) (crowd, lanes int) {
-	var w laneFlow
-	w.reset(of)
-	for i, set := range sets {
-		copy(w.next, set)
-		w.add(transfers[i])
-	}
+	w := flowOf(of, sets, transfers)
 	w.sort()
 	return w.violated(1)
+}
+
+// LeastCapacity returns how many transfers each of so many lanes must carry at least so that
+// each transfer finds a lane of its set; transfers counts those that share a set.
+func LeastCapacity(of int, sets []LaneSet, transfers []int) int {
+	return flowOf(of, sets, transfers).leastCapacity(0)
+}
+
+func flowOf(of int, sets []LaneSet, transfers []int) *laneFlow {
+	w := &laneFlow{}
+	w.reset(of)
+	for i, set := range sets {
+		if transfers[i] > 0 {
+			copy(w.next, set)
+			w.add(transfers[i])
+		}
+	}
+	return w
 }
 
 // violated finds a lane set that carries more transfers than the capacity allows and

@@ -8,7 +8,8 @@ import (
 
 // Make plans the complete exchange on a tree by the first engine that reaches the lower
 // bound: the linear shift, the rotation, which keeps its lanes, section 4's algorithm, a
-// repaired plan with the shift's lanes, the exact planner. The shift and section 4 leave
+// repaired plan with the shift's lanes, the exact planner. Several exchanges are planned by
+// the last two, or by Remaining if a leaf is in several. The shift and section 4 leave
 // the slots of absent servers empty, and the latter may leave too few idle slots for
 // same-leaf pairs. If no engine reaches the bound, the shortest plan is taken, the earlier
 // engine's among equals. The exact planner may prove a higher bound than ComputeBounds. It
@@ -19,6 +20,13 @@ import (
 func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
+	}
+	if t.Mixed() {
+		r, err := Remaining(ctx, t, t.Demand(), nil)
+		if err != nil {
+			return nil, err
+		}
+		return r.Plan, nil
 	}
 	b := ComputeBounds(t)
 	sh := newShape(t)

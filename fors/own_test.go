@@ -261,7 +261,7 @@ func TestOwnLanes(t *testing.T) {
 		dead  int
 		share float64
 	}{{0, 0.99}, {9, 0.95}} {
-		for seed := range uint64(share(20, 6)) {
+		for seed := range uint64(share(20, 3)) {
 			cluster := newCluster(randomFailures(fullTree(20, 18), c.dead, seed))
 			rng := rand.New(rand.NewPCG(seed, 128))
 			n := cluster.starts(t, share(500, 100), 128, rng)

@@ -15,17 +15,6 @@ func NewPairSet(servers int) *PairSet {
 	return &PairSet{servers: servers, words: words, to: make([]uint64, servers*words)}
 }
 
-// AllPairs returns the complete exchange.
-func AllPairs(servers int) *PairSet {
-	x := NewPairSet(servers)
-	for s := range servers {
-		for d := range servers {
-			x.Add(Server(s), Server(d))
-		}
-	}
-	return x
-}
-
 // Servers returns the number of servers that the pairs are of.
 func (x *PairSet) Servers() int { return x.servers }
 

@@ -257,3 +257,40 @@ func TestPhasesAboveServers(t *testing.T) {
 		}
 	})
 }
+
+// TestLemma2 checks that the numbers of transmissions of any two servers differ by one at most,
+// before each phase.
+func TestLemma2(t *testing.T) {
+	smallTrees(8, func(M0, M1, f int) {
+		sent := make([]int, M0*M1)
+		for p, to := range (reading{}).dest(M0, M1, f) {
+			if slices.Max(sent)-slices.Min(sent) > 1 {
+				t.Fatalf("FT(2;%d,%d) f=%d: before phase %d servers have sent %v", M0, M1, f, p, sent)
+			}
+			for s, d := range to {
+				if d >= 0 {
+					sent[s]++
+				}
+			}
+		}
+	})
+}
+
+// TestHalfTheLinks: "the number of phases increases only slightly up to about half of bandwidth
+// lost" (section 6.2). By P_f it has doubled by then, on all trees of Fig. 7.
+func TestHalfTheLinks(t *testing.T) {
+	for _, ft := range [][2]int{{8, 16}, {16, 16}, {20, 18}, {16, 32}, {32, 32}} {
+		M0, M1 := ft[0], ft[1]
+		tree := fullTree(M0, M1)
+		for lane := range M0 / 2 {
+			tree.cutCables(0, lane)
+		}
+		p, err := PlanAlgorithm(bg, tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inter := M0*M1 - M0; p.Phases != 2*inter || p.LowerBound != 2*inter {
+			t.Errorf("FT(2;%d,%d): %d phases with half of a leaf's links, bound %d, want %d", M0, M1, p.Phases, p.LowerBound, 2*inter)
+		}
+	}
+}

@@ -43,6 +43,55 @@ type Tree struct {
 	// Only plans for one LID a server use it: traffic up to a spine by one cable goes down
 	// by any, the same for all traffic at the spine for a server.
 	Spine []int
+	// Exchange, if not nil, is [server] the exchange in which the server takes part:
+	// servers send to those of the same exchange only. Nil is one exchange of all.
+	Exchange []int
+}
+
+// sameExchange reports whether two servers are in the same exchange.
+func (t *Tree) sameExchange(s, d Server) bool {
+	return t.Exchange == nil || t.Exchange[s] == t.Exchange[d]
+}
+
+// Peers returns the most servers that one server exchanges data with.
+func (t *Tree) Peers() int {
+	most, count := t.Servers(), map[int]int{}
+	if t.Exchange != nil {
+		most = 0
+		for _, x := range t.Exchange {
+			count[x]++
+			most = max(most, count[x])
+		}
+	}
+	return most - 1
+}
+
+// Mixed reports whether servers of one leaf are in different exchanges.
+func (t *Tree) Mixed() bool {
+	s := 0
+	for _, slots := range t.Slots {
+		for i := range slots {
+			if !t.sameExchange(Server(s), Server(s+i)) {
+				return true
+			}
+		}
+		s += len(slots)
+	}
+	return false
+}
+
+// Demand returns the ordered pairs of servers that exchange data.
+func (t *Tree) Demand() *PairSet {
+	servers := t.Servers()
+	x := NewPairSet(servers)
+	for s := range Server(servers) {
+		for d := range Server(servers) {
+			if t.sameExchange(s, d) {
+				x.Add(s, d)
+			}
+		}
+	}
+	return x
 }
 
 // Engine names how a plan was made.

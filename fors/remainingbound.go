@@ -9,7 +9,7 @@ import "context"
 // such quotient over all S is found exactly by maximum flow. Pairs without a usable common
 // lane are left out. The set must be of the tree's servers.
 func pairBounds(ctx context.Context, t *Tree, pairs []Pair) (Bounds, error) {
-	b := ComputeBounds(t)
+	b := newDemands(t).bounds()
 	demand, err := newPairDemands(ctx, t, pairs)
 	if err != nil {
 		return b, err

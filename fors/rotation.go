@@ -69,6 +69,9 @@ type rotation struct {
 
 // newRotation returns nil if the tree has no rotation.
 func newRotation(t *Tree, phases int) *rotation {
+	if t.Exchange != nil {
+		return nil
+	}
 	r := &rotation{rng: rand.New(rand.NewPCG(1, 2))}
 	for A, slots := range t.Slots {
 		if len(slots) == 0 {

@@ -34,6 +34,9 @@ func (t *Tree) validate() error {
 		}
 		most = max(most, last+1)
 	}
+	if n := t.Servers(); t.Exchange != nil && len(t.Exchange) != n {
+		return fmt.Errorf("plan a tree of %d servers: exchanges are given for %d", n, len(t.Exchange))
+	}
 	if most == 0 {
 		return errors.New("plan a tree without servers: at least one is needed")
 	}
@@ -51,10 +54,11 @@ type shape struct {
 	at      []Server // [γ·M0+α], Idle if the place is empty
 	clean   []Lane   // lanes that are up at every one of the leaves, ascending
 	servers int
+	divided bool // into several exchanges
 }
 
 func newShape(t *Tree) *shape {
-	sh := &shape{leaf: make([]int, 0, len(t.Slots))}
+	sh := &shape{leaf: make([]int, 0, len(t.Slots)), divided: t.Exchange != nil}
 	for leaf, slots := range t.Slots {
 		if len(slots) > 0 {
 			sh.leaf = append(sh.leaf, leaf)

@@ -21,10 +21,10 @@ func PlanShift(ctx context.Context, t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// shiftable reports whether the clean lanes suffice for the shift and every server can be
+// shiftable reports whether there is one exchange, the clean lanes suffice for the shift and every server can be
 // addressed on its lane.
 func (sh *shape) shiftable(t *Tree) bool {
-	if sh.reduction() > 0 {
+	if sh.divided || sh.reduction() > 0 {
 		return false
 	}
 	if t.Closed == nil || sh.M1 <= 1 {

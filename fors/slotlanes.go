@@ -13,7 +13,7 @@ import (
 // this takes more phases than the bound, if a slot is beyond the lanes, and if a lane is
 // closed.
 func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
-	whole := &Tree{Lanes: t.Lanes, Slots: t.Slots, Up: make([][]bool, len(t.Up))}
+	whole := &Tree{Lanes: t.Lanes, Slots: t.Slots, Up: make([][]bool, len(t.Up)), Exchange: t.Exchange}
 	dead := false
 	for leaf, up := range t.Up {
 		whole.Up[leaf] = slices.Repeat([]bool{true}, t.Lanes)
@@ -42,7 +42,7 @@ func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 	}
 	p := one.Plan
 	if dead && p.Phases <= b.LowerBound {
-		m, err := newMender(ctx, t, AllPairs(p.Servers), p, runtime.GOMAXPROCS(0))
+		m, err := newMender(ctx, t, t.Demand(), p, runtime.GOMAXPROCS(0))
 		if err != nil {
 			return nil, err
 		}
@@ -62,21 +62,21 @@ func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 // slotLoad returns the most transfers of a link, at either end, or of a server, if all go
 // over the lane of their destination's slot.
 func slotLoad(t *Tree) int {
-	P := t.Servers()
-	owners := make([]int, t.Lanes) // servers
-	for _, slots := range t.Slots {
-		for _, α := range slots {
-			owners[α]++
-		}
-	}
-	most := P - 1
-	for _, slots := range t.Slots {
-		for k, all := range owners {
-			if slices.Contains(slots, k) {
-				all--
+	w, most := newDemands(t), 0
+	for _, A := range w.leaves {
+		servers, owners := 0, make([]int, t.Lanes) // of its exchange; of them on other leaves
+		for _, B := range w.leaves {
+			if !w.sameExchange(A, B) {
+				continue
 			}
-			most = max(most, len(slots)*all)
+			servers += len(t.Slots[B])
+			for _, α := range t.Slots[B] {
+				if A != B {
+					owners[α]++
+				}
+			}
 		}
+		most = max(most, servers-1, len(t.Slots[A])*slices.Max(owners))
 	}
 	return most
 }

@@ -16,28 +16,6 @@ type stint struct {
 // of a stage's length: to the NICs before the stage and from them after it.
 type pull struct{ before, after float64 }
 
-// pull estimates it from the loads of the ranks. A GPU with more bytes than its NIC may send
-// gives the rest to others. Half of the evenly spread bytes move on one side.
-func (t *Traffic) pull(out, in []int64, length int64) pull {
-	p := pull{.5, .5}
-	if length == 0 {
-		return p
-	}
-	most := func(loads []int64) (excess int64) {
-		for server := range slices.Chunk(loads, t.GPUs) {
-			sum := int64(0)
-			for _, v := range server {
-				sum += v
-			}
-			excess = max(excess, slices.Max(server)-sum/int64(t.GPUs))
-		}
-		return excess
-	}
-	p.before = max(p.before, float64(most(out))/float64(length))
-	p.after = max(p.after, float64(most(in))/float64(length))
-	return p
-}
-
 // mostStints is the largest number of parts into which stages are cut.
 const mostStints = 1 << 20
 

@@ -44,9 +44,12 @@ func (p *Planner) Choose(ctx context.Context, t *Traffic, o Options) (Options, f
 		return o, 0, Outlook{}, err
 	}
 	c := newClock(o.Budget)
-	s := newServers(t)
+	s, err := newServers(ctx, t)
+	if err != nil {
+		return o, 0, Outlook{}, err
+	}
 	chosen, time, err := p.choose(ctx, s, o, c)
-	return chosen, time, c.outlook(s, o.Model.orDefault()), err
+	return chosen, time, c.outlook(s, o.Model), err
 }
 
 // clock is the deadline of a budget.
@@ -79,31 +82,71 @@ func (c *clock) within(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 func (c *clock) outlook(s *servers, m Model) Outlook {
-	n, gpus := s.t.Servers, int64(s.t.GPUs)
-	stages, bound := over(s.partners(), gpus), over(longest(n, s.pairs), gpus)
-	return Outlook{!c.ended, float64(bound)/m.B2 + float64(stages)*m.Latency.Seconds()}
+	m = m.orDefault().at(s.t.Site)
+	return Outlook{!c.ended, float64(s.bound)/m.B2 + float64(s.fewest())*m.Latency.Seconds()}
+}
+
+// fewest is the least number of stages: a server needs a NIC for each partner.
+func (s *servers) fewest() (stages int64) {
+	n := s.t.Servers
+	for i := range n {
+		out, in := int64(0), int64(0)
+		for j := range n {
+			out += min(1, s.pairs[i*n+j])
+			in += min(1, s.pairs[j*n+i])
+		}
+		stages = max(stages, over(max(out, in), max(1, s.each[i])))
+	}
+	return stages
+}
+
+// groupings lists the numbers of groups to try: one, two if servers are not alike, and, if these are
+// not alike or have at most so many NICs in all, one for each NIC.
+func (s *servers) groupings(o Options, most int) []int {
+	each := int(slices.Max(s.each))
+	switch {
+	case o.Groups > 0:
+		return []int{o.Groups}
+	case !s.alike():
+		return slices.Compact([]int{1, min(2, max(1, each)), max(1, each)})
+	case each <= 1 || s.t.Ranks() > most:
+		return []int{1}
+	}
+	return []int{1, each}
 }
 
 // best makes plans in several modes and returns the one with the least predicted time, the
 // first of equals. If ctx ends before that, it returns the best plan so far with the error of
 // ctx.
-func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
+func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (best *Plan, ended error) {
 	c, model := newClock(o.Budget), o.Model.orDefault()
-	s := newServers(t)
-	chosen, seconds, ended := p.choose(ctx, s, o, c)
-	if ended != nil && math.IsInf(seconds, 1) {
-		return nil, ended
-	}
-	start := time.Now()
-	best, err := p.bytes(context.WithoutCancel(ctx), t, chosen, -1)
+	s, err := newServers(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	took := time.Since(start)
-	least := model.Predict(best)
-	if ended == nil && t.Ranks() <= moveRanks {
-		best, least, ended = p.polish(ctx, t, chosen, best, c, took)
+	var least Times
+	var took time.Duration
+	for _, o.Groups = range s.groupings(o, moveRanks) {
+		if ended != nil || best != nil && c.over(took) {
+			break
+		}
+		start := time.Now()
+		plan, failed := p.grouped(ctx, s, o, c)
+		took = time.Since(start)
+		switch {
+		case plan == nil && best == nil:
+			return nil, failed
+		case plan == nil:
+			ended = ctx.Err() // or the stages are too many
+			continue
+		}
+		ended = failed
+		if times := model.Predict(plan); best == nil || times.Total < least.Total {
+			best, least = plan, times
+		}
 	}
+	s.divide(0)
+	shortest := s.least(s.share)
 	for _, rival := range rivals(t, o, model, least) {
 		if ended != nil || c.over(took) {
 			break
@@ -115,7 +158,7 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 		if err != nil {
 			continue // it has too many transfers, and would take longest
 		}
-		if o.MaxStretch > 0 && float64(plan.Length) > o.MaxStretch*float64(longest(t.Servers, s.share)) {
+		if o.MaxStretch > 0 && float64(plan.Length) > o.MaxStretch*float64(shortest) {
 			continue
 		}
 		if times := model.Predict(plan); times.Total < least.Total {
@@ -128,9 +171,24 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (*Plan, error
 	return best, ended
 }
 
+// grouped makes the plan of mode Bytes with the options that Choose chooses, and cuts its stages
+// if moves prolong it. If ctx ends, it returns the best plan so far, if any, with the error of ctx.
+func (p *Planner) grouped(ctx context.Context, s *servers, o Options, c *clock) (*Plan, error) {
+	chosen, seconds, ended := p.choose(ctx, s, o, c)
+	if math.IsInf(seconds, 1) {
+		return nil, ended
+	}
+	start := time.Now()
+	plan, err := p.bytesOf(context.WithoutCancel(ctx), s, chosen, -1)
+	if err != nil || ended != nil || s.t.Ranks() > moveRanks {
+		return plan, cmp.Or(err, ended)
+	}
+	return p.polish(ctx, s, chosen, plan, c, time.Since(start))
+}
+
 // polish halves the longest stage of a plan of mode Bytes while that saves time, if moves
 // prolong the plan by more than a hundredth. The plan is valid even if err is not nil.
-func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan, c *clock, took time.Duration) (*Plan, Times, error) {
+func (p *Planner) polish(ctx context.Context, s *servers, o Options, best *Plan, c *clock, took time.Duration) (*Plan, error) {
 	longest, model := int64(0), o.Model.orDefault()
 	least := model.Predict(best)
 	for i := range best.Stages {
@@ -142,9 +200,9 @@ func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan,
 		}
 		longest = over(longest, 2)
 		o.MaxStage = longest
-		plan, err := p.bytes(ctx, t, o, -1)
+		plan, err := p.bytesOf(ctx, s, o, -1)
 		if err != nil {
-			return best, least, ctx.Err() // or the stages are too many
+			return best, ctx.Err() // or the stages are too many
 		}
 		times := model.Predict(plan)
 		if times.Total >= least.Total {
@@ -152,7 +210,7 @@ func (p *Planner) polish(ctx context.Context, t *Traffic, o Options, best *Plan,
 		}
 		best, least = plan, times
 	}
-	return best, least, nil
+	return best, nil
 }
 
 // rivals returns the options that may take less time than a plan of mode Bytes of the
@@ -170,7 +228,7 @@ func rivals(t *Traffic, o Options, model Model, bytes Times) (ways []Options) {
 		}
 		return ways
 	}
-	if o.MaxStage > 0 {
+	if o.MaxStage > 0 || t.Site != nil {
 		return ways
 	}
 	// Rails is shorter by n packets at most, and has more stages.
@@ -203,45 +261,61 @@ func (t *Traffic) leastMoved(model Model) float64 {
 // whose time is infinite if nothing was tried.
 func (p *Planner) choose(ctx context.Context, s *servers, o Options, c *clock) (Options, float64, error) {
 	o.Mode = Bytes
-	model, partners := o.Model.orDefault(), s.partners()
-	best, least := o, math.Inf(1)
-	limited, cancel := ctx, func() {}
-	defer func() { cancel() }()
-	for _, stretch := range o.stretches() {
-		o.MaxStretch = stretch
-		if _, err := s.round(ctx, o); err != nil {
-			return best, least, err
-		}
-		length := longest(s.t.Servers, s.rounded)
-		time := func(stages int64) float64 {
-			return float64(length)/model.B2 + float64(stages)*model.Latency.Seconds()
-		}
-		for _, fewest := range []bool{true, false} {
-			if time(partners) > least || least < math.Inf(1) && c.over(0) {
-				continue
-			}
-			p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
-			lengths, _, err := p.serverStages(limited, s, fewest)
-			p.decomposer.MaxStages = 0
-			if errors.Is(err, bipartite.ErrStages) || err != nil && ctx.Err() == nil && c.over(0) {
-				continue
-			}
-			if err != nil {
-				return best, least, err
-			}
-			longest, time, err := model.cut(lengths, o.MaxStage, s.pull())
-			if err != nil {
-				return best, least, err
-			}
+	best, least, list := o, math.Inf(1), o.stretches()
+	for _, o.Groups = range s.groupings(o, 1) {
+		s.divide(o.Groups)
+		for _, o.MaxStretch = range list {
+			chosen, time, err := p.tryStretch(ctx, s, o, c, least)
 			if time <= least {
-				least, best = time, o
-				best.Fewest, best.MaxStage = fewest, longest
+				best, least = chosen, time
 			}
-			cancel() // of the previous try; the first one always completes
-			limited, cancel = c.within(ctx)
+			if err != nil {
+				return best, least, err
+			}
 		}
 	}
 	return best, least, nil
+}
+
+// tryStretch chooses the effort and the longest stage. With none that takes at most least, the time that
+// it returns is infinite.
+func (p *Planner) tryStretch(ctx context.Context, s *servers, o Options, c *clock, least float64) (best Options, fastest float64, err error) {
+	best, fastest = o, math.Inf(1)
+	if _, err := s.round(ctx, o); err != nil {
+		return best, fastest, err
+	}
+	model, partners, length := o.Model.orDefault().at(s.t.Site), s.partners(), longest(s.size, s.rounded)
+	time := func(stages int64) float64 {
+		return float64(length)/model.B2 + float64(stages)*model.Latency.Seconds()
+	}
+	for _, o.Fewest = range []bool{true, false} {
+		limited, cancel := ctx, func() {}
+		if least < math.Inf(1) { // the first try always completes
+			if time(partners) > least || c.over(0) {
+				continue
+			}
+			limited, cancel = c.within(ctx)
+		}
+		p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
+		lengths, _, err := p.serverStages(limited, s, o.Fewest)
+		p.decomposer.MaxStages = 0
+		cancel()
+		if errors.Is(err, bipartite.ErrStages) || err != nil && c.over(0) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return best, fastest, err
+		}
+		longest, time, err := model.cut(lengths, o.MaxStage, s.pull())
+		if err != nil {
+			return best, fastest, err
+		}
+		if time <= least {
+			best, fastest, least = o, time, time
+			best.MaxStage = longest
+		}
+	}
+	return best, fastest, nil
 }
 
 // stretches returns the stretches that the options allow, the fastest to plan first; with a
@@ -279,6 +353,9 @@ func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least f
 		if most > 0 && limit >= most {
 			continue
 		}
+		if m.lasts(lengths, limit) >= least {
+			break // and shorter stages take longer
+		}
 		_, time, err := m.arrange(lengths, limit, by)
 		if err != nil {
 			break // shorter stages are even more
@@ -290,11 +367,21 @@ func (m Model) cut(lengths []int64, most int64, by pull) (longest int64, least f
 	return longest, least, nil
 }
 
-// partners is the largest number of servers that a server sends to, or receives from.
+// lasts is what stages take at least if they are cut so: sums of any order differ by less than 1e-9.
+func (m Model) lasts(lengths []int64, limit int64) float64 {
+	total, count := int64(0), int64(2)
+	for _, v := range lengths {
+		total += v
+		count += over(v, limit)
+	}
+	return (float64(total)/m.B2 + float64(count)*m.Latency.Seconds()) * (1 - 1e-9)
+}
+
+// partners is the largest number of groups that a group sends to, or receives from.
 func (s *servers) partners() int64 {
-	some := make([]int64, len(s.pairs))
-	for at, v := range s.pairs {
+	some := make([]int64, len(s.share))
+	for at, v := range s.share {
 		some[at] = min(v, 1)
 	}
-	return longest(s.t.Servers, some)
+	return longest(len(s.groups), some)
 }

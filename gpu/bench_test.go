@@ -10,7 +10,7 @@ import (
 func BenchmarkPlan(b *testing.B) {
 	for _, servers := range []int{8, 40, 128} {
 		traffic := uniform(Cluster{servers, 8}, 1)
-		packets := &Traffic{traffic.Cluster, make([]int64, len(traffic.Bytes))}
+		packets := &Traffic{Cluster: traffic.Cluster, Bytes: make([]int64, len(traffic.Bytes))}
 		for at, v := range traffic.Bytes {
 			packets.Bytes[at] = v >> 18
 		}

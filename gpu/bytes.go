@@ -7,12 +7,20 @@ import (
 	"slices"
 )
 
-// bytes makes few long stages: each NIC of a server takes an equal share M_ij of the
-// bytes for another server; M, rounded up to the grain, is decomposed into weighted
-// matchings of servers, and all NICs follow these, each sending to the NIC of the same
-// number. If own is a server, not −1, only its own bytes are planned.
+// bytes makes few long stages: each NIC of a group takes an equal share M_ij of the bytes for
+// another group; M, rounded up to the grain, is decomposed into weighted matchings of groups,
+// and all NICs of a group follow these. If own is a server, not −1, only its own bytes are
+// planned.
 func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*Plan, error) {
-	s := newServers(t)
+	s, err := newServers(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return p.bytesOf(ctx, s, o, own)
+}
+
+func (p *Planner) bytesOf(ctx context.Context, s *servers, o Options, own int) (*Plan, error) {
+	s.divide(o.Groups)
 	grain, err := s.round(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
@@ -21,7 +29,7 @@ func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*P
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	model := o.Model.orDefault()
+	model := o.Model.orDefault().at(s.t.Site)
 	order, _, err := model.arrange(weights, o.MaxStage, s.pull())
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
@@ -30,9 +38,9 @@ func (p *Planner) bytes(ctx context.Context, t *Traffic, o Options, own int) (*P
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	d.bound = over(longest(t.Servers, s.pairs), int64(t.GPUs))
-	plan := d.finish(t, Bytes, 1, model)
-	plan.Grain = grain
+	d.bound, d.site = s.bound, s.t.Site
+	plan := d.finish(s.t, Bytes, 1, model)
+	plan.Grain, plan.Certificate = grain, s.proof
 	return plan, nil
 }
 
@@ -44,7 +52,11 @@ func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (leng
 	if err := o.check(); err != nil {
 		return nil, nil, err
 	}
-	s := newServers(t)
+	s, err := newServers(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.divide(o.Groups)
 	if _, err := s.round(ctx, o); err != nil {
 		return nil, nil, err
 	}
@@ -53,64 +65,63 @@ func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (leng
 
 // serverStages decomposes M.
 func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool) (length []int64, match []int32, err error) {
-	p.decomposer.Longest = fewest
-	defer func() { p.decomposer.Longest = false }()
-	return p.decomposer.Decompose(ctx, s.t.Servers, s.rounded)
+	p.decomposer.Longest, p.decomposer.Serve = fewest, s.serve()
+	defer func() { p.decomposer.Longest, p.decomposer.Serve = false, nil }()
+	return p.decomposer.Decompose(ctx, s.size, s.rounded)
 }
 
-// servers is the traffic between servers.
-type servers struct {
-	t       *Traffic
-	pairs   []int64 // W, [source][destination]
-	share   []int64 // M, the share of NIC 0
-	rounded []int64 // M, rounded up to a grain
-	out, in []int64 // [rank] bytes to and from other servers
-}
-
-func newServers(t *Traffic) *servers {
-	n, m, ranks := t.Servers, t.GPUs, t.Ranks()
-	s := &servers{t: t, pairs: make([]int64, n*n), out: make([]int64, ranks), in: make([]int64, ranks)}
-	for source := range ranks {
-		i, row := source/m, t.Bytes[source*ranks:][:ranks]
-		for j := range n {
-			if i == j {
-				continue
-			}
-			sum := int64(0)
-			in := s.in[j*m:][:m]
-			for k, v := range row[j*m:][:m] {
-				sum += v
-				in[k] += v
-			}
-			s.pairs[i*n+j] += sum
-			s.out[source] += sum
-		}
+// pull estimates how much the busiest GPUs move inside their servers. A GPU with more bytes than
+// its NICs may send gives the rest to others. Half of the evenly spread bytes move on one side.
+func (s *servers) pull() pull {
+	p := pull{.5, .5}
+	length := longest(s.size, s.rounded)
+	if length == 0 {
+		return p
 	}
-	s.share = shares(s.pairs, int64(m))
-	return s
+	most := func(loads []int64) (excess int64) {
+		for i := range s.t.Servers {
+			sum, first := int64(0), i*s.t.GPUs
+			for _, v := range loads[first:][:s.t.GPUs] {
+				sum += v
+			}
+			for k, v := range loads[first:][:s.t.GPUs] {
+				excess = max(excess, v-s.nics[first+k]*(sum/max(1, s.each[i])))
+			}
+		}
+		return excess
+	}
+	p.before = max(p.before, float64(most(s.out))/float64(length))
+	p.after = max(p.after, float64(most(s.in))/float64(length))
+	if x := s.t.tokens; x != nil {
+		p.after = max(p.after, float64(x.copies())/float64(length))
+	}
+	return p
 }
-
-func (s *servers) pull() pull { return s.t.pull(s.out, s.in, longest(s.t.Servers, s.rounded)) }
 
 // round rounds M up as the options say, and returns the grain.
 func (s *servers) round(ctx context.Context, o Options) (grain int64, err error) {
 	grain = max(1, o.Grain)
 	if o.MaxStretch > 1 {
-		if grain, err = widest(ctx, s.t.Servers, s.share, o.MaxStretch); err != nil {
+		if grain, err = s.widest(ctx, o.MaxStretch); err != nil {
 			return 0, err
 		}
 	}
-	s.rounded = rounded(s.share, grain)
+	x := rounded(s.share, grain)
+	s.rounded = s.extend(x, over(s.least(x), grain)*grain)
 	return grain, nil
 }
 
 // widest returns the first of a series of grains, each an eighth smaller than the
 // previous one, with which the length is at most stretch times the least.
-func widest(ctx context.Context, n int, share []int64, stretch float64) (int64, error) {
-	limit := float64(longest(n, share)) * stretch
-	grain := max(1, min(slices.Max(share), math.MaxInt64/4/int64(n))) // sums of rounded entries stay within 64 bits
+func (s *servers) widest(ctx context.Context, stretch float64) (int64, error) {
+	n, grain := len(s.groups), int64(1)
+	for _, v := range s.share {
+		grain = max(grain, v)
+	}
+	limit := float64(s.least(s.share)) * stretch
+	grain = min(grain, math.MaxInt64/4/int64(max(1, n))) // sums of rounded entries stay within 64 bits
 	columns := make([]int64, n)
-	for grain > 1 && !fits(n, share, grain, limit, columns) {
+	for grain > 1 && !(fits(n, s.share, grain, limit, columns) && (s.limits == nil || float64(s.least(rounded(s.share, grain))) <= limit)) {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
@@ -154,35 +165,37 @@ func rounded(x []int64, grain int64) []int64 {
 	return out
 }
 
-// follow assigns the matchings of servers to the NICs.
+// follow assigns the matchings of groups to the NICs.
 func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match []int32, own int) (*draft, error) {
-	n, m := s.t.Servers, s.t.GPUs
+	n := len(s.groups)
 	d := p.draftFor(s.t, own, s.segments(own))
-	d.straight = true
+	d.straight = s.t.Site == nil && n == s.t.Servers
 	if own >= 0 { // for all servers, the number of transfers is not known well
-		d.lines = make([]Transfer, 0, 2*m*len(order))
+		d.lines = make([]Transfer, 0, 2*s.t.GPUs*len(order))
 	}
 	// Two stages hide no moves to the NICs: avoid these.
-	left, err := s.ride(ctx, d, len(order) <= 2)
+	list, first, err := s.ride(ctx, d, len(order) <= 2)
 	if err != nil {
 		return nil, err
 	}
 	share := slices.Clone(s.share)
 	for _, stint := range order {
 		length := int64(0)
-		for i, j := range match[int(stint.turn)*n:][:n] {
-			at := i*n + int(j)
+		for a, b := range match[int(stint.turn)*s.size:][:n] {
+			if b < 0 || int(b) >= n {
+				continue // it idles, as lanes or a limit say
+			}
+			at := a*n + int(b)
 			bytes := min(share[at], stint.length)
 			length = max(length, bytes)
 			share[at] -= bytes
-			if bytes == 0 || own >= 0 && own != i && own != int(j) {
+			if bytes == 0 || own >= 0 && own != s.groups[a].server && own != s.groups[b].server {
 				continue
 			}
-			first := d.pair(i, int(j)) * m
-			for nic := range m {
-				rest := &left[first+nic]
-				d.send(Rank(i*m+nic), Rank(int(j)*m+nic), min(*rest, bytes))
-				*rest -= min(*rest, bytes)
+			for k := range s.width(at) {
+				x := &list[int(first[at])+k]
+				d.send(x.out, x.in, min(x.left, bytes))
+				x.left -= min(x.left, bytes)
 			}
 		}
 		if length > 0 {
@@ -208,27 +221,32 @@ func (s *servers) segments(own int) int {
 	return pairs * (m*m + m)
 }
 
-// ride assigns the traffic between servers to NICs in equal shares, and returns these,
-// [source][destination][NIC].
-func (s *servers) ride(ctx context.Context, d *draft, stay bool) ([]int64, error) {
-	n, m := s.t.Servers, s.t.GPUs
+// ride assigns the messages between servers to the streams between NICs, and returns these and,
+// [group][group], the first of each two groups.
+func (s *servers) ride(ctx context.Context, d *draft, stay bool) (list []stream, first []int32, err error) {
+	n := s.t.Servers
 	r := newRiders(s.t, d, s.out, s.in)
 	r.stay = stay
-	left := make([]int64, d.pairs()*m)
+	list, first = make([]stream, 0, d.pairs()*s.t.GPUs), make([]int32, len(s.load))
 	for i := range n {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for j := range n {
 			if d.own >= 0 && d.own != i && d.own != j || s.pairs[i*n+j] == 0 {
 				continue
 			}
-			share := left[d.pair(i, j)*m:][:m]
-			for nic := range share {
-				share[nic] = evenly(s.pairs[i*n+j], int64(m), int64(nic))
+			begin := len(list)
+			for a := s.first[i]; a < s.first[i+1]; a++ {
+				for b := s.first[j]; b < s.first[j+1]; b++ {
+					if at := a*len(s.groups) + b; s.load[at] > 0 {
+						first[at] = int32(len(list))
+						list = s.streams(list, at)
+					}
+				}
 			}
-			r.ride(i, j, share)
+			r.ride(i, j, list[begin:])
 		}
 	}
-	return left, nil
+	return list, first, nil
 }

@@ -110,7 +110,7 @@ func TestBytesPlans(t *testing.T) {
 func TestManyStages(t *testing.T) {
 	var p Planner
 	c := Cluster{2, 1}
-	long := &Traffic{c, []int64{0, 1 << 50, 0, 0}}
+	long := &Traffic{Cluster: c, Bytes: []int64{0, 1 << 50, 0, 0}}
 	for _, mode := range []Mode{Bytes, Auto} {
 		if _, err := p.Plan(t.Context(), long, Options{Mode: mode, MaxStage: 1}); err == nil {
 			t.Errorf("mode %s: 2^50 stages are planned", mode)

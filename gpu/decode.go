@@ -10,6 +10,8 @@ import (
 // change.
 type View struct {
 	Cluster
+	TokenBytes              int64 // of an exchange of tokens, or 0
+	Returns                 bool  // the way back of tokens
 	Length, Bound           int64
 	MovesBefore, MovesAfter int64
 	Lengths                 []int64 // [stage]
@@ -20,10 +22,10 @@ type View struct {
 // Decode checks data as a whole: the header, the checksum, the lengths and the
 // index. Program checks the section of a rank.
 func Decode(data []byte) (*View, error) {
-	if kind := magic[:len(magic)-1]; len(data) > len(kind) && string(data[:len(kind)]) == kind && data[len(kind)] != version {
-		return nil, fmt.Errorf("this exchange has version %d, and this program reads version %d: plan it again", data[len(kind)], version)
+	if len(data) > atVersion && string(data[:atVersion]) == magic && data[atVersion] != ofMessages && data[atVersion] != ofTokens {
+		return nil, fmt.Errorf("this exchange has version %d, and this program reads versions %d and %d: plan it again", data[atVersion], ofMessages, ofTokens)
 	}
-	if len(data) < headerSize || string(data[:len(magic)]) != magic {
+	if len(data) < headerSize || string(data[:atVersion]) != magic {
 		return nil, fmt.Errorf("this is not an exchange: want at least %d bytes that begin with %q", headerSize, magic)
 	}
 	le := binary.LittleEndian
@@ -31,8 +33,16 @@ func Decode(data []byte) (*View, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}
+	header := headerSize
+	if data[atVersion] == ofTokens && len(data) >= headerSize+tokensSize {
+		header += tokensSize
+		returns := le.Uint32(data[atReturns:])
+		if v.TokenBytes, v.Returns = int64(le.Uint32(data[atToken:])), returns == 1; v.TokenBytes < 1 || returns > 1 {
+			return nil, fmt.Errorf("the header states tokens of %d bytes and direction %d: want one byte at least, and 0 or 1", v.TokenBytes, returns)
+		}
+	}
 	stages := int(le.Uint32(data[atStages:]))
-	v.index = headerSize + 8*stages
+	v.index = header + 8*stages
 	body := v.index + 8*(v.Ranks()+1)
 	if body > len(data) {
 		return nil, fmt.Errorf("an exchange of %d ranks in %d stages has %d bytes, want %d at least", v.Ranks(), stages, len(data), body)
@@ -52,7 +62,7 @@ func Decode(data []byte) (*View, error) {
 	}
 	total := uint64(0)
 	for i := range stages {
-		length := le.Uint64(data[headerSize+8*i:])
+		length := le.Uint64(data[header+8*i:])
 		if length == 0 || length > maxTotal-total {
 			return nil, fmt.Errorf("stage %d has length %d: want at least 1, and at most %d in all", i, length, int64(maxTotal))
 		}
@@ -90,7 +100,7 @@ func (v *View) Program(rank Rank) (*Program, error) {
 		moves         *Moves
 		send, receive int64 // sizes of the buffers
 	}{{&p.Before, p.Input, p.NICSend}, {&p.After, p.NICRecv, p.Output}, {&p.Local, p.Input, p.Output}} {
-		x.moves.Send, x.moves.Receive = s.moves(first, x.send), s.moves(first, x.receive)
+		x.moves.Send, x.moves.Receive = s.moves(first, x.send, false), s.moves(first, x.receive, v.Returns)
 	}
 	p.Send, p.Receive = s.turns(first, p.NICSend), s.turns(first, p.NICRecv)
 	if s.err == nil && len(s.data) > 0 {
@@ -161,15 +171,20 @@ func (s *section) count(least int) int {
 }
 
 // moves reads a list of moves of a buffer. The peers are in the server whose first rank
-// is given.
-func (s *section) moves(first Rank, size int64) []Move {
+// is given; with adds, it has for each whether it is added.
+func (s *section) moves(first Rank, size int64, adds bool) []Move {
 	list := []Move{}
 	beside, end := int64(-1), int64(0)
 	for range s.count(4) {
 		beside += s.number()
-		x := s.piece(first, end, size)
+		x, added := s.piece(first, end, size), int64(0)
+		if adds {
+			added = s.number()
+		}
 		switch {
 		case s.err != nil:
+		case added > 1:
+			s.fail(fmt.Errorf("a piece is added %d times: want 0 or 1", added))
 		case beside > int64(len(s.v.Lengths)):
 			s.fail(fmt.Errorf("a move during stage %d of %d", beside, len(s.v.Lengths)))
 		case x.Peer >= first+Rank(s.v.GPUs):
@@ -178,7 +193,7 @@ func (s *section) moves(first Rank, size int64) []Move {
 		if s.err != nil {
 			return nil
 		}
-		list, end = append(list, Move{int(beside), x}), x.Offset+x.Bytes
+		list, end = append(list, Move{int(beside), x, added == 1}), x.Offset+x.Bytes
 	}
 	return list
 }

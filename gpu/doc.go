@@ -20,4 +20,7 @@
 //     servers that all NICs follow, with the same length.
 //
 // Auto makes several of these and takes the one with the least predicted time.
+//
+// PlanTokens plans, in any of these modes, the tokens of a mixture of experts, each sent once to
+// each other server and handed on there, and Return their way back, with sums in each server.
 package gpu

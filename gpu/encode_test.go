@@ -173,6 +173,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(must(plan.Encode(bg)))
 	}
+	c := Cluster{2, 2}
+	x := must(FromTopK(c, []float64{2, 3, 1, 0, -1, 2, 0, 2}, 2, must(c.Blocks(4)), 3))
+	plan := must(p.PlanTokens(f.Context(), x, Options{}))
+	f.Add(must(plan.Encode(bg)))
+	f.Add(must(plan.Return().Encode(bg)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if data = slices.Clone(data); len(data) >= headerSize {
 			binary.LittleEndian.PutUint32(data[atCRC:], checksum(data))
@@ -180,6 +185,9 @@ func FuzzDecode(f *testing.F) {
 		v, err := Decode(data)
 		if err != nil {
 			return
+		}
+		if v.TokenBytes > 0 {
+			_ = v.VerifyTokens(t.Context(), x)
 		}
 		for r := range min(v.Ranks(), 64) {
 			p, err := v.Program(Rank(r))
@@ -199,7 +207,7 @@ func FuzzDecode(f *testing.F) {
 					t.Fatalf("rank %d receives %+v in a buffer of %d", r, x, p.Output)
 				}
 			}
-			if again := p.encode(nil, v.GPUs); len(again) > len(data) {
+			if again := p.encode(nil, v.GPUs, v.Returns); len(again) > len(data) {
 				t.Fatalf("rank %d has %d bytes, encoded again %d", r, len(data), len(again))
 			}
 		}

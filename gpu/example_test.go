@@ -36,5 +36,5 @@ func ExamplePlanner() {
 	// length 500 of at least 500
 	// NIC 0 sends NIC 2 500 bytes
 	// NIC 1 sends NIC 3 500 bytes
-	// rank 0 first moves [{-1 {0 0 500}} {-1 {1 500 500}}]
+	// rank 0 first moves [{-1 {0 0 500} false} {-1 {1 500 500} false}]
 }

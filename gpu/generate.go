@@ -180,7 +180,7 @@ func FromRouting(c Cluster, experts int, counts []float64, tokenBytes int64) (*T
 // Transpose returns the traffic of the way back.
 func (t *Traffic) Transpose() *Traffic {
 	ranks := t.Ranks()
-	back := &Traffic{t.Cluster, make([]int64, len(t.Bytes))}
+	back := &Traffic{Cluster: t.Cluster, Bytes: make([]int64, len(t.Bytes))}
 	for at, v := range t.Bytes {
 		back.Bytes[at%ranks*ranks+at/ranks] = v
 	}

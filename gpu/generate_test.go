@@ -84,7 +84,7 @@ func TestFromRouting(t *testing.T) {
 
 func TestFromEntriesRefuses(t *testing.T) {
 	for _, entries := range [][]float64{{1, 2, 3}, {1, 2, 3, -4}, {1, 2, 3, .5}, {0, 1 << 60, 1, 0}, {0, 1e19, 0, 0}} {
-		if _, err := FromEntries(Cluster{2, 1}, entries); err == nil {
+		if _, err := FromEntries(Cluster{2, 1}, entries, nil); err == nil {
 			t.Errorf("%v is taken", entries)
 		}
 	}

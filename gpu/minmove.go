@@ -5,14 +5,23 @@ import "context"
 // minMove moves the excess of NICs over T*, Eq. 26, to others of their server, on the
 // sending side and then on the receiving side: Σ max(0, load − T*) packets per side, the
 // least that leaves no NIC with more than T*. The matrix of NICs then needs T* slots
-// (König 1916).
-func (p *Planner) minMove(ctx context.Context, t *Traffic) (*draft, error) {
+// (König 1916). If still, no NIC gets more than the busiest GPU has for each of its own, and only
+// the excess over that and the packets of GPUs without a NIC move.
+func (p *Planner) minMove(ctx context.Context, t *Traffic, still bool) (*draft, error) {
+	s, err := newServers(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	most := s.bound
+	for r, nics := range s.nics {
+		if still && nics > 0 {
+			most = max(most, over(max(s.out[r], s.in[r]), nics))
+		}
+	}
 	ranks := t.Ranks()
 	d := p.draft(t)
-	bound := t.Bound()
-	out, in := t.loads()
-	t.spill(d, excess(t.Cluster, out, bound))
-	catch(d, excess(t.Cluster, in, bound))
+	t.spill(d, s.excess(s.out, most))
+	catch(d, s.excess(s.in, most))
 	x := make([]int64, ranks*ranks)
 	for at := range d.segments {
 		s := &d.segments[at]
@@ -36,36 +45,21 @@ func (p *Planner) minMove(ctx context.Context, t *Traffic) (*draft, error) {
 	return d, nil
 }
 
-// loads returns the amounts that each rank sends to other servers and receives from
-// them, Eqs. 4 and 5.
-func (t *Traffic) loads() (out, in []int64) {
-	out, in = make([]int64, t.Ranks()), make([]int64, t.Ranks())
-	for source := range Rank(t.Ranks()) {
-		for j := range t.Servers {
-			if j == t.server(source) {
-				continue
-			}
-			for k, v := range t.row(source, j) {
-				out[source] += v
-				in[j*t.GPUs+k] += v
-			}
-		}
-	}
-	return out, in
-}
-
 // balance holds the excess of NICs and the room of others.
 type balance struct {
 	c       Cluster
-	surplus []int64 // [rank] load minus bound
+	surplus []int64 // [rank] load minus the most that its NIC may have
 	open    []Rank  // [server] first rank that may have room
 }
 
-// excess compares loads with a bound. It keeps and modifies the loads.
-func excess(c Cluster, loads []int64, bound int64) *balance {
+// excess compares loads with the most that a NIC may have. It keeps and modifies the loads.
+func (s *servers) excess(loads []int64, most int64) *balance {
+	c := s.t.Cluster
 	b := &balance{c, loads, make([]Rank, c.Servers)}
 	for r := range loads {
-		loads[r] -= bound
+		if s.t.Site.works(r) {
+			loads[r] -= most
+		}
 	}
 	for i := range b.open {
 		b.open[i] = Rank(i * c.GPUs)

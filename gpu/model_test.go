@@ -131,7 +131,7 @@ func TestOptionsRefuses(t *testing.T) {
 			t.Errorf("options %+v are taken", o)
 		}
 	}
-	if _, err := p.Plan(t.Context(), &Traffic{Cluster{2, 2}, make([]int64, 4)}, Options{}); err == nil {
+	if _, err := p.Plan(t.Context(), &Traffic{Cluster: Cluster{2, 2}, Bytes: make([]int64, 4)}, Options{}); err == nil {
 		t.Error("a traffic that is too small is taken")
 	}
 }

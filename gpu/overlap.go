@@ -56,7 +56,14 @@ func (l *layer) add(p *Plan, stage int) {
 		x := &p.Stages[stage].Transfers[at]
 		for c := newCursor(p.Segments, x); c.next(); {
 			l.move(before, p.home(c.Source), p.home(c.Out), c.Bytes)
-			l.move(after, p.home(c.In), p.home(c.Destination), c.Bytes)
+			if l.t.tokens == nil {
+				l.move(after, p.home(c.In), p.home(c.Destination), c.Bytes)
+				continue
+			}
+			first := c.In - c.In%Rank(p.GPUs)
+			for k := range p.GPUs {
+				l.move(after, p.home(c.In), first+Rank(k), l.t.tokens.handed(&c.Segment, k))
+			}
 		}
 	}
 }

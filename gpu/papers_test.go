@@ -30,6 +30,27 @@ func TestEquation26(t *testing.T) {
 	}
 }
 
+// Sec. II.A: balancing the straggler's server "strictly reduces the completion time unless the
+// traffic is already evenly distributed". GPU (1,1) has two packets for (2,1), which takes two
+// slots; with one of them at (1,2), GPU (2,1) still receives two.
+func TestBalancingOneSide(t *testing.T) {
+	var p Planner
+	for _, packets := range [][2]int64{{2, 0}, {1, 1}} { // of GPU (1,1) and (1,2)
+		traffic, err := NewTraffic(Cluster{2, 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		traffic.Bytes[2], traffic.Bytes[4+2] = packets[0], packets[1]
+		plan, err := p.Plan(t.Context(), traffic, Options{Mode: None})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.Length != 2 {
+			t.Errorf("packets %v: length %d, want 2", packets, plan.Length)
+		}
+	}
+}
+
 // The example of Sec. III.C: n = 3, m = 2, every GPU of a server has a packet for
 // every GPU of the next; Δ = 2 and both matrices are permutations.
 func TestSectionIIIC(t *testing.T) {

@@ -80,14 +80,14 @@ type Plan struct {
 	// from PlanSite.
 	Site        *Places
 	Certificate *Certificate
+	// Tokens is what is exchanged, and Returns is set on its way back; both only from PlanTokens.
+	Tokens  *Tokens
+	Returns bool
 }
 
 // home is the rank with the input and output of a rank's GPU: the rank itself if all
 // servers are alike.
 func (p *Plan) home(r Rank) Rank {
-	if p.Site == nil {
-		return r
-	}
 	return p.Site.home(r)
 }
 
@@ -144,7 +144,9 @@ func (d *draft) finish(t *Traffic, mode Mode, grain int64, m Model) *Plan {
 		if p.home(s.Source) != p.home(s.Out) {
 			p.MovesBefore += s.Bytes
 		}
-		if p.home(s.Destination) != p.home(s.In) {
+		if t.tokens != nil {
+			p.MovesAfter += p.handedOn(t.tokens, s)
+		} else if p.home(s.Destination) != p.home(s.In) {
 			p.MovesAfter += s.Bytes
 		}
 	}
@@ -223,8 +225,11 @@ func (d *draft) pair(i, j int) int {
 
 // streams is the number of pairs of NICs that may have traffic.
 func (d *draft) streams() int {
-	if d.straight {
+	switch {
+	case d.straight:
 		return d.pairs() * d.c.GPUs
+	case d.own >= 0:
+		return 2 * d.c.GPUs * d.c.Ranks()
 	}
 	return d.c.Ranks() * d.c.Ranks()
 }
@@ -233,6 +238,10 @@ func (d *draft) streams() int {
 func (d *draft) stream(from, to Rank) int {
 	if m := d.c.GPUs; d.straight {
 		return d.pair(int(from)/m, int(to)/m)*m + int(from)%m
+	} else if own := d.own * m; d.own >= 0 && d.c.server(from) == d.own {
+		return (int(from)-own)*d.c.Ranks() + int(to)
+	} else if d.own >= 0 {
+		return (m+int(to)-own)*d.c.Ranks() + int(from)
 	}
 	return int(from)*d.c.Ranks() + int(to)
 }
@@ -276,5 +285,5 @@ func (t *Traffic) packets(grain int64) *Traffic {
 	if grain == 1 {
 		return t
 	}
-	return &Traffic{t.Cluster, shares(t.Bytes, grain)}
+	return &Traffic{Cluster: t.Cluster, Bytes: shares(t.Bytes, grain), Site: t.Site}
 }

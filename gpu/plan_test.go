@@ -112,3 +112,21 @@ func TestFrames(t *testing.T) {
 		})
 	}
 }
+
+// loads returns the amounts that each rank sends to other servers and receives from
+// them, Eqs. 4 and 5.
+func (t *Traffic) loads() (out, in []int64) {
+	out, in = make([]int64, t.Ranks()), make([]int64, t.Ranks())
+	for source := range Rank(t.Ranks()) {
+		for j := range t.Servers {
+			if j == t.server(source) {
+				continue
+			}
+			for k, v := range t.row(source, j) {
+				out[source] += v
+				in[j*t.GPUs+k] += v
+			}
+		}
+	}
+	return out, in
+}

@@ -39,6 +39,10 @@ type Options struct {
 	// parts, so that ranks need smaller buffers and move less before the first stage
 	// and after the last. 0 means any length.
 	MaxStage int64 `json:"max_stage"`
+	// Groups, in mode Bytes, is into how many groups the working NICs of a server, on each rail,
+	// are divided. The NICs of a group send together to those of another one. 0 means one if all
+	// servers are alike, and otherwise each NIC by itself, with which no plan is shorter.
+	Groups int `json:"-"`
 	// Budget limits the time in which Auto and Choose try alternatives; one that has
 	// begun may exceed it. 0 means no limit. With a budget, the plan depends on the
 	// speed of the machine.
@@ -57,6 +61,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("a budget of %v: want a time, or 0 for no limit", o.Budget)
 	case o.MaxStage < 0 || o.MaxStage > maxTotal:
 		return fmt.Errorf("stages of at most %d bytes: want 1 to %d, or 0 for any length", o.MaxStage, int64(maxTotal))
+	case o.Groups < 0 || o.Groups > MaxRanks:
+		return fmt.Errorf("%d groups of NICs: want 0 to %d", o.Groups, MaxRanks)
 	case o.Grain > 1 && o.MaxStretch > 1:
 		return errors.New("grain and stretch both say how much lengths may be rounded up: give one of them")
 	}
@@ -87,6 +93,8 @@ func (p *Planner) Plan(ctx context.Context, t *Traffic, o Options) (*Plan, error
 // units plans in packets of Grain bytes.
 func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, error) {
 	switch {
+	case t.Site != nil && (t.Site.Rails || t.Site.Lanes != nil || o.Mode != MinMove && o.Mode != None):
+		return nil, fmt.Errorf("mode %s is for servers that are all alike: want mode %s or %s", o.Mode, Bytes, Auto)
 	case o.MaxStretch > 1:
 		return nil, fmt.Errorf("mode %s keeps to the length of its frames: a stretch is for mode %s", o.Mode, Bytes)
 	case o.MaxStage > 0:
@@ -98,19 +106,25 @@ func (p *Planner) units(ctx context.Context, t *Traffic, o Options) (*Plan, erro
 	packets := t.packets(grain)
 	var d *draft
 	var err error
-	switch o.Mode {
-	case Rails:
+	switch {
+	case o.Mode == Rails:
 		d, err = p.rails(ctx, packets)
-	case MinMove:
-		d, err = p.minMove(ctx, packets)
+	case o.Mode == MinMove || t.Site != nil:
+		d, err = p.minMove(ctx, packets, o.Mode == None)
 	default:
 		d, err = p.paper(ctx, packets, o.Mode == Paper)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", o.Mode, err)
 	}
-	d.bound = t.Bound()
-	return d.finish(t, o.Mode, grain, o.Model), nil
+	s, err := newServers(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	d.bound, d.site = s.bound, t.Site
+	plan := d.finish(t, o.Mode, grain, o.Model.orDefault().at(t.Site))
+	plan.Certificate = s.proof
+	return plan, nil
 }
 
 // draft returns an empty draft with room for the messages of the traffic and some that

@@ -10,10 +10,13 @@ type Piece struct {
 }
 
 // Move is a piece that is moved inside a server, and the stage during which it is moved: −1
-// means before the first, and the number of stages after the last.
+// means before the first, and the number of stages after the last. A piece that is received
+// with Add is added to what the buffer holds; in a step, those from NICs come before those
+// that stay in the server.
 type Move struct {
 	Beside int `json:"beside"`
 	Piece
+	Add bool `json:"add,omitempty"`
 }
 
 // Moves lists the pieces that a rank sends and receives inside its server, by stage. A
@@ -33,7 +36,9 @@ type Turn struct {
 // messages by destination, without gaps; the sending and the receiving buffer of its
 // NIC; and its output, with the messages to it by source. The NIC's buffers have room
 // for two stages, which alternate in them: while one is sent the next is filled in,
-// and while one arrives the previous one is moved on.
+// and while one arrives the previous one is moved on. Of tokens, the input has the rank's in
+// rows, and the output those that it needs, each once, in the order of all tokens; on the way
+// back it is the other way round.
 type Program struct {
 	Rank    Rank   `json:"rank"`
 	Input   int64  `json:"input"`       // bytes of the buffers

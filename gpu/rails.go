@@ -7,14 +7,17 @@ import "context"
 // the same matching fill whole slots together.
 func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 	n, m := t.Servers, t.GPUs
-	pairs := t.Pairs()
-	w, err := p.decompose(ctx, n, pairs)
+	sum, err := newServers(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	w, err := p.decompose(ctx, n, sum.pairs)
 	if err != nil {
 		return nil, err
 	}
 	d := p.draft(t)
 	d.straight = true
-	s := &slots{d: d, n: n, m: m, left: pairs, rail: make([]int64, n*n*m)}
+	s := &slots{d: d, n: n, m: m, left: sum.pairs, rail: make([]int64, n*n*m)}
 	for turn, weight := range w.weights {
 		if err := s.fill(ctx, w.match[turn*n:(turn+1)*n], weight); err != nil {
 			return nil, err
@@ -23,15 +26,17 @@ func (p *Planner) rails(ctx context.Context, t *Traffic) (*draft, error) {
 	if err := d.next(ctx); err != nil {
 		return nil, err
 	}
-	out, in := t.loads()
-	r := newRiders(t, d, out, in)
+	r, streams := newRiders(t, d, sum.out, sum.in), make([]stream, m)
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j := range n {
 			if i != j {
-				r.ride(i, j, s.rail[(i*n+j)*m:][:m])
+				for nic, packets := range s.rail[(i*n+j)*m:][:m] {
+					streams[nic] = stream{out: Rank(i*m + nic), in: Rank(j*m + nic), from: nic, to: nic, room: packets}
+				}
+				r.ride(i, j, streams)
 			}
 		}
 	}

@@ -31,6 +31,31 @@ func TestOwn(t *testing.T) {
 	})
 }
 
+// The same on sites, with any number of groups.
+func TestOwnOfASite(t *testing.T) {
+	var p, q Planner
+	rapid.Check(t, func(t *rapid.T) {
+		s := anySite(t)
+		places := must(s.Places(rapid.Int64Range(1, mostParts).Draw(t, "parts")))
+		traffic, err := s.Traffic(places, siteBytes(t, s, places))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Mode: Bytes, Fewest: rapid.Bool().Draw(t, "fewest"), Groups: rapid.IntRange(0, 4).Draw(t, "groups"), MaxStretch: rapid.SampledFrom([]float64{0, 1.05, 2}).Draw(t, "stretch")}
+		plan := must(p.Plan(t.Context(), traffic, o))
+		programs := must(plan.Programs(t.Context()))
+		for r := range programs {
+			own := must(q.Own(t.Context(), traffic, Rank(r), o))
+			if d := cmp.Diff(&Own{programs[r], lengths(plan)}, own, equateEmpty); d != "" {
+				t.Fatalf("rank %d (−of all +own): %s", r, d)
+			}
+		}
+		if o.Groups == 0 && o.MaxStretch == 0 && plan.Length > plan.Bound+int64(len(s.Servers)) {
+			t.Fatalf("length %d, and the bound is %d", plan.Length, plan.Bound)
+		}
+	})
+}
+
 var equateEmpty = cmp.FilterValues(func(x, y []int64) bool { return len(x) == 0 && len(y) == 0 }, cmp.Ignore())
 
 func TestOwnRefuses(t *testing.T) {

@@ -19,8 +19,13 @@ type Report struct {
 	Places      []Place      `json:"places,omitempty"`
 	Unit        int64        `json:"unit,omitempty"`
 	Certificate *Certificate `json:"certificate,omitempty"`
-	Stages      []Stage      `json:"stages"`
-	Programs    []Program    `json:"programs,omitempty"`
+	// For tokens that are sent once to each server: their size, the direction, and the bytes
+	// that NICs send, in all if each token is sent once to each server, GPU and expert.
+	TokenBytes int64          `json:"token_bytes,omitempty"`
+	Returns    bool           `json:"returns,omitempty"`
+	Sent       map[Once]int64 `json:"sent,omitempty"`
+	Stages     []Stage        `json:"stages"`
+	Programs   []Program      `json:"programs,omitempty"`
 }
 
 // Report summarizes the plan, with its times by a model and without programs.
@@ -32,6 +37,10 @@ func (p *Plan) Report(m Model) *Report {
 	}
 	if p.Site != nil {
 		r.Places, r.Unit, r.Certificate = p.Site.Place, p.Site.Unit, p.Certificate
+	}
+	if x := p.Tokens; x != nil {
+		r.TokenBytes, r.Returns = x.Bytes, p.Returns
+		r.Sent = map[Once]int64{ToServer: x.Sent(ToServer), ToGPU: x.Sent(ToGPU), ToExpert: x.Sent(ToExpert)}
 	}
 	return r
 }

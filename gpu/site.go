@@ -13,6 +13,27 @@ type Site struct {
 	Servers []Server `json:"servers"`
 	// Rails means that NICs reach only those of their own rail in other servers.
 	Rails bool `json:"rails,omitempty"`
+	// Lanes are those of the fat tree that joins the NICs, or nil if they do not matter.
+	Lanes *Lanes `json:"-"`
+}
+
+// Lanes are the lanes of a fat tree. In a stage no more NICs of a leaf should send, or receive, than
+// it has lanes that are up.
+type Lanes struct {
+	Count int
+	Down  [][]int // [leaf] lanes that are down there
+	All   bool    // transfers within a leaf count too
+}
+
+// common is how many lanes are up at two leaves.
+func (x *Lanes) common(a, b int) int {
+	up := x.Count - len(x.Down[a])
+	for _, lane := range x.Down[b] {
+		if !slices.Contains(x.Down[a], lane) {
+			up--
+		}
+	}
+	return up
 }
 
 // Server is a server of a site.
@@ -27,6 +48,7 @@ type NIC struct {
 	GPU   int   `json:"gpu"`            // whose memory holds its buffers
 	Speed int64 `json:"speed"`          // in any unit, the same for all; 0 if it is dead
 	Rail  int   `json:"rail,omitempty"` // with Site.Rails
+	Leaf  int   `json:"-"`              // with Site.Lanes
 }
 
 // Uniform returns a site of identical servers with a NIC of speed 1 for each GPU, on the rail
@@ -197,6 +219,9 @@ func (s *Site) check() error {
 			if nic.GPU < 0 || nic.GPU >= x.GPUs || nic.Speed < 0 || nic.Speed > 1e14 || nic.Rail < 0 || nic.Rail >= MaxRanks {
 				return fmt.Errorf("server %d: NIC %d is of GPU %d, with speed %d on rail %d: want one of %d GPUs, a speed of 0 to 1e14, and a rail of 0 to %d", i, k, nic.GPU, nic.Speed, nic.Rail, x.GPUs, MaxRanks-1)
 			}
+			if s.Lanes != nil && (nic.Leaf < 0 || nic.Leaf >= len(s.Lanes.Down)) {
+				return fmt.Errorf("server %d: NIC %d is on leaf %d: want 0 to %d", i, k, nic.Leaf, len(s.Lanes.Down)-1)
+			}
 		}
 	}
 	return nil
@@ -210,6 +235,7 @@ type Place struct {
 	NIC    int `json:"nic"`            // or −1
 	Home   int `json:"home"`           // the GPU's first place, which has its input and output
 	Rail   int `json:"rail,omitempty"` // of the NIC
+	Leaf   int `json:"-"`              // of the NIC
 }
 
 // Places represents a site as a uniform cluster of places. A NIC has as many channels as its
@@ -217,8 +243,9 @@ type Place struct {
 type Places struct {
 	Cluster
 	Rails bool
-	Unit  int64   // speed of a channel
-	Speed int64   // of the fastest NIC
+	Unit  int64 // speed of a channel
+	Speed int64 // of the fastest NIC
+	Lanes *Lanes
 	Place []Place // [rank]
 	first []int   // [GPU of the site] its first place
 }
@@ -232,7 +259,7 @@ func (s *Site) Places(parts int64) (*Places, error) {
 	if parts > MaxRanks {
 		return nil, fmt.Errorf("a NIC is so slow that the fastest one would have %d channels: want at most %d", parts, MaxRanks)
 	}
-	p := &Places{Rails: s.Rails, Unit: max(1, s.Speed()/max(1, parts)), Speed: max(1, s.Speed())}
+	p := &Places{Rails: s.Rails, Lanes: s.Lanes, Unit: max(1, s.Speed()/max(1, parts)), Speed: max(1, s.Speed())}
 	var servers [][]Place
 	for i := range s.Servers {
 		servers = append(servers, s.Servers[i].places(i, p.Unit))
@@ -265,7 +292,7 @@ func (x *Server) places(server int, unit int64) []Place {
 			for k, nic := range x.NICs {
 				for range nic.Speed / unit {
 					if nic.GPU == g {
-						list = append(list, Place{server, g, k, home, nic.Rail})
+						list = append(list, Place{server, g, k, home, nic.Rail, nic.Leaf})
 					}
 				}
 			}
@@ -277,8 +304,39 @@ func (x *Server) places(server int, unit int64) []Place {
 	return list
 }
 
-// home is the place with the input and output of a place's GPU.
-func (p *Places) home(r Rank) Rank { return Rank(p.Place[r].Home) }
+// home is the rank with the input and output of a rank's GPU: the rank itself if all servers are
+// alike, and p is nil.
+func (p *Places) home(r Rank) Rank {
+	if p == nil {
+		return r
+	}
+	return Rank(p.Place[r].Home)
+}
+
+// works reports whether a rank has a working NIC.
+func (p *Places) works(r int) bool { return p == nil || p.Place[r].NIC >= 0 }
+
+// rail is the rail of a rank's NIC, or 0 if NICs reach all others.
+func (p *Places) rail(r int) int {
+	if p == nil || !p.Rails {
+		return 0
+	}
+	return p.Place[r].Rail
+}
+
+// leaf is the leaf of some NICs, or −1 if they have several, or lanes do not matter.
+func (p *Places) leaf(nics []Rank) int {
+	if p == nil || p.Lanes == nil {
+		return -1
+	}
+	leaf := p.Place[nics[0]].Leaf
+	for _, r := range nics {
+		if p.Place[r].Leaf != leaf {
+			return -1
+		}
+	}
+	return leaf
+}
 
 // Traffic turns the bytes that the GPUs of a site send each other, [source][destination],
 // into traffic of its places. Dead GPUs must have none.
@@ -291,6 +349,7 @@ func (s *Site) Traffic(p *Places, bytes []int64) (*Traffic, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.Site = p
 	for at, v := range bytes {
 		for _, g := range []int{at / n, at % n} {
 			if x := p.Place[p.first[g]]; v > 0 && slices.Contains(s.Servers[x.Server].DeadGPUs, x.GPU) {

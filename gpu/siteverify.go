@@ -12,27 +12,13 @@ import (
 // [source][destination]. It checks every place against the site, that the NICs of every transfer
 // work and reach each other, and the certificate against the bytes and the length.
 func VerifySite(ctx context.Context, s *Site, bytes []int64, p *Plan) error {
-	v := &siteVerifier{s: s, p: p.Site}
-	if v.p == nil || p.Certificate == nil {
-		return fmt.Errorf("the plan has no site or no certificate")
-	}
-	if err := v.places(); err != nil {
+	v, programs, err := verifyPlaces(ctx, s, p)
+	if err != nil {
 		return err
 	}
 	t, err := v.traffic(bytes)
 	if err != nil {
 		return err
-	}
-	programs, err := p.Programs(ctx)
-	if err != nil {
-		return err
-	}
-	for r := range programs {
-		for _, x := range programs[r].Send {
-			if err := v.reach(Rank(r), x.Peer); err != nil {
-				return err
-			}
-		}
 	}
 	lengths := make([]int64, len(p.Stages))
 	length := int64(0)
@@ -47,10 +33,42 @@ func VerifySite(ctx context.Context, s *Site, bytes []int64, p *Plan) error {
 	if length != p.Length || !slices.Equal(busiest, p.Busiest) {
 		return fmt.Errorf("the plan states length %d and moves %d, but has %d and %d", p.Length, p.Busiest, length, busiest)
 	}
-	if len(p.Certificate.Prices) > 0 {
-		return v.prices(t, p)
+	if length < p.Bound {
+		return fmt.Errorf("the plan has length %d, and its bound is %d", length, p.Bound)
 	}
-	return v.certificate(bytes, p)
+	return v.proof(t, p, 1)
+}
+
+// verifyPlaces checks the places of a plan, and that the NICs of every transfer work and reach each
+// other. It returns the programs of the places.
+func verifyPlaces(ctx context.Context, s *Site, p *Plan) (*siteVerifier, []Program, error) {
+	v := &siteVerifier{s: s, p: p.Site}
+	if v.p == nil || p.Certificate == nil {
+		return nil, nil, fmt.Errorf("the plan has no site or no certificate")
+	}
+	if err := v.places(); err != nil {
+		return nil, nil, err
+	}
+	programs, err := p.Programs(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for r := range programs {
+		for _, x := range programs[r].Send {
+			if err := v.reach(Rank(r), x.Peer); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return v, programs, nil
+}
+
+// proof checks the certificate of a plan of a traffic of places in units of some bytes.
+func (v *siteVerifier) proof(t *Traffic, p *Plan, unit int64) error {
+	if len(p.Certificate.Prices) > 0 {
+		return v.prices(t, p.Certificate.Prices, p.Bound/unit)
+	}
+	return v.certificate(t, p, unit)
 }
 
 type siteVerifier struct {
@@ -110,7 +128,7 @@ func (v *siteVerifier) traffic(bytes []int64) (*Traffic, error) {
 	if len(bytes) != len(all)*len(all) {
 		return nil, fmt.Errorf("%d entries are not a matrix of %d GPUs", len(bytes), len(all))
 	}
-	t := &Traffic{v.p.Cluster, make([]int64, v.p.Ranks()*v.p.Ranks())}
+	t := &Traffic{Cluster: v.p.Cluster, Bytes: make([]int64, v.p.Ranks()*v.p.Ranks())}
 	for at, x := range bytes {
 		t.Bytes[int(all[at/len(all)])*v.p.Ranks()+int(all[at%len(all)])] = x
 	}
@@ -134,20 +152,14 @@ func (v *siteVerifier) reach(from, to Rank) error {
 
 // certificate checks the proof that no plan can be shorter by the bytes and channels that the
 // certificate names.
-func (v *siteVerifier) certificate(bytes []int64, p *Plan) error {
+func (v *siteVerifier) certificate(t *Traffic, p *Plan, unit int64) error {
 	c := *p.Certificate
 	if c.Server < 0 || c.Server >= len(v.s.Servers) {
 		return fmt.Errorf("the certificate is of server %d", c.Server)
 	}
-	var server []int // [GPU]
-	for i := range v.s.Servers {
-		for range v.s.Servers[i].GPUs {
-			server = append(server, i)
-		}
-	}
 	sum, channels := int64(0), int64(0)
-	for at, x := range bytes {
-		from, to := server[at/len(server)], server[at%len(server)]
+	for at, x := range t.Bytes {
+		from, to := at/t.Ranks()/t.GPUs, at%t.Ranks()/t.GPUs
 		if from != to && (c.Receives && to == c.Server || !c.Receives && from == c.Server) {
 			sum += x
 		}
@@ -158,17 +170,8 @@ func (v *siteVerifier) certificate(bytes []int64, p *Plan) error {
 			channels += nic.Speed / v.p.Unit
 		}
 	}
-	if sum != c.Bytes || sum > 0 && (channels != c.Channels || (sum+channels-1)/channels != p.Bound) || sum == 0 && p.Bound != 0 {
-		return fmt.Errorf("the certificate %+v does not prove a bound of %d: there are %d bytes and %d channels", c, p.Bound, sum, channels)
-	}
-	return v.near(p)
-}
-
-// near checks that the length is the bound, or, if NICs reach only those of their rail, exceeds
-// it by at most a thousandth and a byte for each server.
-func (v *siteVerifier) near(p *Plan) error {
-	if n := int64(v.p.Servers); p.Length < p.Bound || p.Length > p.Bound && (!v.s.Rails || p.Length-p.Bound > p.Bound/1000+n) {
-		return fmt.Errorf("the plan has length %d, and its bound is %d", p.Length, p.Bound)
+	if sum*unit != c.Bytes || sum > 0 && (channels != c.Channels || (sum+channels-1)/channels*unit != p.Bound) || sum == 0 && p.Bound != 0 {
+		return fmt.Errorf("the certificate %+v does not prove a bound of %d: there are %d bytes and %d channels", c, p.Bound, sum*unit, channels)
 	}
 	return nil
 }
@@ -176,7 +179,7 @@ func (v *siteVerifier) near(p *Plan) error {
 // prices checks the proof that no plan can be shorter by the prices of the certificate: each byte
 // pays the prices of both ends on its rail, and in a plan of length T all NICs together earn at
 // most T times their channels' prices.
-func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
+func (v *siteVerifier) prices(t *Traffic, prices []Price, bound int64) error {
 	type end struct {
 		server, rail int
 		receives     bool
@@ -193,7 +196,7 @@ func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
 			}
 		}
 	}
-	for _, x := range p.Certificate.Prices {
+	for _, x := range prices {
 		at := end{x.Server, x.Rail, x.Receives}
 		if x.Price <= 0 || price[at] != 0 {
 			return fmt.Errorf("the certificate has the price %+v, below 1 or twice", x)
@@ -219,8 +222,8 @@ func (v *siteVerifier) prices(t *Traffic, p *Plan) error {
 		cost.Add(cost, new(big.Int).Mul(big.NewInt(bytes), big.NewInt(least)))
 	}
 	// The bound is proven if a length of one less would earn less than the cost.
-	if new(big.Int).Mul(earned, big.NewInt(p.Bound-1)).Cmp(cost) >= 0 {
-		return fmt.Errorf("the prices of the certificate do not prove a bound of %d", p.Bound)
+	if new(big.Int).Mul(earned, big.NewInt(bound-1)).Cmp(cost) >= 0 {
+		return fmt.Errorf("the prices of the certificate do not prove a bound of %d", bound)
 	}
-	return v.near(p)
+	return nil
 }

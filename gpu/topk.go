@@ -9,7 +9,7 @@ import (
 type Once string
 
 // A token is sent to each of its experts; once to each GPU with any of its experts; or once
-// to each server, where the receiving GPU forwards it to the others itself.
+// to each other server, where a NIC's GPU hands it on to those with its experts.
 const (
 	ToExpert Once = "expert"
 	ToGPU    Once = "gpu"
@@ -60,13 +60,12 @@ func (p Placement) nearest(c Cluster, expert int, source Rank, token int) Rank {
 	return list[token%len(list)]
 }
 
-// FromTopK makes traffic from the experts that routers choose for tokens, [token][choice],
-// the same number of tokens for each GPU, those of GPU 0 first; −1 means no expert. If there
-// are as many choices as experts, all of them 0 or 1, it is a map instead, [token][expert].
-// tokenBytes is the size of a token. The traffic of the way back is the transpose.
-func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, tokenBytes int64) (*Traffic, error) {
-	t, err := NewTraffic(c)
-	if err != nil {
+// FromTopK makes tokens from the experts that routers choose for them, [token][choice], the
+// same number of tokens for each GPU, those of GPU 0 first; −1 means no expert. If there are as
+// many choices as experts, all of them 0 or 1, it is a map instead, [token][expert]. tokenBytes
+// is the size of a token.
+func FromTopK(c Cluster, chosen []float64, choices int, p Placement, tokenBytes int64) (*Tokens, error) {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
 	if err := p.check(c); err != nil {
@@ -78,15 +77,18 @@ func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, 
 		return nil, fmt.Errorf("%d tokens with %d choices are not as many for each of %d GPUs", tokens, choices, c.Ranks())
 	case tokenBytes < 1 || tokenBytes > 1<<30:
 		return nil, fmt.Errorf("%d bytes a token: want 1 to %d", tokenBytes, 1<<30)
-	case once != ToExpert && once != ToGPU && once != ToServer:
-		return nil, fmt.Errorf("a token is sent once to each %q: want %q, %q or %q", once, ToExpert, ToGPU, ToServer)
+	case len(chosen) > 1<<29: // bytes stay below maxTotal, and places in lists within 32 bits
+		return nil, fmt.Errorf("%d choices: want at most %d", len(chosen), 1<<29)
 	}
 	each := tokens / c.Ranks()
+	x := newTokens(c, tokenBytes)
+	for r := range x.first {
+		x.first[r] = r * each
+	}
 	marked := choices == len(p) && choices > 2 && !slices.ContainsFunc(chosen, func(v float64) bool { return v != 0 && v != 1 })
-	var sent []Rank
+	var experts []Rank
 	for token := range tokens {
-		source := Rank(token / each)
-		sent = sent[:0]
+		experts = experts[:0]
 		for k, v := range chosen[token*choices : (token+1)*choices] {
 			if v == -1 || marked && v == 0 {
 				continue
@@ -97,14 +99,10 @@ func FromTopK(c Cluster, chosen []float64, choices int, p Placement, once Once, 
 			if v < 0 || v >= float64(len(p)) || v != float64(int(v)) {
 				return nil, fmt.Errorf("token %d, choice %d is expert %v: want 0 to %d, or -1 for none", token, k, v, len(p)-1)
 			}
-			to := p.nearest(c, int(v), source, token)
-			if !slices.ContainsFunc(sent, func(r Rank) bool {
-				return once == ToGPU && r == to || once == ToServer && c.server(r) == c.server(to)
-			}) {
-				sent = append(sent, to)
-				t.Bytes[int(source)*c.Ranks()+int(to)] += tokenBytes
-			}
+			experts = append(experts, p.nearest(c, int(v), Rank(token/each), token))
 		}
+		x.append(experts)
 	}
-	return t, t.check()
+	x.batch()
+	return x, nil
 }

@@ -51,6 +51,10 @@ func Of(ranks, gpusPerServer int) (Cluster, error) {
 type Traffic struct {
 	Cluster
 	Bytes []int64 // [source][destination]
+	// Site describes the servers if they are not all alike; nil otherwise.
+	Site *Places
+
+	tokens *Tokens // if it is of tokens that are sent once to each server
 }
 
 // NewTraffic returns a traffic without bytes.
@@ -58,11 +62,12 @@ func NewTraffic(c Cluster) (*Traffic, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	return &Traffic{c, make([]int64, c.Ranks()*c.Ranks())}, nil
+	return &Traffic{Cluster: c, Bytes: make([]int64, c.Ranks()*c.Ranks())}, nil
 }
 
-// FromEntries makes a traffic from integers, [source][destination].
-func FromEntries(c Cluster, entries []float64) (*Traffic, error) {
+// FromEntries makes a traffic from integers, [source][destination]. large has the exact values of
+// entries that float64 does not hold.
+func FromEntries(c Cluster, entries []float64, large map[int]int64) (*Traffic, error) {
 	t, err := NewTraffic(c)
 	if err != nil {
 		return nil, err
@@ -76,6 +81,9 @@ func FromEntries(c Cluster, entries []float64) (*Traffic, error) {
 			return nil, fmt.Errorf("traffic from GPU %d to GPU %d is %v: want a whole number from 0 to %d", at/ranks, at%ranks, v, int64(maxTotal))
 		}
 		t.Bytes[at] = int64(v)
+	}
+	for at, v := range large {
+		t.Bytes[at] = v
 	}
 	return t, t.check()
 }

@@ -4,9 +4,18 @@ import "context"
 
 // Programs returns the programs of the ranks, [rank]. It fails only if ctx ends.
 func (p *Plan) Programs(ctx context.Context) ([]Program, error) {
-	w := newWriter(p, 0, Rank(p.Ranks()))
+	there := p
+	if p.Returns {
+		there = p.Return()
+	}
+	w := newWriter(there, 0, Rank(p.Ranks()))
 	if err := w.write(ctx); err != nil {
 		return nil, err
+	}
+	for r := range w.programs {
+		if p.Returns {
+			w.programs[r] = reversed(&w.programs[r], len(p.Stages), p.Tokens.Bytes)
+		}
 	}
 	return w.programs, nil
 }
@@ -26,8 +35,12 @@ func newWriter(p *Plan, first, last Rank) *writer {
 	for r := range w.programs {
 		w.programs[r] = emptyProgram(first + Rank(r))
 	}
-	w.input, w.output = make([]int64, len(w.programs)*p.Ranks()), make([]int64, len(w.programs)*p.Ranks())
-	w.places()
+	if p.Tokens != nil {
+		w.tokenBuffers()
+	} else {
+		w.input, w.output = make([]int64, len(w.programs)*p.Ranks()), make([]int64, len(w.programs)*p.Ranks())
+		w.places()
+	}
 	w.send, w.recv = p.halves(first, last)
 	for r := range w.programs {
 		x := &w.programs[r]
@@ -101,15 +114,19 @@ func (w *writer) write(ctx context.Context) error {
 			w.transfer(stage, &w.p.Stages[stage].Transfers[at])
 		}
 	}
+	if w.p.Tokens != nil {
+		w.localTokens()
+		return nil
+	}
 	ranks := w.p.Ranks()
 	for _, x := range w.p.Local {
 		if r, ok := w.of(x.Source); ok {
 			list := &w.programs[r].Local.Send
-			*list = append(*list, Move{x.Beside, Piece{x.Destination, w.input[r*ranks+int(x.Destination)] + x.Offset, x.Bytes}})
+			*list = append(*list, Move{Beside: x.Beside, Piece: Piece{x.Destination, w.input[r*ranks+int(x.Destination)] + x.Offset, x.Bytes}})
 		}
 		if r, ok := w.of(x.Destination); ok {
 			list := &w.programs[r].Local.Receive
-			*list = append(*list, Move{x.Beside, Piece{x.Source, w.output[r*ranks+int(x.Source)] + x.Offset, x.Bytes}})
+			*list = append(*list, Move{Beside: x.Beside, Piece: Piece{x.Source, w.output[r*ranks+int(x.Source)] + x.Offset, x.Bytes}})
 		}
 	}
 	return nil
@@ -129,21 +146,26 @@ func (w *writer) transfer(stage int, x *Transfer) {
 	}
 	ranks := w.p.Ranks()
 	for c := newCursor(w.p.Segments, x); c.next(); {
+		if w.p.Tokens != nil {
+			w.handOn(stage, &c.Segment, out, in, from, to)
+			from, to = from+c.Bytes, to+c.Bytes
+			continue
+		}
 		if r, ok := w.of(c.Source); ok {
 			list := &w.programs[r].Before.Send
-			*list = join(*list, Move{stage - 1, Piece{c.Out, w.input[r*ranks+int(c.Destination)] + c.Offset, c.Bytes}})
+			*list = join(*list, Move{Beside: stage - 1, Piece: Piece{c.Out, w.input[r*ranks+int(c.Destination)] + c.Offset, c.Bytes}})
 		}
 		if out != nil {
-			out.Before.Receive = join(out.Before.Receive, Move{stage - 1, Piece{c.Source, from, c.Bytes}})
+			out.Before.Receive = join(out.Before.Receive, Move{Beside: stage - 1, Piece: Piece{c.Source, from, c.Bytes}})
 			from += c.Bytes
 		}
 		if in != nil {
-			in.After.Send = join(in.After.Send, Move{stage + 1, Piece{c.Destination, to, c.Bytes}})
+			in.After.Send = join(in.After.Send, Move{Beside: stage + 1, Piece: Piece{c.Destination, to, c.Bytes}})
 			to += c.Bytes
 		}
 		if r, ok := w.of(c.Destination); ok {
 			list := &w.programs[r].After.Receive
-			*list = join(*list, Move{stage + 1, Piece{c.In, w.output[r*ranks+int(c.Source)] + c.Offset, c.Bytes}})
+			*list = join(*list, Move{Beside: stage + 1, Piece: Piece{c.In, w.output[r*ranks+int(c.Source)] + c.Offset, c.Bytes}})
 		}
 	}
 }
@@ -152,7 +174,7 @@ func (w *writer) transfer(stage int, x *Transfer) {
 func join(list []Move, x Move) []Move {
 	if n := len(list); n > 0 {
 		last := &list[n-1]
-		if last.Beside == x.Beside && last.Peer == x.Peer && last.Offset+last.Bytes == x.Offset {
+		if last.Beside == x.Beside && last.Peer == x.Peer && last.Offset+last.Bytes == x.Offset && last.Add == x.Add {
 			last.Bytes += x.Bytes
 			return list
 		}

@@ -1,5 +1,6 @@
 # What the Makefiles of C libraries have in common. They set name, which is that of the header
-# and what the library's follows lib with, and data, what programs find beside it. Variables:
+# and what the library's follows lib with, data, what programs find beside it, and may set
+# libraries, what it is linked with. Variables:
 # out, CC, CFLAGS; prefix, DESTDIR (install).
 
 out        ?= ../../bin
@@ -31,7 +32,7 @@ $(out)/.$(lib)/%.o: src/%.c $(headers) $(MAKEFILE_LIST)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(out)/$(SONAME): $(objects) $(name).map
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(name).map -Wl,-z,defs -o $@ $(objects)
+	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(name).map -Wl,-z,defs -o $@ $(objects) $(libraries)
 
 $(out)/$(lib).so: $(out)/$(SONAME)
 	ln -sf $(SONAME) $@

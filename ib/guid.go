@@ -3,6 +3,7 @@
 package ib
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,6 +33,17 @@ func ParseGUID(s string) (GUID, error) {
 		return 0, fmt.Errorf("%q is not a GUID: want up to 16 hexadecimal digits", s)
 	}
 	return GUID(v), nil
+}
+
+// End is an end of a cable: a port of a node.
+type End struct {
+	GUID GUID  `json:"guid"` // of the node
+	Port uint8 `json:"port"`
+}
+
+// Compare orders ends by node, then by port.
+func (e End) Compare(f End) int {
+	return cmp.Or(cmp.Compare(e.GUID, f.GUID), cmp.Compare(e.Port, f.Port))
 }
 
 // LID is a local identifier. Unicast LIDs run from 1 to MaxUnicastLID; zero

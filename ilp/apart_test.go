@@ -20,8 +20,8 @@ func withHelper(t *testing.T) {
 		t.Skip("lp_solve's header is not installed: liblpsolve55-dev")
 	}
 	path := filepath.Join(t.TempDir(), helper)
-	cmd := exec.Command("go", "build", "-tags", "lpsolve", "-buildvcs=false", "-o", path, "../cmd/forsd-lpsolve")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-I/usr/include/lpsolve", "CGO_LDFLAGS=-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve")
+	cmd := exec.Command("go", "build", "-tags", "lpsolve", "-ldflags", `-extldflags "-L/usr/lib/lp_solve -Wl,-rpath,/usr/lib/lp_solve"`, "-buildvcs=false", "-o", path, "../cmd/forsd-lpsolve")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CPATH=/usr/include/lpsolve", "LIBRARY_PATH=/usr/lib/lp_solve")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

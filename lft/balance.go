@@ -65,17 +65,15 @@ func (t *Tables) Busiest(tree *topology.FatTree) (most Busiest) {
 		first[i], ports = ports, ports+len(f.Nodes[i].Ports)
 	}
 	load := make([]int, ports)
-	hosts := make([]topology.EndPort, len(tree.Servers))
-	for s, i := range tree.Servers {
-		hosts[s] = tree.Hosts[i].EndPort
-	}
-	t.Exchange(f, hosts, func(_ int32, _, n int, way []topology.PortRef, _ int32) {
-		for _, p := range way {
-			i := first[p.Node] + int(p.Port)
-			if load[i] += n; load[i] > most.Transfers {
-				most = Busiest{load[i], p}
+	for _, hosts := range tree.ByExchange() {
+		t.Exchange(f, hosts, func(_ int32, _, n int, way []topology.PortRef, _ int32) {
+			for _, p := range way {
+				i := first[p.Node] + int(p.Port)
+				if load[i] += n; load[i] > most.Transfers {
+					most = Busiest{load[i], p}
+				}
 			}
-		}
-	})
+		})
+	}
 	return most
 }

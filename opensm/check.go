@@ -46,142 +46,111 @@ type rule struct {
 var rules = []rule{
 	{RoutingEngineWrong, health.Critical, "OpenSM does not use forsd's tables", func(s *Settings, _ *Want) string {
 		engines := s.engines()
-		if len(engines) > 0 && (engines[0] == FileEngine || engines[0] == PluginEngine) {
-			return ""
-		}
-		return fmt.Sprintf("the routing engine is %q, so OpenSM makes its own tables; ", s.RoutingEngine) + s.advise("routing_engine", s.bestEngines(), true)
+		return unless(len(engines) > 0 && (engines[0] == FileEngine || engines[0] == PluginEngine),
+			fmt.Sprintf("the routing engine is %q, so OpenSM makes its own tables; ", s.RoutingEngine)+s.advise("routing_engine", s.bestEngines(), true))
 	}},
 	{FallbackMissing, health.Critical, "OpenSM has no engine for when forsd is away", func(s *Settings, _ *Want) string {
 		engines := s.engines()
 		ours := len(engines) > 0 && (engines[0] == FileEngine || engines[0] == PluginEngine)
-		if at := slices.Index(engines, FileEngine); !ours || s.FallsBack() && (at == 0 || at == 1) && at+1 < len(engines) {
-			return ""
-		}
-		return fmt.Sprintf("with the routing engines %q nothing takes a dead cable out of the tables while forsd is away and its plugin not loaded; ", s.RoutingEngine) +
-			s.advise("routing_engine", s.bestEngines(), true)
+		at := slices.Index(engines, FileEngine)
+		return unless(!ours || s.FallsBack() && (at == 0 || at == 1) && at+1 < len(engines),
+			fmt.Sprintf("with the routing engines %q nothing takes a dead cable out of the tables while forsd is away and its plugin not loaded; ", s.RoutingEngine)+
+				s.advise("routing_engine", s.bestEngines(), true))
 	}},
 	{PluginEngineUnknown, health.Critical, "OpenSM is to ask a plugin that it does not load", func(s *Settings, _ *Want) string {
-		if s.PluginLoaded() || !slices.Contains(s.engines(), PluginEngine) {
-			return ""
-		}
-		return fmt.Sprintf("the engine %q is that of forsd's plugin, which OpenSM is not told to load; ", PluginEngine) + s.advise("event_plugin_name", PluginName, true)
+		return unless(s.PluginLoaded() || !slices.Contains(s.engines(), PluginEngine),
+			fmt.Sprintf("the engine %q is that of forsd's plugin, which OpenSM is not told to load; ", PluginEngine)+s.advise("event_plugin_name", PluginName, true))
 	}},
 	{PluginEngineMissing, health.Degraded, "OpenSM loads forsd's plugin and does not ask it for tables", func(s *Settings, _ *Want) string {
-		if engines := s.engines(); !s.PluginLoaded() || len(engines) > 0 && engines[0] == PluginEngine {
-			return ""
-		}
-		return fmt.Sprintf("the routing engines are %q, so that new tables need a sweep of their own; ", s.RoutingEngine) + s.advise("routing_engine", s.bestEngines(), true)
+		engines := s.engines()
+		return unless(!s.PluginLoaded() || len(engines) > 0 && engines[0] == PluginEngine,
+			fmt.Sprintf("the routing engines are %q, so that new tables need a sweep of their own; ", s.RoutingEngine)+s.advise("routing_engine", s.bestEngines(), true))
 	}},
 	{PluginSocketWrong, health.Critical, "OpenSM's plugin looks for forsd elsewhere", func(s *Settings, want *Want) string {
-		if want.Socket == "" || !s.PluginLoaded() || samePath(cmp.Or(s.PluginSocket(), DefaultSocket), want.Socket) {
-			return ""
-		}
-		return fmt.Sprintf("the plugin connects to %s, and forsd listens on %s; ", cmp.Or(s.PluginSocket(), DefaultSocket), want.Socket) +
-			s.advise("event_plugin_options", s.optionsWith(want.Socket), true) + "; or set opensm.plugin.socket in forsd.yaml"
+		return unless(want.Socket == "" || !s.PluginLoaded() || samePath(cmp.Or(s.PluginSocket(), DefaultSocket), want.Socket),
+			fmt.Sprintf("the plugin connects to %s, and forsd listens on %s; ", cmp.Or(s.PluginSocket(), DefaultSocket), want.Socket)+
+				s.advise("event_plugin_options", s.optionsWith(want.Socket), true)+"; or set opensm.plugin.socket in forsd.yaml")
 	}},
 	{UcastCacheOn, health.Critical, "OpenSM's unicast cache is on", func(s *Settings, _ *Want) string {
-		if !s.UcastCache {
-			return ""
-		}
-		return "with the unicast cache OpenSM does not load new tables; " + s.advise("use_ucast_cache", "FALSE", true)
+		return unless(!s.UcastCache,
+			"with the unicast cache OpenSM does not load new tables; "+s.advise("use_ucast_cache", "FALSE", true))
 	}},
 	{LFTsFileMissing, health.Critical, "OpenSM is given no table file", func(s *Settings, want *Want) string {
-		if s.LFTsFile != "" {
-			return ""
-		}
-		return "without a table file the engine \"file\" routes by min-hop; " + s.advise("lfts_file", want.LFTsFile, true)
+		return unless(s.LFTsFile != "",
+			"without a table file the engine \"file\" routes by min-hop; "+s.advise("lfts_file", want.LFTsFile, true))
 	}},
 	{LFTsFileWrong, health.Critical, "OpenSM reads another table file", func(s *Settings, want *Want) string {
-		if s.LFTsFile == "" || want.LFTsFile == "" || samePath(s.LFTsFile, want.LFTsFile) {
-			return ""
-		}
-		return fmt.Sprintf("OpenSM reads %s, and forsd writes %s; ", s.LFTsFile, want.LFTsFile) +
-			s.advise("lfts_file", want.LFTsFile, true) + "; or set opensm.lfts_file in forsd.yaml"
+		return unless(s.LFTsFile == "" || want.LFTsFile == "" || samePath(s.LFTsFile, want.LFTsFile),
+			fmt.Sprintf("OpenSM reads %s, and forsd writes %s; ", s.LFTsFile, want.LFTsFile)+
+				s.advise("lfts_file", want.LFTsFile, true)+"; or set opensm.lfts_file in forsd.yaml")
 	}},
 	{RootFileWrong, health.Degraded, "OpenSM's own engine does not know where to begin", func(s *Settings, want *Want) string {
-		if want.RootFile == "" || !slices.Contains(s.engines(), fallback) || s.RootFile != "" && samePath(s.RootFile, want.RootFile) {
-			return ""
-		}
-		return fmt.Sprintf("while forsd is away the engine %q may leave LIDs without a way, or ways on which packets wait for one another in a ring; ", fallback) +
-			s.advise("root_guid_file", want.RootFile, true)
+		return unless(want.RootFile == "" || !slices.Contains(s.engines(), fallback) || s.RootFile != "" && samePath(s.RootFile, want.RootFile),
+			fmt.Sprintf("while forsd is away the engine %q may leave LIDs without a way, or ways on which packets wait for one another in a ring; ", fallback)+
+				s.advise("root_guid_file", want.RootFile, true))
 	}},
 	{LMCWrong, health.Degraded, "the LMC is not the one configured", func(s *Settings, want *Want) string {
-		if want.LMC < 0 || int(s.LMC) == want.LMC {
-			return ""
-		}
-		return fmt.Sprintf("OpenSM gives LMC %d, and forsd.yaml asks for %d; ", s.LMC, want.LMC) + s.advise("lmc", fmt.Sprint(want.LMC), true)
+		return unless(want.LMC < 0 || int(s.LMC) == want.LMC,
+			fmt.Sprintf("OpenSM gives LMC %d, and forsd.yaml asks for %d; ", s.LMC, want.LMC)+s.advise("lmc", fmt.Sprint(want.LMC), true))
 	}},
 	{LMCTooSmall, health.Degraded, "the LMC is too small for the lanes", checkLMC},
 	{LMCOnSwitches, health.Degraded, "switches get several LIDs", func(s *Settings, _ *Want) string {
-		if !s.LMCOnSwitches || s.LMC == 0 {
-			return ""
-		}
-		return "switches need one LID each, and the others take room in every table; " + s.advise("lmc_esp0", "FALSE", true)
+		return unless(!s.LMCOnSwitches || s.LMC == 0,
+			"switches need one LID each, and the others take room in every table; "+s.advise("lmc_esp0", "FALSE", true))
 	}},
 	{LIDMatrixFileSet, health.Degraded, "OpenSM loads hop counts from a file", func(s *Settings, _ *Want) string {
-		if s.LIDMatrixFile == "" {
-			return ""
-		}
-		return fmt.Sprintf("the hop counts of %s, which multicast uses, do not follow the fabric; ", s.LIDMatrixFile) +
-			s.advise("lid_matrix_dump_file", "(null)", true)
+		return unless(s.LIDMatrixFile == "",
+			fmt.Sprintf("the hop counts of %s, which multicast uses, do not follow the fabric; ", s.LIDMatrixFile)+
+				s.advise("lid_matrix_dump_file", "(null)", true))
 	}},
 	{DumpDirWrong, health.Critical, "OpenSM dumps elsewhere", func(s *Settings, want *Want) string {
-		if want.DumpDir == "" || samePath(s.DumpDir, want.DumpDir) {
-			return ""
-		}
-		return fmt.Sprintf("OpenSM writes %s to %s, and forsd watches %s; ", SubnetFile, s.DumpDir, want.DumpDir) +
-			s.advise("dump_files_dir", want.DumpDir, true) + "; or set opensm.dump_dir in forsd.yaml"
+		return unless(want.DumpDir == "" || samePath(s.DumpDir, want.DumpDir),
+			fmt.Sprintf("OpenSM writes %s to %s, and forsd watches %s; ", SubnetFile, s.DumpDir, want.DumpDir)+
+				s.advise("dump_files_dir", want.DumpDir, true)+"; or set opensm.dump_dir in forsd.yaml")
 	}},
 	{CacheDirWrong, health.Degraded, "OpenSM caches elsewhere", func(s *Settings, want *Want) string {
-		if want.CacheDir == "" || samePath(s.CacheDir, want.CacheDir) {
-			return ""
-		}
-		return fmt.Sprintf("OpenSM keeps guid2lid in %s, and forsd reads it in %s; set opensm.cache_dir: %s in forsd.yaml, or start OpenSM with OSM_CACHE_DIR=%s",
-			s.CacheDir, want.CacheDir, s.CacheDir, want.CacheDir)
+		return unless(want.CacheDir == "" || samePath(s.CacheDir, want.CacheDir),
+			fmt.Sprintf("OpenSM keeps guid2lid in %s, and forsd reads it in %s; set opensm.cache_dir: %s in forsd.yaml, or start OpenSM with OSM_CACHE_DIR=%s",
+				s.CacheDir, want.CacheDir, s.CacheDir, want.CacheDir))
 	}},
 	{SweepOnTrapOff, health.Critical, "OpenSM does not sweep on traps", func(s *Settings, _ *Want) string {
-		if s.SweepOnTrap {
-			return ""
-		}
-		return fmt.Sprintf("a dead cable is noticed only by the periodic sweep (every %d s); ", s.SweepInterval) + s.advise("sweep_on_trap", "TRUE", false)
+		return unless(s.SweepOnTrap,
+			fmt.Sprintf("a dead cable is noticed only by the periodic sweep (every %d s); ", s.SweepInterval)+s.advise("sweep_on_trap", "TRUE", false))
 	}},
 	{SweepIntervalZero, health.Info, "OpenSM does no periodic sweeps", func(s *Settings, _ *Want) string {
-		if s.SweepInterval > 0 {
-			return ""
-		}
-		return "where a trap is lost, nothing notices the change; " + s.advise("sweep_interval", "10", false)
+		return unless(s.SweepInterval > 0,
+			"where a trap is lost, nothing notices the change; "+s.advise("sweep_interval", "10", false))
 	}},
 	{ReassignLIDsOn, health.Degraded, "OpenSM reassigns LIDs", func(s *Settings, _ *Want) string {
-		if !s.ReassignLIDs {
-			return ""
-		}
-		return "every start of OpenSM may move every LID; " + s.advise("reassign_lids", "FALSE", false)
+		return unless(!s.ReassignLIDs,
+			"every start of OpenSM may move every LID; "+s.advise("reassign_lids", "FALSE", false))
 	}},
 	{HonorGUID2LIDOff, health.Info, "LIDs may move when a standby manager takes over", func(s *Settings, _ *Want) string {
-		if s.HonorGUID2LID {
-			return ""
-		}
-		return "a standby OpenSM that becomes master takes the LIDs that ports have, not those of its guid2lid; where there is one, " +
-			s.advise("honor_guid2lid_file", "TRUE", false)
+		return unless(s.HonorGUID2LID,
+			"a standby OpenSM that becomes master takes the LIDs that ports have, not those of its guid2lid; where there is one, "+
+				s.advise("honor_guid2lid_file", "TRUE", false))
 	}},
 	{SMInactive, health.Critical, "OpenSM is inactive", func(s *Settings, _ *Want) string {
-		if !s.Inactive {
-			return ""
-		}
-		return "it never becomes master; " + s.advise("sm_inactive", "FALSE", true)
+		return unless(!s.Inactive,
+			"it never becomes master; "+s.advise("sm_inactive", "FALSE", true))
+	}},
+	{OthersIgnored, health.Degraded, "OpenSM ignores other managers", func(s *Settings, _ *Want) string {
+		return unless(!s.IgnoreOthers,
+			"where there is another manager, both write tables; "+s.advise("ignore_other_sm", "FALSE", true))
+	}},
+	{MKeyGuards, health.Critical, "Switches answer only OpenSM", func(s *Settings, _ *Want) string {
+		return unless(s.MKey == 0 || s.MKeyLevel < 2,
+			fmt.Sprintf("at m_key_protection_level %d switches do not answer questions without the M_Key, and forsd reads tables and ports without it; ", s.MKeyLevel)+
+				s.advise("m_key_protection_level", "1", true))
 	}},
 	{LogRoutingSlow, health.Degraded, "OpenSM's routing dumps slow down every sweep", func(s *Settings, _ *Want) string {
-		if s.LogFlags&logRouting == 0 {
-			return ""
-		}
-		return fmt.Sprintf("log flag 0x40 of 0x%02x adds about 200 ms to every sweep; ", s.LogFlags) + s.advise("log_flags", "0x03", false)
+		return unless(s.LogFlags&logRouting == 0,
+			fmt.Sprintf("log flag 0x40 of 0x%02x adds about 200 ms to every sweep; ", s.LogFlags)+s.advise("log_flags", "0x03", false))
 	}},
 	{LogInfoOff, health.Info, "OpenSM does not log which engine it used", func(s *Settings, _ *Want) string {
-		if s.LogFlags&logInfo != 0 {
-			return ""
-		}
-		return fmt.Sprintf("the log flags 0x%02x lack 0x02, so a fallback to another engine is not in the log; ", s.LogFlags) +
-			s.advise("log_flags", fmt.Sprintf("0x%02x", s.LogFlags|logInfo|1), false)
+		return unless(s.LogFlags&logInfo != 0,
+			fmt.Sprintf("the log flags 0x%02x lack 0x02, so a fallback to another engine is not in the log; ", s.LogFlags)+
+				s.advise("log_flags", fmt.Sprintf("0x%02x", s.LogFlags|logInfo|1), false))
 	}},
 	{AdaptiveRoutingOn, health.Degraded, "Switches choose ports by themselves", func(s *Settings, _ *Want) string {
 		const why = "with adaptive routing a switch sends by the port that is least busy, not by the one in its table, so that two transfers of a phase may share a cable; "
@@ -197,29 +166,21 @@ var rules = []rule{
 		return ""
 	}},
 	{ShieldOn, health.Degraded, "Switches route around dead cables by themselves", func(s *Settings, _ *Want) string {
-		if !on(s.Shield) {
-			return ""
-		}
-		return fmt.Sprintf("shield_mode is %s: while a cable is dead, switches send by other ports than their tables have, so that two transfers of a phase may share a cable; ", s.Shield) +
-			s.advise("shield_mode", "0", true)
+		return unless(!on(s.Shield),
+			fmt.Sprintf("shield_mode is %s: while a cable is dead, switches send by other ports than their tables have, so that two transfers of a phase may share a cable; ", s.Shield)+
+				s.advise("shield_mode", "0", true))
 	}},
 	{SharpOn, health.Info, "SHARP is enabled", func(s *Settings, _ *Want) string {
-		if !on(s.Sharp) {
-			return ""
-		}
-		return fmt.Sprintf("sharp_enabled is %s: reductions in the network take cables that the plan knows nothing of; run none in the midst of an exchange", s.Sharp)
+		return unless(!on(s.Sharp),
+			fmt.Sprintf("sharp_enabled is %s: reductions in the network take cables that the plan knows nothing of; run none in the midst of an exchange", s.Sharp))
 	}},
 	{RestartNeeded, health.Info, "opensm.conf is newer than the running OpenSM", func(s *Settings, _ *Want) string {
-		if s.Since.IsZero() || s.ConfMod.Before(s.Since.Add(time.Second)) {
-			return ""
-		}
-		return fmt.Sprintf("%s was changed after OpenSM was started, and most settings are read at its start only: restart OpenSM, then look again", s.Conf)
+		return unless(s.Since.IsZero() || s.ConfMod.Before(s.Since.Add(time.Second)),
+			fmt.Sprintf("%s was changed after OpenSM was started, and most settings are read at its start only: restart OpenSM, then look again", s.Conf))
 	}},
 	{SettingsUnseen, health.Info, "not all settings could be read", func(s *Settings, _ *Want) string {
-		if s.Unseen == "" {
-			return ""
-		}
-		return "not readable: " + s.Unseen + "; run as root to see it"
+		return unless(s.Unseen == "",
+			"not readable: "+s.Unseen+"; run as root to see it")
 	}},
 }
 
@@ -253,6 +214,14 @@ func (s *Settings) bestEngines() string {
 func (s *Settings) optionsWith(socket string) string {
 	options := slices.DeleteFunc(words(s.PluginOptions), func(o string) bool { return strings.HasPrefix(o, "socket=") })
 	return strings.Join(append([]string{"socket=" + socket}, options...), " ")
+}
+
+// unless returns a finding, or "" if the setting is right.
+func unless(right bool, finding string) string {
+	if right {
+		return ""
+	}
+	return finding
 }
 
 // checkLMC compares the number of LIDs of a host with the number of lanes.

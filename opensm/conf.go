@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -39,10 +40,14 @@ var setters = map[string]setter{
 	"sweep_on_trap":        truth(func(s *Settings) *bool { return &s.SweepOnTrap }),
 	"honor_guid2lid_file":  truth(func(s *Settings) *bool { return &s.HonorGUID2LID }),
 	"reassign_lids":        truth(func(s *Settings) *bool { return &s.ReassignLIDs }),
+	"ignore_other_sm":      truth(func(s *Settings) *bool { return &s.IgnoreOthers }),
 	"sm_inactive":          truth(func(s *Settings) *bool { return &s.Inactive }),
 	"lmc":                  number(math.MaxUint8, func(s *Settings, v uint64) { s.LMC = uint8(v) }),
 	"log_flags":            number(math.MaxUint8, func(s *Settings, v uint64) { s.LogFlags = uint8(v) }),
 	"sweep_interval":       number(math.MaxUint32, func(s *Settings, v uint64) { s.SweepInterval = uint32(v) }),
+
+	"m_key":                  number(math.MaxUint64, func(s *Settings, v uint64) { s.MKey = v }),
+	"m_key_protection_level": number(math.MaxUint8, func(s *Settings, v uint64) { s.MKeyLevel = uint8(v) }),
 }
 
 func word(field func(*Settings) *string) setter {
@@ -93,23 +98,56 @@ func cNumber(text string) (uint64, error) {
 	return strconv.ParseUint(text, base, 64)
 }
 
-// readConf parses an opensm.conf as OpenSM does: a key and a value on a line, '#' begins a
-// comment, a later line wins, and missing keys keep their values. Keys that forsd does not
+// Setting is a line of an opensm.conf that sets something.
+type Setting struct {
+	Line       int // from 1
+	Key, Value string
+}
+
+// ConfSettings yields the settings of an opensm.conf as OpenSM reads them: a key and a value on a
+// line, '#' begins a comment, and a later line wins.
+func ConfSettings(data []byte) iter.Seq[Setting] {
+	return func(yield func(Setting) bool) {
+		for line := 1; len(data) > 0; line++ {
+			var text []byte
+			text, data, _ = bytes.Cut(data, []byte{'\n'})
+			for {
+				piece := text[:min(len(text), maxConfLine)]
+				if key, value := readConfLine(piece); key != "" && !yield(Setting{line, key, value}) {
+					return
+				}
+				if text = text[len(piece):]; len(text) == 0 {
+					break
+				}
+			}
+		}
+	}
+}
+
+func readConfLine(text []byte) (key, value string) {
+	text, _, _ = bytes.Cut(text, []byte{0})
+	text, _, _ = bytes.Cut(text, []byte{'#'})
+	text = bytes.TrimLeft(text, " \t")
+	end := bytes.IndexAny(text, " \t")
+	if end < 0 {
+		return string(text), ""
+	}
+	return string(text[:end]), cleanValue(text[end+1:])
+}
+
+// readConf reads an opensm.conf. Missing keys keep their values, and keys that forsd does not
 // depend on are ignored. The error lists, by line, values that OpenSM probably interprets
 // other than intended; the settings are usable nevertheless.
 func (s *Settings) readConf(data []byte) error {
 	var problems []error
-	for line := 1; len(data) > 0; line++ {
-		var text []byte
-		text, data, _ = bytes.Cut(data, []byte{'\n'})
-		for {
-			piece := text[:min(len(text), maxConfLine)]
-			if err := s.readConfLine(piece, line); err != nil {
-				problems = append(problems, fmt.Errorf("line %d: %w", line, err))
-			}
-			if text = text[len(piece):]; len(text) == 0 {
-				break
-			}
+	for x := range ConfSettings(data) {
+		set, known := setters[x.Key]
+		if !known {
+			continue
+		}
+		s.origins[x.Key] = origin{line: x.Line}
+		if err := set(s, x.Value); err != nil {
+			problems = append(problems, fmt.Errorf("line %d: %s: %w", x.Line, x.Key, err))
 		}
 	}
 	if s.LMC > maxLMC {
@@ -117,25 +155,6 @@ func (s *Settings) readConf(data []byte) error {
 		s.LMC = 0
 	}
 	return errors.Join(problems...)
-}
-
-func (s *Settings) readConfLine(text []byte, line int) error {
-	text, _, _ = bytes.Cut(text, []byte{0})
-	text, _, _ = bytes.Cut(text, []byte{'#'})
-	text = bytes.TrimLeft(text, " \t")
-	key, value := text, []byte(nil)
-	if end := bytes.IndexAny(text, " \t"); end >= 0 {
-		key, value = text[:end], text[end+1:]
-	}
-	set, known := setters[string(key)]
-	if !known {
-		return nil
-	}
-	s.origins[string(key)] = origin{line: line}
-	if err := set(s, cleanValue(value)); err != nil {
-		return fmt.Errorf("%s: %w", key, err)
-	}
-	return nil
 }
 
 // cleanValue takes away the white space around a value, then its quotes.

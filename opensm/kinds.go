@@ -42,6 +42,8 @@ const (
 	ReassignLIDsOn      = "reassign-lids-on"
 	HonorGUID2LIDOff    = "honor-guid2lid-off"
 	SMInactive          = "sm-inactive"
+	OthersIgnored       = "other-managers-ignored"
+	MKeyGuards          = "m-key-guards"
 	LogRoutingSlow      = "log-flag-routing-slow"
 	LogInfoOff          = "log-flag-info-off"
 	AdaptiveRoutingOn   = "adaptive-routing-on"

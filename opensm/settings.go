@@ -32,6 +32,9 @@ type Settings struct {
 	HonorGUID2LID bool   // honor_guid2lid_file
 	ReassignLIDs  bool   // reassign_lids
 	Inactive      bool   // sm_inactive
+	IgnoreOthers  bool   // ignore_other_sm
+	MKey          uint64 // m_key
+	MKeyLevel     uint8  // m_key_protection_level
 	EventPlugins  string // event_plugin_name, names separated by commas
 	PluginOptions string // event_plugin_options
 	// Settings of NVIDIA's managers, which OpenSM 3.3 ignores; "" if not set.

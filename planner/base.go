@@ -24,21 +24,27 @@ const (
 // above which a warning is raised.
 const crowding = 1.1
 
-// planBase plans the complete exchange for programs that send to base LIDs.
-func (s Settings) planBase(ctx context.Context, t *topology.FatTree) (*Schedule, error) {
+// planBase plans the complete exchange for programs that send to base LIDs; one is that plan if it
+// is made already.
+func (s Settings) planBase(ctx context.Context, t *topology.FatTree, one *fors.Grouped) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
 	tree.Closed = nil
+	if tree.Mixed() {
+		return s.baseOfShared(ctx, t)
+	}
 	if len(s.given) == 0 {
 		if s, err := shiftOnBaseLIDs(ctx, t, tree); s != nil || err != nil {
 			return s, err
 		}
 	}
-	plan, err := s.oneLID(ctx, t, tree)
-	if err != nil {
-		return nil, err
+	if one == nil {
+		var err error
+		if one, err = s.oneLID(ctx, t, tree); err != nil {
+			return nil, err
+		}
 	}
-	return bindBase(t, plan, start)
+	return bindBase(t, one, start)
 }
 
 // shiftOnBaseLIDs returns the linear shift if its lanes are those of base LIDs on any
@@ -80,10 +86,14 @@ func bindBase(t *topology.FatTree, plan *fors.Grouped, start time.Time) (*Schedu
 // base makes the plan for base LIDs next to a schedule, nil with a warning if there is
 // none. A schedule that uses base LIDs only is its own base plan.
 func (s Settings) base(ctx context.Context, t *topology.FatTree, beside *Schedule) (*Schedule, []Warning, error) {
-	if beside != nil && beside.onBaseLIDs() {
-		return beside, nil, nil
+	var one *fors.Grouped
+	if beside != nil {
+		if beside.onBaseLIDs() {
+			return beside, nil, nil
+		}
+		one = beside.one
 	}
-	b, err := s.planBase(ctx, t)
+	b, err := s.planBase(ctx, t, one)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()

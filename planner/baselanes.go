@@ -45,7 +45,10 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	if len(t.Servers) == 0 || t.Lanes == 0 || allMoved(t) || !s.mayPart(t) {
 		return t
 	}
-	tree := forsTree(t)
+	if core := coreOf(t); core != nil {
+		return apartFrom(t, s.Apart(core))
+	}
+	tree := laneTree(t)
 	lanes := baseLanes(t, tree, nil)
 	apart := func(int) bool { return true }
 	if whole, own := wholeTree(t); s.affords(whole, fors.Wish{Via: own}) {
@@ -87,10 +90,8 @@ func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wis
 	w.Keep = true
 	fewest, best := math.MaxInt, w
 	least, _, err := fors.LeastOneLID(tree)
-	for room := s.afford(least); err == nil && room < tree.Servers()*tree.Servers(); room += 1 + room/128 {
-		if fewest < math.MaxInt && (fewest <= mayChange || room > tolerable(least)) {
-			break
-		}
+	most := tolerable(least)
+	for room := s.afford(least); err == nil && room < tree.Servers()*tree.Servers(); {
 		if fors.Keeps(tree, w, room) {
 			return w
 		}
@@ -98,6 +99,14 @@ func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wis
 			r.Keep = true
 			fewest, best = changed, r
 		}
+		if fewest < math.MaxInt && (fewest <= mayChange || room >= most) {
+			break
+		}
+		next := room + 1 + room/128
+		if room < most {
+			next = min(next, most)
+		}
+		room = next
 	}
 	return best
 }
@@ -120,11 +129,11 @@ func (s Settings) exact() bool {
 
 // affords reports whether the lanes can be kept at their price.
 func (s Settings) affords(tree *fors.Tree, wish fors.Wish) bool {
-	if fors.Keeps(tree, wish, s.afford(tree.Servers()-1)) {
+	if fors.Keeps(tree, wish, s.afford(tree.Peers())) {
 		return true
 	}
 	least, _, err := fors.LeastOneLID(tree)
-	return err == nil && least > tree.Servers()-1 && fors.Keeps(tree, wish, s.afford(least))
+	return err == nil && least > tree.Peers() && fors.Keeps(tree, wish, s.afford(least))
 }
 
 // wholeTree returns the tree of the baseline, with all its hosts and cables, and the lanes
@@ -135,6 +144,7 @@ func wholeTree(t *topology.FatTree) (*fors.Tree, []fors.Lane) {
 		tree.Spine = t.LaneOf
 	}
 	var row, via []fors.Lane
+	exchange := leafExchanges(t)
 	for l := range t.Baseline.Leaves {
 		leaf := &t.Baseline.Leaves[l]
 		up, slots := make([]bool, t.Lanes), []int{}
@@ -148,11 +158,72 @@ func wholeTree(t *topology.FatTree) (*fors.Tree, []fors.Lane) {
 			}
 		}
 		tree.Up, tree.Slots = append(tree.Up, up), append(tree.Slots, slots)
+		if exchange != nil {
+			tree.Exchange = append(tree.Exchange, slices.Repeat(exchange[l:l+1], len(slots))...)
+		}
 	}
 	for range tree.Slots {
 		via = append(via, row...)
 	}
 	return tree, via
+}
+
+// strays is the largest share of servers that are in another exchange than most of their leaf
+// for lanes to be chosen as if they were not.
+const strays = 0.1
+
+// coreOf returns the tree whose servers are those in the exchange of most servers of their leaf;
+// nil if all are, or too few.
+func coreOf(t *topology.FatTree) *topology.FatTree {
+	of := leafExchanges(t)
+	if of == nil {
+		return nil
+	}
+	core := *t
+	core.Servers = slices.DeleteFunc(slices.Clone(t.Servers), func(i int) bool { return t.Hosts[i].Exchange != of[t.Hosts[i].Leaf] })
+	if len(core.Servers) == len(t.Servers) {
+		return nil
+	}
+	return &core
+}
+
+// apartFrom returns a tree with the hosts marked that are marked in its core, and the servers
+// outside the core, if they have LIDs to spare: their lanes by number would carry too much.
+func apartFrom(t, core *topology.FatTree) *topology.FatTree {
+	out := *t
+	out.Hosts = slices.Clone(core.Hosts)
+	for _, i := range t.Servers {
+		if _, in := slices.BinarySearch(core.Servers, i); !in && 1<<out.Hosts[i].LMC > t.Lanes {
+			out.Hosts[i].Moved = true
+		}
+	}
+	return &out
+}
+
+// leafExchanges returns the exchange of most servers of each leaf, one of its own if it has no
+// server; nil if there is one of all, or too many servers are in another.
+func leafExchanges(t *topology.FatTree) []int {
+	if len(t.Exchanges) < 2 {
+		return nil
+	}
+	count, of, in := make([][]int, len(t.Leaves)), make([]int, len(t.Leaves)), 0
+	for l := range count {
+		count[l] = make([]int, len(t.Exchanges))
+	}
+	for _, i := range t.Servers {
+		count[t.Hosts[i].Leaf][t.Hosts[i].Exchange]++
+	}
+	for l, servers := range count {
+		most := slices.Max(servers)
+		if of[l] = slices.Index(servers, most); most == 0 {
+			of[l] = -1 - l
+		}
+		in += most
+	}
+	if float64(in) < (1-strays)*float64(len(t.Servers)) {
+		return nil
+	}
+	return of
 }
 
 // chosenLanes returns the lane from every leaf with servers to each base LID where base
@@ -195,7 +266,7 @@ func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 	if len(t.Servers) == 0 || t.Lanes == 0 {
 		return nil, nil
 	}
-	tree := forsTree(t)
+	tree := laneTree(t)
 	wish, err := s.wish(t, tree)
 	if err != nil {
 		return nil, err

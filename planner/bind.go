@@ -41,11 +41,30 @@ func forsTree(t *topology.FatTree) *fors.Tree {
 			}
 		}
 	}
+	if len(t.Exchanges) > 1 {
+		for _, i := range t.Servers {
+			tree.Exchange = append(tree.Exchange, t.Hosts[i].Exchange)
+		}
+	}
 	if closesLanes(t) {
 		tree.Closed = func(d fors.Server, k fors.Lane) bool {
 			_, open := t.DLID(&t.Hosts[t.Servers[d]], int(k))
 			return !open
 		}
+	}
+	return tree
+}
+
+// laneTree is forsTree for choosing lanes for base LIDs: every leaf is in one exchange, that of
+// leafExchanges.
+func laneTree(t *topology.FatTree) *fors.Tree {
+	tree := forsTree(t)
+	if of := leafExchanges(t); of != nil {
+		for s, i := range t.Servers {
+			tree.Exchange[s] = of[t.Hosts[i].Leaf]
+		}
+	} else {
+		tree.Exchange = nil
 	}
 	return tree
 }

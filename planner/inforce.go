@@ -163,6 +163,11 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) (ou
 			}
 		}
 	}
+	for i := range out.Down { // spines that the plan does not use
+		if down := fell(i/t.Lanes, i%t.Lanes); down >= 0 {
+			comeDown(t, i/t.Lanes, down, out.Down)
+		}
+	}
 	return out, carried
 }
 

@@ -60,7 +60,7 @@ func Restrict(t *topology.FatTree, members []ib.GUID) *topology.FatTree {
 		wanted[g] = true
 	}
 	sub := *t
-	sub.Servers = nil
+	sub.Servers, sub.Exchanges = nil, nil
 	for i := range t.Hosts {
 		if h := &t.Hosts[i]; wanted[h.GUID] && h.Leaf >= 0 && h.LID != 0 && !h.Out {
 			sub.Servers = append(sub.Servers, i)

@@ -130,6 +130,9 @@ func one(lids int) int {
 func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
+	if tree.Mixed() {
+		return s.baseOfShared(ctx, t)
+	}
 	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) && len(s.given) == 0 {
 		plan, err := fors.PlanShift(ctx, tree)
 		if err == nil && plan.Gap() == 0 {
@@ -169,7 +172,11 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 	if one != nil && one.Phases < plan.Phases && len(one.Unreachable) <= len(plan.Unreachable) {
 		return bindGroups(t, one, 0, start)
 	}
-	return bindGroups(t, plan, 1, start)
+	bound, err := bindGroups(t, plan, 1, start)
+	if err == nil {
+		bound.one = one
+	}
+	return bound, err
 }
 
 // pins returns the plan's choice of lanes for the tables, for the LIDs of a server from

@@ -40,12 +40,13 @@ func (s Settings) MayLeaveOut(pairs, of int) error {
 	return nil
 }
 
-// LaneLess counts the ordered pairs of servers whose leaves share no lane that is up at
+// LaneLess counts the ordered pairs of servers of one exchange whose leaves share no lane that is up at
 // both, and all pairs. It only visits pairs of leaves.
 func LaneLess(t *topology.FatTree) (pairs, of int) {
-	on := make([]int, len(t.Leaves))
+	exchanges := max(1, len(t.Exchanges))
+	on := make([]int, len(t.Leaves)*exchanges)
 	for _, i := range t.Servers {
-		on[t.Hosts[i].Leaf]++
+		on[t.Hosts[i].Leaf*exchanges+t.ExchangeOf(&t.Hosts[i])]++
 	}
 	words := (t.Lanes + 63) / 64
 	up := make([]uint64, len(t.Leaves)*words)
@@ -64,13 +65,23 @@ func LaneLess(t *topology.FatTree) (pairs, of int) {
 					continue others
 				}
 			}
-			pairs += 2 * on[a] * on[b]
+			for x := range exchanges {
+				pairs += 2 * on[a*exchanges+x] * on[b*exchanges+x]
+			}
 		}
 	}
-	return pairs, len(t.Servers) * (len(t.Servers) - 1)
+	return pairs, demand(t)
 }
 
 // leftOut counts the pairs that the plan leaves out, of all.
 func (s *Schedule) leftOut() (pairs, of int) {
-	return len(s.Plan.Unreachable), s.Plan.Servers * (s.Plan.Servers - 1)
+	return len(s.Plan.Unreachable), demand(s.Tree)
+}
+
+// demand counts the ordered pairs of servers that exchange data.
+func demand(t *topology.FatTree) (pairs int) {
+	for _, servers := range t.ByExchange() {
+		pairs += len(servers) * (len(servers) - 1)
+	}
+	return pairs
 }

@@ -132,9 +132,10 @@ type names struct {
 }
 
 // standard returns the standard names of a tree. It returns nil if leaves have different
-// servers, lanes are closed to some servers, or the tree is undamaged.
+// servers, lanes are closed to some servers, servers are in several exchanges, or the tree
+// is undamaged.
 func standard(t *fors.Tree) *names {
-	if t.Closed != nil || len(t.Slots) == 0 {
+	if t.Closed != nil || t.Exchange != nil || len(t.Slots) == 0 {
 		return nil
 	}
 	n := &names{}

@@ -69,6 +69,7 @@ type Schedule struct {
 	least int              // phases that the LIDs in use allow
 	by    fors.Certificate // certificate of least
 	kept  int              // transfers that kept lanes put on a cable
+	one   *fors.Grouped    // the plan for base LIDs only that it was weighed against, nil if none
 
 	meanwhile bool // a shift, kept until a failure requires a plan with tables of its own
 }

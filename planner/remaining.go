@@ -104,7 +104,7 @@ func (r *Rest) split(t *topology.FatTree) (*fors.PairSet, *fors.Plan) {
 		}
 		place[i] = s
 	}
-	pairs := fors.AllPairs(len(t.Servers))
+	pairs := forsTree(t).Demand()
 	rest := fors.NewPlan(fors.Exact, len(t.Servers), r.past.Rows.Phases-r.Done)
 	for i, to := range r.past.Rows.To {
 		if to == verify.Idle {

@@ -38,6 +38,8 @@ type Report struct {
 	// PairsChanged counts the ordered pairs of servers whose destination LID differs from
 	// the plan that this one was made from; nil if there was none.
 	PairsChanged *int `json:"pairs_changed,omitempty"`
+	// Groups are the exchanges that are planned together, empty for one of all servers.
+	Groups []GroupReport `json:"groups,omitempty"`
 	// Base is the plan for base LIDs next to this one, nil if there is none or it is
 	// unknown.
 	Base *BaseReport `json:"base,omitempty"`
@@ -112,7 +114,7 @@ func (s *Schedule) Report() Report {
 	summary, proof := Summary(p)
 	return Report{Version: 1, Summary: summary, Size: phasetable.Size{Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc}, LIDs: s.LIDs,
 		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), Proof: proof, UncoveredPairs: t.Uncovered.Pairs(p.Servers),
-		Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
+		Groups: s.groupReports(), Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
 }
 
 // Summary returns a plan in figures.

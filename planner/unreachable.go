@@ -14,7 +14,7 @@ func Unreachable(t *topology.FatTree, r verify.Rows) [][2]int32 {
 	served := servedPairs(len(t.Servers), r)
 	for s, i := range t.Servers {
 		for d, j := range t.Servers {
-			if src, dst := &t.Hosts[i], &t.Hosts[j]; src.Leaf != dst.Leaf && !served[s*len(t.Servers)+d] && !shareLane(t, src, dst) {
+			if src, dst := &t.Hosts[i], &t.Hosts[j]; src.Leaf != dst.Leaf && t.ExchangeOf(src) == t.ExchangeOf(dst) && !served[s*len(t.Servers)+d] && !shareLane(t, src, dst) {
 				out = append(out, [2]int32{int32(s), int32(d)})
 			}
 		}

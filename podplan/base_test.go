@@ -228,7 +228,7 @@ func basePlan(t *testing.T, k int, s fabgen.TreeSpec, before *podplan.Result, on
 // others would have to move for that.
 func basePlanAtMost(k, bound int, one string) int {
 	if k == 8 && strings.HasPrefix(one, "Top") {
-		return 140
+		return 136
 	}
 	return bound * 105 / 100
 }

@@ -48,6 +48,9 @@ type entry struct {
 	uses int16
 }
 
+// allows reports if an entry is not used, or used so.
+func (e entry) allows(is int16) bool { return e.uses == 0 || e.is == is }
+
 // cable numbers: what leaves leaves, what enters them, what leaves pods, what enters them.
 func (w *baseWays) cablesOf(a, b int, way int16) (of [4]int, n int) {
 	planes, lanes, leaves := w.Tree.Planes, len(w.Tree.Lanes), len(w.shape.Leaves)
@@ -153,30 +156,26 @@ func (r *Result) midOf(a, j int) int {
 	return r.shape.Leaves[a].Pod*r.Tree.MidsPerPod() + r.Tree.MidOf[j]
 }
 
-// allows reports if the entries of the units placed allow a way.
-func (w *baseWays) allows(a, d int, way int16) bool {
-	t := w.Tree
-	free := func(e entry, is int16) bool { return e.uses == 0 || e.is == is }
-	j := int(way) - len(t.Lanes)
-	if j < 0 {
-		j = t.Lanes[way].Plane
-		if top := t.Lanes[way].Top; !free(w.mid[w.midOf(a, j)*w.n+d], way) || w.many[top] && !free(w.top[top*w.n+d], way) {
-			return false
-		}
-	}
-	return free(w.down[t.MidOf[j]*w.n+d], int16(j))
-}
-
 // excess returns what a unit adds to the cables of a way beyond a fair share, squared.
 func (w *baseWays) excess(a, d int, way int16) (excess int64) {
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
-	more := int64(len(w.shape.Leaves[a].Slots))
 	for _, i := range of[:n] {
-		before := int64(w.load[i])
-		over, was := max(0, before+more-int64(w.fair)), max(0, before-int64(w.fair))
-		excess += over*over - was*was
+		excess += w.over(w.load[i], int64(len(w.shape.Leaves[a].Slots)))
 	}
 	return excess
+}
+
+// over returns what more transfers add to a cable with some beyond a fair share, squared.
+func (w *baseWays) over(load int32, more int64) int64 {
+	over, was := max(0, int64(load)+more-int64(w.fair)), max(0, int64(load)-int64(w.fair))
+	return over*over - was*was
+}
+
+// podLoads returns the loads of the cables to tops that leave a pod, or with t.Pods more those
+// that enter it, by lane.
+func (w *baseWays) podLoads(pod int) []int32 {
+	lanes := len(w.Tree.Lanes)
+	return w.load[2*len(w.shape.Leaves)*w.Tree.Planes+pod*lanes:][:lanes]
 }
 
 // blocks returns how many blocks of tables a unit changes by a way.
@@ -225,26 +224,44 @@ func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 // fewest blocks, then load, of those that are not barred and have no more excess and blocks
 // than another move, if that is one; −1 if none is left.
 func (w *baseWays) best(a, d int, than move, barred func(way int16) bool) (best move) {
-	b, lanes := int(w.home(int32(d))), len(w.Tree.Lanes)
-	within := w.shape.Leaves[a].Pod == w.shape.Leaves[b].Pod
+	t, b, lanes := w.Tree, int(w.home(int32(d))), len(w.Tree.Lanes)
+	A, B := &w.shape.Leaves[a], &w.shape.Leaves[b]
+	more, outs, ins := int64(len(A.Slots)), w.podLoads(A.Pod), w.podLoads(t.Pods+B.Pod)
 	best = move{at: a*w.n + d, way: -1}
-	for way := range int16(lanes + w.Tree.Planes) {
-		if (int(way) >= lanes) != within {
+	worse := func(excess int64) bool {
+		return than.way >= 0 && excess > than.excess || best.way >= 0 && excess > best.excess
+	}
+	for j := range t.Planes {
+		of, _ := w.cablesOf(a, b, int16(lanes+j))
+		leaf := w.over(w.load[of[0]], more) + w.over(w.load[of[1]], more)
+		if !A.Up[j] || !B.Up[j] || worse(leaf) || !w.down[t.MidOf[j]*w.n+d].allows(int16(j)) {
 			continue
 		}
-		m := move{at: best.at, way: way, excess: w.excess(a, d, way)}
-		if than.way >= 0 && m.excess > than.excess || best.way >= 0 && m.excess > best.excess {
-			continue
+		way, end := int16(lanes+j), int16(lanes+j+1)
+		if A.Pod != B.Pod {
+			way, end = int16(w.shape.First[j]), int16(w.shape.First[j+1])
+			if mid := w.mid[w.midOf(a, j)*w.n+d]; mid.uses > 0 {
+				way, end = mid.is, mid.is+1
+			}
 		}
-		if !w.shape.Lives(a, b, way) || !w.allows(a, d, way) {
-			continue
-		}
-		m.blocks = w.blocks(a, d, way)
-		if than.way >= 0 && m.excess == than.excess && m.blocks > than.blocks || best.way >= 0 && m.excess == best.excess && m.blocks > best.blocks {
-			continue
-		}
-		if m.load = w.met(a, d, way); m.before(best) && !barred(way) {
-			best = m
+		for ; way < end; way++ {
+			m := move{at: best.at, way: way, excess: leaf}
+			if A.Pod != B.Pod {
+				m.excess += w.over(outs[way], more) + w.over(ins[way], more)
+				if top := t.Lanes[way].Top; !w.shape.Up[A.Pod*lanes+int(way)] || !w.shape.Up[B.Pod*lanes+int(way)] || w.many[top] && !w.top[top*w.n+d].allows(way) {
+					continue
+				}
+			}
+			if worse(m.excess) {
+				continue
+			}
+			m.blocks = w.blocks(a, d, way)
+			if than.way >= 0 && m.excess == than.excess && m.blocks > than.blocks || best.way >= 0 && m.excess == best.excess && m.blocks > best.blocks {
+				continue
+			}
+			if m.load = w.met(a, d, way); m.before(best) && !barred(way) {
+				best = m
+			}
 		}
 	}
 	return best

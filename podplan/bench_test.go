@@ -63,12 +63,15 @@ func peak(b *testing.B) (mega float64) {
 	return mega / 1024
 }
 
-// BenchmarkRepair plans at once for the 16-ary tree without one cable.
+// BenchmarkRepair plans at once for k-ary trees without one cable or top.
 func BenchmarkRepair(b *testing.B) {
-	s := fabgen.KAry(16)
-	s.LMC = 2
-	for _, fail := range []string{"Leaf033/15", "Mid074/16"} {
-		b.Run(fail, func(b *testing.B) {
+	for _, c := range []struct {
+		k    int
+		fail string
+	}{{8, "Top001"}, {16, "Leaf033/15"}, {16, "Mid074/16"}} {
+		s := fabgen.KAry(c.k)
+		s.LMC = 2
+		b.Run(fmt.Sprintf("k=%d/%s", c.k, c.fail), func(b *testing.B) {
 			f := fabgen.GenerateTree(s)
 			base, err := topology.NewPodBaseline(f)
 			if err != nil {
@@ -84,7 +87,7 @@ func BenchmarkRepair(b *testing.B) {
 			if f, err = topology.NewFabric(f.Clone().Nodes, f.SM); err != nil {
 				b.Fatal(err)
 			}
-			if _, err := f.Fail(fail); err != nil {
+			if _, err := f.Fail(c.fail); err != nil {
 				b.Fatal(err)
 			}
 			tree := fit()

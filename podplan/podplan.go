@@ -38,6 +38,16 @@ const (
 // tables do not change.
 const EnoughLIDs = 4
 
+// LIDs is how many LIDs of a host plans can use, and for how many lanes, by a baseline of two
+// or three levels.
+func LIDs(b *topology.Baseline) (lids, lanes int) {
+	if b.Pods == nil {
+		return b.LIDs(), b.Lanes()
+	}
+	lids = min(EnoughLIDs, len(b.Pods.Lanes))
+	return lids, lids
+}
+
 // Result is a plan with the tables that carry it, both verified.
 type Result struct {
 	Tree *topology.PodTree

@@ -115,20 +115,26 @@ func (w *baseWays) fullest() (at int) {
 // users calls for the units that pass a cable, as cablesOf numbers them.
 func (w *baseWays) users(cable int, unit func(a, d int)) {
 	leaves, planes, lanes := w.shape.Leaves, w.Tree.Planes, len(w.Tree.Lanes)
-	leaf, pod := cable/planes, (cable-2*len(leaves)*planes)/lanes
+	passes := make([]bool, lanes+planes)                             // [way]
+	side, at := cable/(len(leaves)*planes), cable/planes%len(leaves) // it leaves leaves, or enters them
+	if lane := cable - 2*len(leaves)*planes; lane >= 0 {
+		side, at = 2+lane/(w.Tree.Pods*lanes), lane/lanes%w.Tree.Pods // it leaves pods, or enters them
+		passes[lane%lanes] = true
+	}
+	for way := range passes {
+		passes[way] = passes[way] || side < 2 && w.planeOf(int16(way)) == cable%planes
+	}
 	for a := range leaves {
+		if side == 0 && a != at || side == 2 && leaves[a].Pod != at {
+			continue
+		}
 		for b := range leaves {
-			switch {
-			case leaf < len(leaves) && a != leaf, leaf >= len(leaves) && leaf < 2*len(leaves) && b != leaf-len(leaves):
-				continue
-			case leaf >= 2*len(leaves) && leaves[a].Pod != pod && leaves[b].Pod != pod-w.Tree.Pods:
+			if side == 1 && b != at || side == 3 && leaves[b].Pod != at {
 				continue
 			}
 			for d := int(w.Plan.Base[b]); d < int(w.Plan.Base[b+1]); d++ {
-				if way := w.way[a*w.n+d]; way >= 0 {
-					if of, n := w.cablesOf(a, b, way); slices.Contains(of[:n], cable) {
-						unit(a, d)
-					}
+				if way := w.way[a*w.n+d]; way >= 0 && passes[way] {
+					unit(a, d)
 				}
 			}
 		}

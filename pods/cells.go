@@ -44,13 +44,16 @@ type instance struct {
 }
 
 // setCells groups leaves into cells for a number of blocks. A leaf whose planes would not
-// carry its same-leaf units too is a cell by itself, and so is one that has more planes
-// than it may use in a block, and every leaf where units may be left out; of the cells of
-// a pod those with the fewest planes come first.
+// carry its same-leaf units too is a cell by itself, and so are, up to tryUnits units in all,
+// those with more planes than they may use in a block, and every leaf where units may be left
+// out; of the cells of a pod those with the fewest planes come first.
 func (x *instance) setCells() {
 	x.cells, x.ofPod = x.cells[:0], make([][]int32, x.Pods)
 	x.cellOf = make([]int32, len(x.Leaves))
-	total := int32(x.Servers())
+	total, units := int32(x.Servers()), 0
+	for a := range x.Leaves {
+		units += ceilDiv(len(x.Leaves[a].Slots), int(x.group)) * x.Servers()
+	}
 	for a := range x.Leaves {
 		l := &x.Leaves[a]
 		c := cell{pod: int32(l.Pod), leaves: []int32{int32(a)}, n: int32(len(l.Slots)), up: l.Up}
@@ -61,11 +64,11 @@ func (x *instance) setCells() {
 			}
 		}
 		c.own = c.planes < c.n && c.planes*x.blocks < c.s*total && c.s*c.n <= x.blocks*(c.n-c.planes)
-		single := c.own || c.tight(x.group) || x.mayDrop
+		single := c.own || x.mayDrop || units <= tryUnits && c.tight(x.group)
 		found := -1
 		for i := range x.cells {
 			o := &x.cells[i]
-			if !single && !o.own && !o.tight(x.group) && // o is not single either
+			if !single && !o.own && // o is not single either
 				o.pod == c.pod && o.n == c.n && slices.Equal(o.up, c.up) {
 				found = i
 			}

@@ -57,17 +57,15 @@ func (w *seater) wanted(c, key int32, in, strict bool) int32 {
 	return total
 }
 
-// extract takes the units of the first of some cells out of order, to next. The others
-// must be able to take what is left.
-func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
-	c := &w.cells[cells[0]]
+// extract takes the units of a cell out of order, to next: as many of each key as it wants. The
+// others must be able to take what is left.
+func (w *seater) extract(c *cell, others []*cell, in, strict bool, want func(key int32) int32) error {
 	planes := int32(w.Planes())
 	rows := w.blocks * planes
 	keys := w.keys(in, strict)
 	rest := make([]int32, planes) // units of a plane for the other cells
 	restAll, byBlock := int32(0), c.tight(w.group)
-	for _, i := range cells[1:] {
-		o := &w.cells[i]
+	for _, o := range others {
 		for j, up := range o.up {
 			if up {
 				rest[j] += o.size()
@@ -85,7 +83,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 	f := &w.flow
 	f.reset(int(keys + rows + w.blocks + 1))
 	sink := keys + rows + w.blocks
-	w.offer(cells[0], in, strict, sink, true)
+	w.offer(c, in, strict, want, sink, true)
 	for r := range rows {
 		count, j := w.count[r], r%planes
 		if count == 0 {
@@ -97,7 +95,7 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 		}
 		least := max(0, count-rest[j])
 		if least > most {
-			return fmt.Errorf("%w: pod %d has %d units on a plane of a block", errSeats, pod, count)
+			return fmt.Errorf("%w: pod %d has %d units on a plane of a block", errSeats, c.pod, count)
 		}
 		to := sink
 		if byBlock {
@@ -109,13 +107,13 @@ func (w *seater) extract(pod int, cells []int32, in, strict bool) error {
 		for b := range w.blocks {
 			least, most := max(0, w.count[rows+b]-restAll), c.size()*w.most(c, in)
 			if least > most {
-				return fmt.Errorf("%w: pod %d has %d units in a block", errSeats, pod, w.count[rows+b])
+				return fmt.Errorf("%w: pod %d has %d units in a block", errSeats, c.pod, w.count[rows+b])
 			}
 			f.arc(keys+rows+b, sink, least, most)
 		}
 	}
 	if !f.circulate() {
-		return fmt.Errorf("%w: a cell of %d leaves of pod %d", errSeats, c.size(), pod)
+		return fmt.Errorf("%w: a cell of %d leaves of pod %d", errSeats, c.size(), c.pod)
 	}
 	w.takeCarried()
 	return nil
@@ -132,11 +130,11 @@ func (w *seater) most(c *cell, in bool) int32 {
 // offer makes the arcs to the units in order that a cell may have: from the source to the
 // keys, as much as it wants of each, no less where it must have all; and from a key to the
 // plane of the unit's block.
-func (w *seater) offer(cell int32, in, strict bool, source int32, all bool) {
+func (w *seater) offer(c *cell, in, strict bool, want func(key int32) int32, source int32, all bool) {
 	f, keys, planes := &w.flow, w.keys(in, strict), int32(w.Planes())
 	w.want = grow(w.want, int(keys))
 	for k := range keys {
-		if w.want[k] = w.wanted(cell, k, in, strict); w.want[k] > 0 {
+		if w.want[k] = want(k); w.want[k] > 0 {
 			least := int32(0)
 			if all {
 				least = w.want[k]
@@ -147,7 +145,7 @@ func (w *seater) offer(cell int32, in, strict bool, source int32, all bool) {
 	w.arcOf = grow(w.arcOf, len(w.order))
 	for i, u := range w.order {
 		w.arcOf[i] = -1
-		if j := w.plane(u); w.cells[cell].up[j] && w.want[w.key(u, in, strict)] > 0 {
+		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, strict)] > 0 {
 			w.arcOf[i] = f.arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
 		}
 	}
@@ -177,7 +175,7 @@ func (w *seater) extractSome(cell int32, in bool) {
 	f := &w.flow
 	f.reset(int(keys + rows + w.blocks))
 	s, t := keys+rows+w.blocks, keys+rows+w.blocks+1
-	w.offer(cell, in, false, s, false)
+	w.offer(c, in, false, func(key int32) int32 { return w.wanted(cell, key, in, false) }, s, false)
 	for r := range rows {
 		f.arc(keys+r, keys+rows+r/planes, 0, c.size())
 	}

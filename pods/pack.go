@@ -36,12 +36,9 @@ type Pack struct {
 	pass         []Cables // like Plan.To
 	leaf         []int32  // [slot] its leaf
 	rng          *rand.Rand
-	barred       map[unitIn]int // the step before which a unit must not enter a block
+	failed       []int32 // [leaf·servers + server] how often the unit found nothing free
 	step         int
 }
-
-// unitIn is a unit in a block.
-type unitIn struct{ leaf, to, block int32 }
 
 // Late is a unit without a place.
 type Late struct {
@@ -53,7 +50,7 @@ type Late struct {
 // blocks as the plan says.
 func NewPack(p *Plan, cables int, choices func(leaf int, to int32) []Choice) *Pack {
 	k := &Pack{Plan: p, Choices: choices, cables: cables, wide: cables + int(p.Base[len(p.Base)-1]) + len(p.First) - 1, slots: int(p.First[len(p.First)-1]),
-		rng: rand.New(rand.NewPCG(1, 1)), barred: map[unitIn]int{}}
+		rng: rand.New(rand.NewPCG(1, 1)), failed: make([]int32, (len(p.First)-1)*int(p.Base[len(p.Base)-1]))}
 	for leaf := range len(p.First) - 1 {
 		for range p.First[leaf+1] - p.First[leaf] {
 			k.leaf = append(k.leaf, int32(leaf))
@@ -177,8 +174,8 @@ func (k *Pack) take(block int, slot int32) Late {
 const packMost = 1 << 14
 
 // Place finds room for units that have none: in the first block where nothing is in the way;
-// else in place of the fewest others, first of those that have room elsewhere (a tabu
-// search). Where that does not get on, a block is added.
+// else in place of the fewest others, first of those that have room elsewhere, then of those
+// that have failed least often to find any. Where that does not get on, a block is added.
 func (k *Pack) Place(late []Late) {
 	least, patience := len(late), 0
 	for len(late) > 0 {
@@ -197,18 +194,18 @@ func (k *Pack) Place(late []Late) {
 			patience = k.step + k.stall(least)
 			continue
 		}
+		*k.failures(u)++
 		in, c := k.instead(u, choices)
-		if in.n < 0 {
-			late = append(late, u)
-			continue
-		}
 		for _, s := range in.slots[:in.n] {
-			out := k.take(in.block, s)
-			late = append(late, out)
-			k.barred[unitIn{int32(out.Leaf), out.To, int32(in.block)}] = k.step + 8 + k.rng.IntN(8+len(late))
+			late = append(late, k.take(in.block, s))
 		}
 		k.put(in.block, u.Leaf, u.To, &choices[c])
 	}
+}
+
+// failures counts how often a unit found nothing free.
+func (k *Pack) failures(u Late) *int32 {
+	return &k.failed[u.Leaf*int(k.Base[len(k.Base)-1])+int(u.To)]
 }
 
 // stall returns how many steps the search may go on without fewer units being left than
@@ -231,14 +228,17 @@ type obstacle struct {
 	block int
 	slots [6]int32
 	n     int
-	stuck int // of them without room elsewhere
+	stuck int32 // stuckOnce for each without room elsewhere, and its failures
 }
 
+// stuckOnce is how many failures of others a unit without room elsewhere outweighs.
+const stuckOnce = 4
+
 // instead finds a block and a way for a unit with the least in the way, or the first from a
-// random block on with nothing that is stuck. n is −1 if all blocks are barred.
+// random block on with nothing that is stuck.
 func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	best.n = -1
-	for n := 1; n < mostNeeds; n++ {
+	for n := 1; n <= mostNeeds; n++ {
 		for c := range choices {
 			first := k.rng.IntN(k.Blocks)
 			for i := range k.words + 1 {
@@ -252,9 +252,6 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 				}
 				for ; busy != 0; busy &= busy - 1 {
 					b := w*64 + bits.TrailingZeros64(busy)
-					if b >= k.Blocks || k.barred[unitIn{int32(u.Leaf), u.To, int32(b)}] > k.step {
-						continue
-					}
 					if o := k.inTheWay(b, u, &choices[c]); best.n < 0 || o.stuck < best.stuck || o.stuck == best.stuck && o.n < best.n {
 						best, choice = o, c
 					}
@@ -273,7 +270,7 @@ const mostNeeds = len(Cables{}) + 2
 
 // busyWith returns those of 64 blocks in which a unit finds n of its needs taken.
 func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
-	all := [mostNeeds + 1]uint64{^uint64(0)} // [n] blocks with n or more
+	all := [mostNeeds + 2]uint64{^uint64(0)} // [n] blocks with n or more
 	note := func(what int) {
 		busy := k.busy[what*k.words+w]
 		for i := mostNeeds; i > 0; i-- {
@@ -319,7 +316,7 @@ func (k *Pack) inTheWay(block int, u Late, c *Choice) obstacle {
 	for _, s := range o.slots[:o.n] {
 		at := block*k.slots + int(s)
 		if k.room(int(k.leaf[s]), k.To[at], &Choice{Cables: k.pass[at]}) < 0 {
-			o.stuck++
+			o.stuck += stuckOnce + *k.failures(Late{int(k.leaf[s]), k.To[at]})
 		}
 	}
 	return o

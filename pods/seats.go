@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/forsd/forsd/bipartite"
 	"github.com/forsd/forsd/internal/parallel"
@@ -173,18 +174,24 @@ const (
 // block a leaf has at most one unit on a plane, and none if its cable is dead. As a
 // destination it has n units from each group, as a source one for each of its groups and
 // each server. Cells are seated one after the other, by a flow each; the last one takes the
-// rest, and leaves within a cell are colours.
+// rest, and then the leaves of each cell.
 func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) error {
 	w.order = append(w.order[:0], all...)
-	cells := w.ofPod[pod]
-	for i, c := range cells {
-		if i < len(cells)-1 || w.cells[c].own || w.cells[c].tight(w.group) || w.mayDrop {
-			err := w.extract(pod, cells[i:], in, in)
+	cells := make([]*cell, len(w.ofPod[pod]))
+	for i, c := range w.ofPod[pod] {
+		cells[i] = &w.cells[c]
+	}
+	for i, c := range w.ofPod[pod] {
+		if i < len(cells)-1 || cells[i].own || w.mayDrop {
+			take := func(strict bool) error {
+				return w.extract(cells[i], cells[i+1:], in, strict, func(key int32) int32 { return w.wanted(c, key, in, strict) })
+			}
+			err := take(in)
 			if err != nil && in {
-				err = w.extract(pod, cells[i:], in, false)
+				err = take(false)
 			}
 			if err != nil && w.mayDrop {
-				w.extractSome(cells[i], in)
+				w.extractSome(c, in)
 				err = nil
 			}
 			if err != nil {
@@ -194,7 +201,7 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 			w.next = append(w.next[:0], w.order...)
 			w.order = w.order[:0]
 		}
-		if err := w.share(ctx, c, in); err != nil {
+		if err := w.seatCell(ctx, cells[i], in); err != nil {
 			return err
 		}
 	}
@@ -204,15 +211,25 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 	return nil
 }
 
+// seatCell seats the leaves of a cell on the units in next.
+func (w *seater) seatCell(ctx context.Context, c *cell, in bool) error {
+	if !c.tight(w.group) {
+		return w.share(ctx, c, in)
+	}
+	if len(c.leaves) == 1 {
+		return w.split(c, w.next, in)
+	}
+	units, rest := slices.Clone(w.next), slices.Clone(w.order)
+	err := w.split(c, units, in)
+	w.order = append(w.order[:0], rest...)
+	return err
+}
+
 // share shares the units in next among the leaves of a cell, which are the colours of a
 // bipartite graph: to the left the planes of the blocks, to the right what is between the
 // cell and a key, in order of planes, cut into as many as there are leaves.
-func (w *seater) share(ctx context.Context, c int32, in bool) error {
-	leaves := w.cells[c].leaves
-	seats := w.u.src
-	if in {
-		seats = w.u.dst
-	}
+func (w *seater) share(ctx context.Context, c *cell, in bool) error {
+	leaves, seats := c.leaves, w.seats(in)
 	if len(leaves) == 1 {
 		for _, u := range w.next {
 			seats[u] = leaves[0]
@@ -226,6 +243,14 @@ func (w *seater) share(ctx context.Context, c int32, in bool) error {
 		w.keyAt = append(w.keyAt, w.key(u, in, false)*planes+w.plane(u))
 	}
 	return w.colour(ctx, len(leaves), int(w.blocks*planes), int(w.keys(in, false)*planes), func(u int32, colour uint16) { seats[u] = leaves[colour] })
+}
+
+// seats returns the leaves of the units, as destinations or as sources.
+func (w *seater) seats(in bool) []int32 {
+	if in {
+		return w.u.dst
+	}
+	return w.u.src
 }
 
 // colour colours the units in next: those of one row have different colours, and so have

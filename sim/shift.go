@@ -35,7 +35,7 @@ func LinearShift(t *topology.FatTree) []Row {
 			if d >= places {
 				d -= places
 			}
-			if j := at[d]; j >= 0 {
+			if j := at[d]; j >= 0 && t.ExchangeOf(&t.Hosts[i]) == t.ExchangeOf(&t.Hosts[j]) {
 				src, dst := &t.Hosts[i], &t.Hosts[j]
 				rows = append(rows, Row{Phase: int32(p), DLID: dst.LID, Src: src.GUID, Dst: dst.GUID})
 			}
@@ -58,29 +58,32 @@ func HostShift(hosts []topology.EndPort) []Row {
 	return rows
 }
 
-// AllAtOnce simulates that each of some hosts of fabric f sends to the base LID of every
-// other one, all in one phase.
-func AllAtOnce(f *topology.Fabric, tables *lft.Tables, hosts []topology.EndPort) (*Result, error) {
+// AllAtOnce simulates that each host of fabric f sends to the base LID of every other one of
+// its group, all in one phase.
+func AllAtOnce(f *topology.Fabric, tables *lft.Tables, groups ...[]topology.EndPort) (*Result, error) {
 	r := newRunner(f, tables)
-	ends := make([]int32, len(hosts))
-	for i := range hosts {
-		if ends[i] = r.find(hosts[i].GUID); ends[i] < 0 {
-			return nil, fmt.Errorf("simulate: no port of the fabric has GUID %s", hosts[i].GUID)
-		}
-		r.count(ends[i])
-	}
 	r.result.Phases, r.result.PerPhaseMax = 1, make([]int, 1)
-	row := make([]transfer, 0, len(ends))
-	for _, src := range ends {
-		row = row[:0]
-		for _, dst := range ends {
-			if src != dst {
-				row = append(row, transfer{src: src, dst: dst, lid: r.ends[dst].LID})
+	for _, hosts := range groups {
+		ends := make([]int32, len(hosts))
+		for i := range hosts {
+			if ends[i] = r.find(hosts[i].GUID); ends[i] < 0 {
+				return nil, fmt.Errorf("simulate: no port of the fabric has GUID %s", hosts[i].GUID)
 			}
+			r.count(ends[i])
 		}
-		r.addLoad(row)
-		r.path = r.path[:0]
-		r.result.Transfers += len(row)
+		row := make([]transfer, 0, len(ends))
+		for _, src := range ends {
+			row = row[:0]
+			for _, dst := range ends {
+				if src != dst {
+					row = append(row, transfer{src: src, dst: dst, lid: r.ends[dst].LID})
+				}
+			}
+			r.addLoad(row)
+			r.path = r.path[:0]
+			r.result.Transfers += len(row)
+			r.result.Most = max(r.result.Most, len(row))
+		}
 	}
 	r.measure(0)
 	r.summarise()

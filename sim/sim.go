@@ -38,12 +38,14 @@ type Result struct {
 	// ConflictShare is the share of the phases with transfers in which some link
 	// carries more than one.
 	ConflictShare float64 `json:"conflict_share"`
-	// RelativeThroughput is (P−1) / Σ PerPhaseMax: 1 for an exchange that takes no
-	// longer than the servers' own cables dictate. It means little when transfers
-	// are lost.
+	// RelativeThroughput is the most transfers of a server, P−1 in an exchange of all, over
+	// Σ PerPhaseMax: 1 for an exchange that takes no longer than the servers' own cables
+	// dictate. It means little when transfers are lost.
 	RelativeThroughput float64 `json:"relative_throughput"`
 	// Busiest is a link with the most transfers in a phase.
 	Busiest *Link `json:"busiest,omitempty"`
+
+	Most int `json:"-"` // transfers of a server
 }
 
 // Link is the load of one direction of a cable in a phase.
@@ -96,6 +98,7 @@ type runner struct {
 	used   []int32           // links with a load
 	path   []int32           // the links of the phase's transfers, one transfer after the other
 	seen   []bool            // [end] it sends or receives
+	sent   []int             // [end] transfers
 	result Result
 }
 
@@ -123,7 +126,7 @@ func newRunner(f *topology.Fabric, tables *lft.Tables) *runner {
 		}
 	}
 	r.load = make([]int32, len(r.target))
-	r.seen = make([]bool, len(r.ends))
+	r.seen, r.sent = make([]bool, len(r.ends)), make([]int, len(r.ends))
 	r.at = make(map[ib.GUID]int32, len(r.ends))
 	for i, e := range r.ends {
 		if e.GUID != 0 {
@@ -166,6 +169,8 @@ func (r *runner) resolve(rows []Row) (sorted []transfer, phases int, err error) 
 		place[row.Phase]++
 		r.count(src)
 		r.count(dst)
+		r.sent[src]++
+		r.result.Most = max(r.result.Most, r.sent[src])
 	}
 	r.result.Transfers, r.result.Phases = len(rows), phases
 	return sorted, phases, nil
@@ -330,6 +335,6 @@ func (r *runner) summarise() {
 	if busy > 0 {
 		res.Mean = float64(sum) / float64(busy)
 		res.ConflictShare = float64(conflicts) / float64(busy)
-		res.RelativeThroughput = float64(res.Servers-1) / float64(sum)
+		res.RelativeThroughput = float64(res.Most) / float64(sum)
 	}
 }

@@ -108,12 +108,12 @@ func TestByHand(t *testing.T) {
 		{2, h[0].LID, h[1].GUID, h[0].GUID}, // a second transfer out of host 1
 	}
 	want := &Result{Servers: 4, Phases: 3, Transfers: 5, PerPhaseMax: []int{2, 0, 2}, Mean: 2, Max: 2, ConflictShare: 1, RelativeThroughput: 0.75,
-		Busiest: &Link{0, "Leaf000 port 4 – Spine001 port 1", 2}}
+		Busiest: &Link{0, "Leaf000 port 4 – Spine001 port 1", 2}, Most: 3}
 	if diff := cmp.Diff(want, run(t, ft.Fabric, tables, rows)); diff != "" {
 		t.Error(diff)
 	}
 	rows = rows[:4]
-	want.PerPhaseMax[2], want.Transfers, want.Mean, want.ConflictShare, want.RelativeThroughput = 1, 4, 1.5, 0.5, 1
+	want.PerPhaseMax[2], want.Transfers, want.Mean, want.ConflictShare, want.RelativeThroughput, want.Most = 1, 4, 1.5, 0.5, 2.0/3, 2
 	if diff := cmp.Diff(want, run(t, ft.Fabric, tables, rows)); diff != "" {
 		t.Error(diff)
 	}

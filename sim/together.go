@@ -20,19 +20,19 @@ type Together struct {
 // Share is one of several exchanges.
 type Share struct {
 	Name     string  `json:"schedule"`
-	Alone    *Result `json:"alone"`    // what it costs without the others
-	Together Delays  `json:"together"` // what it costs beside them
+	Alone    *Result `json:"alone"`    // its cost without the others
+	Together Delays  `json:"together"` // its cost with them
 }
 
-// Delays is how long the phases of an exchange take beside others.
+// Delays is how long the phases of an exchange take together with others.
 type Delays struct {
-	// PerPhaseMax is, [phase], the largest number of transfers, anybody's, on a link
+	// PerPhaseMax is, [phase], the largest number of transfers of any exchange on a link
 	// that a transfer of this exchange takes.
 	PerPhaseMax        []int   `json:"per_phase_max"`
 	Mean               float64 `json:"mean"`
 	Max                int     `json:"max"`
 	ConflictShare      float64 `json:"conflict_share"`
-	RelativeThroughput float64 `json:"relative_throughput"` // (P−1) / Σ PerPhaseMax with its own P
+	RelativeThroughput float64 `json:"relative_throughput"` // as of Alone
 }
 
 // RunTogether simulates several schedules side by side on fabric f with the given
@@ -83,10 +83,10 @@ func RunTogether(f *topology.Fabric, tables *lft.Tables, names []string, schedul
 	for i := range out.Schedules {
 		s := &out.Schedules[i]
 		s.summarise()
-		largest = max(largest, s.Alone.Servers)
+		largest = max(largest, s.Alone.Most)
 	}
-	if out.Servers > 1 {
-		out.RelativeThroughput *= float64(largest-1) / float64(out.Servers-1)
+	if out.Most > 0 {
+		out.RelativeThroughput *= float64(largest) / float64(out.Most)
 	}
 	return out, nil
 }
@@ -100,10 +100,10 @@ func (r *runner) heaviest(links []int32) int {
 	return int(most)
 }
 
-// summarise does for an exchange beside others what Run does for one alone.
+// summarise fills in the figures of an exchange together with others, as Run does alone.
 func (s *Share) summarise() {
 	d := &s.Together
-	as := runner{result: Result{Servers: s.Alone.Servers, PerPhaseMax: d.PerPhaseMax}}
+	as := runner{result: Result{Most: s.Alone.Most, PerPhaseMax: d.PerPhaseMax}}
 	as.summarise()
 	d.Mean, d.ConflictShare, d.RelativeThroughput = as.result.Mean, as.result.ConflictShare, as.result.RelativeThroughput
 	for _, m := range d.PerPhaseMax {

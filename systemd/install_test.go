@@ -61,7 +61,7 @@ func linksHold(t *testing.T, dir string) {
 
 func TestInstall(t *testing.T) {
 	out, dest := t.TempDir(), t.TempDir()
-	for _, name := range []string{"forsd", "forsctl", "forsplan", "forsd-lpsolve"} {
+	for _, name := range []string{"forsd", "forsctl", "forsplan", "forsd-lpsolve", "forsd-rehearsal"} {
 		if err := os.WriteFile(filepath.Join(out, name), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -77,6 +77,7 @@ func TestInstall(t *testing.T) {
 		"opt/forsd/lib/sysusers.d/forsd.conf",
 		"opt/forsd/lib/udev/rules.d/70-forsd.rules",
 		"opt/forsd/libexec/forsd/forsd-lpsolve",
+		"opt/forsd/libexec/forsd/forsd-rehearsal",
 		"opt/forsd/share/bash-completion/completions/forsctl",
 		"opt/forsd/share/bash-completion/completions/forsplan",
 		"opt/forsd/share/doc/forsd/LICENSE",

@@ -55,8 +55,11 @@ type Host struct {
 	Alpha  int     // α, its index on the leaf; 0 on a spine
 	First  int     // the lane of the base LID of index 0 on its leaf, BaselineLeaf.First
 	Server bool    // takes part in the exchange; a bystander otherwise
-	Out    bool    // its leaf is drained: no plan has it, and it is routed as a bystander
-	Moved  bool    // some leaves send to its base LID over other lanes than LIDLane: DLID avoids it
+	// Exchange is the index of the exchange in which a server takes part, of
+	// FatTree.Exchanges; see ExchangeOf.
+	Exchange int
+	Out      bool // its leaf is drained: no plan has it, and it is routed as a bystander
+	Moved    bool // some leaves send to its base LID over other lanes than LIDLane: DLID avoids it
 }
 
 // Finding is a deviation of the fabric from its baseline.
@@ -81,6 +84,8 @@ const (
 	LeafBinds = "leaf-binds"
 	// FewSpineCables: most leaves have many hosts for each cable, as rails without spines.
 	FewSpineCables = "few-spine-cables"
+	// ExchangeDiffers: servers that the settings put into groups are not as these say.
+	ExchangeDiffers = "exchange-differs"
 )
 
 // FatTree is a fabric seen through its baseline. Leaves, spines and lanes are numbered as
@@ -94,6 +99,8 @@ type FatTree struct {
 	Leaves   []Leaf
 	Hosts    []Host // those on leaves by (leaf, α), then those on spines by node GUID and port
 	Servers  []int  // indices into Hosts, ascending: the servers of the exchange
+	// Exchanges names those that are planned together, nil for one of all servers.
+	Exchanges []string
 	// Routed are the end ports on leaves and spines that are routed but neither servers nor
 	// bystanders: aggregation nodes, and ports that cannot be told apart. They have no
 	// index of their own; Alpha spreads them over the lanes.

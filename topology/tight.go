@@ -66,7 +66,7 @@ func tight(leaves []leafLoad) (found []Finding) {
 	bound, _ := tightest(leaves)
 	if m := middle[len(middle)/2]; len(m.hosts) > thinTop*m.cables {
 		return []Finding{{Code: FewSpineCables, Text: fmt.Sprintf("leaves have few cables to spines, %s of %s for %d hosts: an exchange of all hosts takes at least %d phases, one within a leaf %d; "+
-			"if every leaf is a rail, which joins the same adapter of all servers, have programs exchange within rails, and give them jobs of the hosts of a leaf",
+			"if every leaf is a rail, which joins the same adapter of all servers, set planning.exchange: rails (--exchange rails)",
 			counted(m.cables, "cable", "cables"), m.name, len(m.hosts), bound, len(m.hosts)-1)}}
 	}
 	servers := 0

@@ -52,7 +52,7 @@ func (r *Rows) Put(t *topology.FatTree, phase, src, dst int, lane int16, dlid ib
 }
 
 // Plan checks invariant 1 of a plan on the tables and the fabric of t: every
-// ordered pair of servers occurs exactly once or is in unreachable; a server
+// ordered pair of servers of one exchange occurs exactly once or is in unreachable; a server
 // receives from at most one other in a phase (rows already let it send to one
 // only); a transfer's DLID is one of the destination's LIDs and leads over
 // ports that are up to the destination, in two hops between switches over
@@ -122,6 +122,15 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 			lid: int32(host.LID), lids: 1 << host.LMC, slot: slots}
 		slots += 1 << host.LMC
 	}
+	if len(t.Exchanges) > 1 { // pairs of different exchanges are not missing
+		for s := range count {
+			for d := range count {
+				if !c.sameExchange(s, d) {
+					c.seen.see(int32(s), int32(d))
+				}
+			}
+		}
+	}
 	c.arrives, c.several = make([]int16, slots), t.Lanes > len(t.Spines)
 	c.up, c.down = make([]hop, len(t.Leaves)*t.Lanes), make([]hop, len(t.Leaves)*t.Lanes)
 	for l := range t.Leaves {
@@ -135,6 +144,12 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 		}
 	}
 	return c
+}
+
+// sameExchange reports whether two servers are in the same exchange.
+func (c *exchange) sameExchange(s, d int) bool {
+	t := c.tree
+	return t.ExchangeOf(&t.Hosts[t.Servers[s]]) == t.ExchangeOf(&t.Hosts[t.Servers[d]])
 }
 
 func (c *exchange) run(unreachable [][2]int32) *Violation {

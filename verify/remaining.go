@@ -17,7 +17,7 @@ type Past struct {
 // Remaining checks a plan that completes an exchange as Plan does: every ordered pair of
 // the servers of t occurs exactly once in the past and the plan together, or is in
 // unreachable. The past is not walked through the tables, and its transfers with servers
-// that t lacks do not count. The error is a *Violation, in the order of Plan's; a malformed
+// that t lacks, and between its exchanges, do not count. The error is a *Violation, in the order of Plan's; a malformed
 // past comes first.
 func Remaining(t *topology.FatTree, tables *lft.Tables, past Past, r Rows, unreachable [][2]int32) error {
 	c := newExchange(t, newNetwork(t.Fabric, tables), r)
@@ -83,7 +83,7 @@ func (c *exchange) countPast(past Past) (*history, *Violation) {
 			}
 			s, here := now[past.Servers[i]]
 			d, there := now[past.Servers[to]]
-			if !here || !there {
+			if !here || !there || !c.sameExchange(int(s), int(d)) {
 				continue
 			}
 			if !c.seen.see(s, d) {

@@ -11,6 +11,7 @@ const (
 	SendsTwice       = "sends-twice"       // a server sends to two others in one phase
 	ReceivesTwice    = "receives-twice"    // a server receives from two others in one phase
 	PairTwice        = "pair-twice"        // an ordered pair occurs twice
+	PairForeign      = "pair-foreign"      // a transfer between servers of different exchanges
 	PairMissing      = "pair-missing"      // an ordered pair occurs nowhere
 	NotUnreachable   = "not-unreachable"   // a pair is called unreachable and is not
 	WrongDLID        = "wrong-dlid"        // the DLID is none of the destination's, or not the base LID of a local transfer

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/forsd/forsd/bipartite"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
@@ -63,11 +64,13 @@ type Part struct {
 type Plan struct {
 	Lanes int `json:"lanes"`
 	// Length is the sum over all parts, in bytes per NIC. Bound is the least length that the
-	// live lanes allow for these stages, one after another.
+	// live lanes of each leaf allow for these stages, one after another.
 	Length  int64    `json:"length"`
 	Bound   int64    `json:"bound"`
 	Seconds float64  `json:"predicted_seconds"` // of all parts
 	Hosts   []string `json:"hosts"`             // [rank] or "" if it has no NIC
+	Leaf    []int    `json:"leaf"`              // [rank] of its NIC, or −1
+	Down    [][]int  `json:"down"`              // [leaf] lanes that are down there
 	Parts   []Part   `json:"parts"`
 }
 
@@ -138,17 +141,21 @@ func Pin(ctx context.Context, q *Request, tree *topology.FatTree) (*Plan, error)
 		return nil, err
 	}
 	x := &pinner{tree: tree, host: host, rate: q.BytesPerSecond, latency: q.LatencySeconds, living: make([]int, len(tree.Leaves))}
+	plan := &Plan{Lanes: tree.Lanes, Hosts: make([]string, len(host)), Leaf: make([]int, len(host)), Down: make([][]int, len(tree.Leaves)), Parts: []Part{}}
+	x.lists = bipartite.NewLists(len(tree.Leaves), tree.Lanes, func(leaf, lane int) bool { return !tree.LaneUp(leaf, lane) })
 	for leaf := range tree.Leaves {
+		plan.Down[leaf] = []int{}
 		for lane := range tree.Lanes {
 			if tree.LaneUp(leaf, lane) {
 				x.living[leaf]++
+			} else {
+				plan.Down[leaf] = append(plan.Down[leaf], lane)
 			}
 		}
 	}
-	plan := &Plan{Lanes: tree.Lanes, Hosts: make([]string, len(host)), Parts: []Part{}}
 	for r, h := range host {
-		if h >= 0 {
-			plan.Hosts[r] = tree.Hosts[h].Name
+		if plan.Leaf[r] = -1; h >= 0 {
+			plan.Hosts[r], plan.Leaf[r] = tree.Hosts[h].Name, tree.Hosts[h].Leaf
 		}
 	}
 	for number, stage := range q.Stages {

@@ -19,7 +19,7 @@
  * does not print, exit, start threads or install handlers.
  *
  * Memory: a planner keeps its memory. After its first call for a number of servers and
- * GPUs it allocates no more, unless a plan has over 16 n + 64 stages.
+ * GPUs it allocates no more, unless a plan has over 16 n + 64 stages or other groups of NICs.
  *
  * Threads: planners are independent of each other; one planner serves one thread at a
  * time.
@@ -42,14 +42,14 @@ extern "C" {
 
 /* The version of this interface: it grows with every addition to it. */
 #define FORGPU_VERSION_MAJOR 1
-#define FORGPU_VERSION_MINOR 0
+#define FORGPU_VERSION_MINOR 2
 
 /* Error codes. */
 enum forgpu_code {
 	FORGPU_OK = 0,
 	FORGPU_EINVAL = -1,  /* an argument is NULL or out of range */
 	FORGPU_ENOMEM = -2,  /* out of memory */
-	FORGPU_ETRAFFIC = -3, /* an entry of the traffic is negative, or its sum is too large */
+	FORGPU_ETRAFFIC = -3, /* an entry of the traffic is negative, its sum is too large, or no NIC can carry it */
 	FORGPU_ELARGE = -4,  /* max_stage is so small that there are over 2^20 stages */
 };
 
@@ -71,7 +71,7 @@ struct forgpu_options {
 	double b1, b2;      /* bytes per second of a GPU inside its server, and of a NIC */
 	int64_t latency;    /* nanoseconds to start a stage; 0 with b1 and b2 means 450e9, 50e9, 10000 */
 	int32_t fewest;     /* 1: search longer for fewer stages */
-	int32_t reserved;   /* 0 */
+	int32_t groups;     /* of the NICs of a server; 0: one if all servers are alike, else one for each NIC */
 };
 
 /* A stretch of one of the rank's own buffers that is sent to a peer or received from
@@ -91,7 +91,7 @@ struct forgpu_list {
 
 /* The program of one rank. It is valid until the planner's next call. */
 struct forgpu_program {
-	int32_t rank, gpus;                         /* GPUs per server */
+	int32_t rank, gpus;                         /* ranks per server */
 	int64_t input, nic_send, nic_receive, output; /* bytes of the buffers */
 	struct forgpu_list before_send;    /* input to a NIC of the server */
 	struct forgpu_list before_receive; /* into the NIC's sending buffer */
@@ -103,6 +103,9 @@ struct forgpu_program {
 	struct forgpu_list receive;
 	const int64_t *lengths; /* [stage] */
 	size_t stages;
+	/* On the way back of tokens: for each piece of before_receive, after_receive and local_receive,
+	 * 1 if it is added to what its bytes hold. In a step, those from NICs come before local ones. */
+	const uint8_t *add[3];
 };
 
 typedef struct forgpu_planner forgpu_planner;
@@ -111,7 +114,21 @@ typedef struct forgpu_planner forgpu_planner;
 FORGPU_API forgpu_planner *forgpu_open(void);
 FORGPU_API void forgpu_close(forgpu_planner *planner);
 
-/* Plans for a rank: bytes are [source][destination] of servers * gpus ranks. options and
+/* A rank if NICs are dead or slow: a GPU, a channel of its NIC, or both. */
+struct forgpu_place {
+	int32_t gpu, nic; /* numbered in the server; -1 for none */
+	int32_t home;	  /* the first place of the GPU, which has its input and output */
+};
+
+/* States the speeds of the NICs, [GPU], in any unit, 0 for those that are dead, or NULL if all
+ * are well, for all later calls with so many servers and GPUs. The fastest NIC is divided into
+ * parts channels, and slower ones into fewer; with 1 only the fastest ones are used. Ranks are
+ * then places. Returns the number of places of each server, and sets places, unless that is NULL,
+ * to those of all servers, valid until the next such call. */
+FORGPU_API int forgpu_nics(forgpu_planner *planner, int32_t servers, int32_t gpus, const int64_t *speeds, int32_t parts,
+			   const struct forgpu_place **places, struct forgpu_error *err);
+
+/* Plans for a rank: bytes are [source][destination] of servers * gpus GPUs. options and
  * err may be NULL. */
 FORGPU_API int forgpu_plan(forgpu_planner *planner, int32_t servers, int32_t gpus, const int64_t *bytes, int32_t rank,
 			   const struct forgpu_options *options, struct forgpu_program *program, struct forgpu_error *err);
@@ -124,12 +141,37 @@ struct forgpu_outlook {
 	int32_t reserved;
 };
 
-/* Chooses the stretch, up to max_stretch, the longest stage, and fewest, with which the
+/* Chooses the stretch, up to max_stretch, the longest stage, fewest and groups, with which the
  * exchange is estimated to take the least time. It tries alternatives for budget
  * nanoseconds, or without limit if that is 0. With a budget, ranks may choose different
  * options, so one must choose for all. outlook may be NULL. */
 FORGPU_API int forgpu_choose(forgpu_planner *planner, int32_t servers, int32_t gpus, const int64_t *bytes, int64_t budget,
 			     struct forgpu_options *options, struct forgpu_outlook *outlook, struct forgpu_error *err);
+
+/* The tokens of a mixture of experts, as many for each rank, those of rank 0 first. */
+struct forgpu_tokens {
+	int64_t bytes;	      /* of a token */
+	int32_t each;	      /* tokens of a rank */
+	int32_t choices;      /* experts of a token */
+	const int32_t *ranks; /* [token][choice] the expert's rank, or -1 */
+};
+
+/* Plans for a rank, with each token sent once to each other server and handed on there, and,
+ * unless back is NULL, its way back, with sums in each server. The input has the rank's tokens in
+ * rows; the output those that it needs, each once, by source and then in the input's order. On
+ * the way back it is the other way round; rows of tokens without experts get nothing. Tokens are
+ * not divided. NICs must all be well. */
+FORGPU_API int forgpu_plan_tokens(forgpu_planner *planner, int32_t servers, int32_t gpus, const struct forgpu_tokens *tokens, int32_t rank,
+				  const struct forgpu_options *options, struct forgpu_program *there, struct forgpu_program *back,
+				  struct forgpu_error *err);
+
+/* Makes later calls of forgpu_plan_tokens allocate for so many moves inside the server, if they
+ * have fewer: the rows that its ranks receive, and those that the rank sends. */
+FORGPU_API void forgpu_reserve(forgpu_planner *planner, int64_t moves);
+
+/* As forgpu_choose, for forgpu_plan_tokens. */
+FORGPU_API int forgpu_choose_tokens(forgpu_planner *planner, int32_t servers, int32_t gpus, const struct forgpu_tokens *tokens, int64_t budget,
+				    struct forgpu_options *options, struct forgpu_outlook *outlook, struct forgpu_error *err);
 
 /* Writes the program as the section of the rank in an exchange's binary form, at most size
  * bytes, and returns how many bytes it takes. */

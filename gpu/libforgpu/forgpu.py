@@ -15,6 +15,7 @@ import collections
 import ctypes
 
 Piece = collections.namedtuple("Piece", "stage peer offset bytes")
+Place = collections.namedtuple("Place", "gpu nic home")
 Outlook = collections.namedtuple("Outlook", "seconds least complete")
 
 
@@ -35,7 +36,7 @@ class Options(ctypes.Structure):
 
     _fields_ = [("grain", ctypes.c_int64), ("max_stretch", ctypes.c_double), ("max_stage", ctypes.c_int64),
                 ("b1", ctypes.c_double), ("b2", ctypes.c_double), ("latency", ctypes.c_int64),
-                ("fewest", ctypes.c_int32), ("reserved", ctypes.c_int32)]
+                ("fewest", ctypes.c_int32), ("groups", ctypes.c_int32)]
 
     def __init__(self, **options):
         unknown = options.keys() - {name for name, _ in self._fields_}
@@ -45,7 +46,11 @@ class Options(ctypes.Structure):
 
     def keywords(self):
         """The options as arguments of Planner.plan."""
-        return {name: getattr(self, name) for name, _ in self._fields_ if name != "reserved" and getattr(self, name)}
+        return {name: getattr(self, name) for name, _ in self._fields_ if getattr(self, name)}
+
+
+class _Place(ctypes.Structure):
+    _fields_ = [("gpu", ctypes.c_int32), ("nic", ctypes.c_int32), ("home", ctypes.c_int32)]
 
 
 class _Piece(ctypes.Structure):
@@ -62,7 +67,12 @@ _LISTS = ("before_send", "before_receive", "after_send", "after_receive", "local
 
 class _Program(ctypes.Structure):
     _fields_ = ([("rank", ctypes.c_int32), ("gpus", ctypes.c_int32)] + [(name, ctypes.c_int64) for name in _SIZES] +
-                [(name, _List) for name in _LISTS] + [("lengths", ctypes.POINTER(ctypes.c_int64)), ("stages", ctypes.c_size_t)])
+                [(name, _List) for name in _LISTS] + [("lengths", ctypes.POINTER(ctypes.c_int64)), ("stages", ctypes.c_size_t),
+                                                      ("add", ctypes.POINTER(ctypes.c_uint8) * 3)])
+
+
+class _Tokens(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_int64), ("each", ctypes.c_int32), ("choices", ctypes.c_int32), ("ranks", ctypes.c_void_p)]
 
 
 class _Outlook(ctypes.Structure):
@@ -72,17 +82,25 @@ class _Outlook(ctypes.Structure):
 _lib = ctypes.CDLL("libforgpu.so.1")
 _lib.forgpu_open.restype = ctypes.c_void_p
 _lib.forgpu_close.argtypes = [ctypes.c_void_p]
+_lib.forgpu_nics.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32,
+                             ctypes.POINTER(ctypes.POINTER(_Place)), ctypes.POINTER(_Error)]
 _lib.forgpu_plan.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32,
                              ctypes.POINTER(Options), ctypes.POINTER(_Program), ctypes.POINTER(_Error)]
 _lib.forgpu_choose.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64,
                                ctypes.POINTER(Options), ctypes.POINTER(_Outlook), ctypes.POINTER(_Error)]
+_lib.forgpu_plan_tokens.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(_Tokens), ctypes.c_int32,
+                                    ctypes.POINTER(Options), ctypes.POINTER(_Program), ctypes.POINTER(_Program), ctypes.POINTER(_Error)]
+_lib.forgpu_choose_tokens.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(_Tokens), ctypes.c_int64,
+                                      ctypes.POINTER(Options), ctypes.POINTER(_Outlook), ctypes.POINTER(_Error)]
 _lib.forgpu_encode.argtypes = [ctypes.POINTER(_Program), ctypes.c_void_p, ctypes.c_size_t]
 _lib.forgpu_encode.restype = ctypes.c_size_t
 
 
 class Program:
     """What one rank does. Its lists are of pieces; rows(name) has them as a buffer of 64-bit
-    words instead, for NumPy: stage and peer in the first, then offset and bytes."""
+    words instead, for NumPy: stage and peer in the first, then offset and bytes. On the way back of
+    tokens, added has for each piece of before_receive, after_receive and local_receive, by name, 1
+    if it is added to what its bytes hold."""
 
     def __init__(self, raw):
         self.rank, self.gpus = raw.rank, raw.gpus
@@ -93,6 +111,8 @@ class Program:
         for name in _LISTS:
             pieces = getattr(raw, name)
             self._pieces[name] = ctypes.string_at(pieces.at, pieces.count * ctypes.sizeof(_Piece)) if pieces.count else b""
+        self.added = {name: bytes(add[:getattr(raw, name).count])
+                      for name, add in zip(("before_receive", "after_receive", "local_receive"), raw.add) if add}
         size = _lib.forgpu_encode(ctypes.byref(raw), None, 0)
         section = ctypes.create_string_buffer(size)
         _lib.forgpu_encode(ctypes.byref(raw), section, size)
@@ -129,6 +149,28 @@ def _matrix(traffic, ranks):
     return kind.from_buffer_copy(flat) if flat.readonly else kind.from_buffer(flat)
 
 
+def _tokens(choices, ranks, token_bytes):
+    """The ranks of tokens' experts as the library takes them, and what keeps them alive."""
+    try:
+        view = memoryview(choices)
+    except TypeError:
+        rows = [[_whole(v) for v in row] for row in choices]
+        if len({len(row) for row in rows}) > 1:
+            raise ValueError("tokens have different numbers of choices: fill up with -1")
+        view = memoryview(array.array("i", [v for row in rows for v in row])).cast("B")
+        view = view.cast("i", (len(rows), len(rows[0]))) if view.nbytes else None
+    if view is None:
+        return _Tokens(token_bytes, 0, 1, None), None
+    if view.itemsize != 4 or view.format.lstrip("@=<") not in ("i", "l") or view.ndim != 2 or not view.c_contiguous:
+        raise TypeError(f"choices of type {view.format!r} in {view.ndim} dimensions: want rows of 32-bit integers, one after the other")
+    if view.shape[0] % ranks:
+        raise ValueError(f"{view.shape[0]} tokens: want as many for each of {ranks} ranks")
+    flat = view.cast("B")
+    kind = ctypes.c_char * flat.nbytes
+    memory = kind.from_buffer_copy(flat) if flat.readonly else kind.from_buffer(flat)
+    return _Tokens(token_bytes, view.shape[0] // ranks, view.shape[1], ctypes.addressof(memory)), memory
+
+
 class Planner:
     """Plans, and keeps its memory from call to call."""
 
@@ -140,6 +182,24 @@ class Planner:
     def __del__(self):
         if getattr(self, "_planner", None):
             _lib.forgpu_close(self._planner)
+
+    def nics(self, speeds, servers, gpus, parts=1):
+        """States the speeds of the NICs, of each GPU one, 0 for dead ones, or None if all are well,
+        for all later calls. The fastest NIC is divided into parts channels. Ranks are then places;
+        returns those of all servers."""
+        places, err = ctypes.POINTER(_Place)(), _Error()
+        if speeds is None:
+            memory = None
+        elif len(speeds) != servers * gpus:
+            raise ValueError(f"{len(speeds)} speeds: want one for each of {servers * gpus} NICs")
+        else:
+            memory = (ctypes.c_int64 * len(speeds))(*speeds)
+        each = _lib.forgpu_nics(self._planner, servers, gpus, memory, parts, ctypes.byref(places), ctypes.byref(err))
+        if each < 0:
+            raise Error(each, err.text.decode())
+        if memory is None:
+            return [Place(rank % gpus, rank % gpus, rank) for rank in range(servers * gpus)]
+        return [Place(x.gpu, x.nic, x.home) for x in places[:servers * each]]
 
     def plan(self, traffic, servers, gpus, rank, **options):
         """The program of a rank. Options are those of struct forgpu_options."""
@@ -158,6 +218,30 @@ class Planner:
         memory = _matrix(traffic, servers * gpus)
         code = _lib.forgpu_choose(self._planner, servers, gpus, ctypes.addressof(memory), round(budget * 1e9),
                                   ctypes.byref(chosen), ctypes.byref(outlook), ctypes.byref(err))
+        if code < 0:
+            raise Error(code, err.text.decode())
+        return chosen, Outlook(outlook.seconds, outlook.least, bool(outlook.complete))
+
+    def plan_tokens(self, choices, servers, gpus, rank, token_bytes, **options):
+        """The programs of a rank for tokens that are sent once to each server, and for their way
+        back. choices are the ranks of each token's experts, -1 for none: rows of 32-bit integers,
+        a token each, those of rank 0 first, as many of each rank."""
+        there, back, err = _Program(), _Program(), _Error()
+        tokens, memory = _tokens(choices, servers * gpus, token_bytes)
+        code = _lib.forgpu_plan_tokens(self._planner, servers, gpus, ctypes.byref(tokens), rank, ctypes.byref(Options(**options)),
+                                       ctypes.byref(there), ctypes.byref(back), ctypes.byref(err))
+        del memory
+        if code < 0:
+            raise Error(code, err.text.decode())
+        return Program(there), Program(back)
+
+    def choose_tokens(self, choices, servers, gpus, token_bytes, budget=0.0, **options):
+        """What choose is for plan, for plan_tokens."""
+        chosen, outlook, err = Options(**options), _Outlook(), _Error()
+        tokens, memory = _tokens(choices, servers * gpus, token_bytes)
+        code = _lib.forgpu_choose_tokens(self._planner, servers, gpus, ctypes.byref(tokens), round(budget * 1e9),
+                                         ctypes.byref(chosen), ctypes.byref(outlook), ctypes.byref(err))
+        del memory
         if code < 0:
             raise Error(code, err.text.decode())
         return chosen, Outlook(outlook.seconds, outlook.least, bool(outlook.complete))

@@ -2,9 +2,11 @@ package libforgpu
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,12 +98,55 @@ func python(t *testing.T, prefix string) {
 		}
 	}
 	_, section := wanted(t, &p, traffic, rank, o)
-	got := programs.Output(t, "python3", "testdata/module.py", path, "2", "3", fmt.Sprint(o.MaxStretch), fmt.Sprint(o.MaxStage), fmt.Sprint(map[bool]int{true: 1}[o.Fewest]))
-	if got != fmt.Sprintf("%x\n", section) {
-		t.Errorf("forgpu.py's section is %s, want %x", got, section)
+	want = fmt.Sprintf("%x\n", section)
+	site := cluster.Uniform()
+	for at, speed := range []int64{2, 0, 1, 2, 2, 2} {
+		site.Servers[at/2].NICs[at%2].Speed = speed
 	}
+	places, err := site.Places(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	placed, err := site.Traffic(places, traffic.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Groups = 0
+	for r := range gpu.Rank(placed.Ranks()) {
+		_, section := wanted(t, &p, placed, r, o)
+		want += fmt.Sprintf("%x\n", section)
+	}
+	got := programs.Output(t, "python3", "testdata/module.py", path, "2", "3", fmt.Sprint(o.MaxStretch), fmt.Sprint(o.MaxStage), fmt.Sprint(map[bool]int{true: 1}[o.Fewest]), "2,0,1,2,2,2")
+	if got != want {
+		t.Errorf("forgpu.py's sections are %s, want %s", got, want)
+	}
+	pythonTokens(t)
 	refused := exec.Command("python3", "../../examples/gpu_plan.py", path, "2", "9")
 	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "rank 9: want 0 to") {
 		t.Errorf("gpu_plan.py for rank 9: %s", out)
+	}
+}
+
+// pythonTokens runs the module on tokens.
+func pythonTokens(t *testing.T) {
+	t.Helper()
+	c, rank := gpu.Cluster{Servers: 3, GPUs: 2}, gpu.Rank(4)
+	ranks, x := anyTokens(t, rand.New(rand.NewPCG(52, 1)), c, 9, 3, 50)
+	var b strings.Builder
+	for row := range slices.Chunk(ranks, 3) {
+		fmt.Fprintf(&b, "%d,%d,%d\n", row[0], row[1], row[2])
+	}
+	path := filepath.Join(t.TempDir(), "choices.csv")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var p gpu.Planner
+	o, _, _, err := p.ChooseTokens(t.Context(), x, gpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, there, back := wantedTokens(t, &p, x, rank, o)
+	if got, want := programs.Output(t, "python3", "testdata/tokens.py", path, "3", "2", "4", "50"), fmt.Sprintf("%x\n%x\n", there, back); got != want {
+		t.Errorf("forgpu.py's sections of tokens are %s, want %s", got, want)
 	}
 }

@@ -55,17 +55,17 @@ func build(name, flags string) (string, error) {
 // The layouts of testdata/probe.c and of forgpu.h.
 type (
 	options struct {
-		Grain            int64
-		MaxStretch       float64
-		MaxStage         int64
-		B1, B2           float64
-		Latency          int64
-		Fewest, Reserved int32
+		Grain          int64
+		MaxStretch     float64
+		MaxStage       int64
+		B1, B2         float64
+		Latency        int64
+		Fewest, Groups int32
 	}
 	request struct {
-		Choose, Servers, GPUs, Rank, Again, Reserved int32
-		Budget                                       int64
-		Options                                      options
+		Choose, Servers, GPUs, Rank, Again, Parts, Each, Choices int32
+		Budget, Token                                            int64
+		Options                                                  options
 	}
 	answer struct {
 		Code, Asked, Least, Median, Stages, Section int64
@@ -78,7 +78,7 @@ type (
 
 // optionsOf converts Go's options to C's.
 func optionsOf(o gpu.Options) options {
-	c := options{o.Grain, o.MaxStretch, o.MaxStage, o.Model.B1, o.Model.B2, int64(o.Model.Latency), 0, 0}
+	c := options{o.Grain, o.MaxStretch, o.MaxStage, o.Model.B1, o.Model.B2, int64(o.Model.Latency), 0, int32(o.Groups)}
 	if o.Fewest {
 		c.Fewest = 1
 	}
@@ -87,7 +87,7 @@ func optionsOf(o gpu.Options) options {
 
 // gpu converts C's options to Go's.
 func (o options) gpu(model gpu.Model) gpu.Options {
-	return gpu.Options{Mode: gpu.Bytes, Grain: o.Grain, MaxStretch: o.MaxStretch, MaxStage: o.MaxStage, Fewest: o.Fewest != 0, Model: model}
+	return gpu.Options{Mode: gpu.Bytes, Grain: o.Grain, MaxStretch: o.MaxStretch, MaxStage: o.MaxStage, Fewest: o.Fewest != 0, Groups: int(o.Groups), Model: model}
 }
 
 // probe is a running probe.
@@ -128,12 +128,12 @@ func start(t testing.TB, program func() (string, error)) *probe {
 	return p
 }
 
-// do requests a plan, and returns it as in the binary form: the lengths of the stages and
-// the rank's section.
-func (p *probe) do(q request, traffic []int64) (a answer, lengths []int64, section []byte) {
+// do requests a plan, with speeds of the NICs if it has parts, and returns it as in the binary
+// form: the lengths of the stages and the rank's section.
+func (p *probe) do(q request, traffic any, speeds ...int64) (a answer, lengths []int64, section []byte) {
 	p.t.Helper()
 	var b bytes.Buffer
-	for _, x := range []any{q, traffic} {
+	for _, x := range []any{q, traffic, speeds} {
 		if err := binary.Write(&b, binary.LittleEndian, x); err != nil {
 			p.t.Fatal(err)
 		}

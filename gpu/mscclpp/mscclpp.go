@@ -103,6 +103,9 @@ const (
 // sizes of the input and the output of a rank in chunks, at least one. Pieces must begin and
 // end at multiples of 16 bytes. It also fails soon after ctx ends.
 func Encode(ctx context.Context, p *gpu.Plan) (data []byte, chunkBytes int64, err error) {
+	if p.Tokens != nil {
+		return nil, 0, errors.New("the exchange is of tokens that are handed on inside servers: plan them once to each GPU")
+	}
 	if p.Site != nil {
 		return nil, 0, errors.New("MSCCL++ has a NIC for each GPU, and this plan is for servers that are not all alike")
 	}

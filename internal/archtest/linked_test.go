@@ -23,12 +23,15 @@ func linked(t *testing.T, program string) []string {
 }
 
 // TestProgramsLinkNoLaboratory checks that an operator's programs do not contain the
-// laboratory, the test bench, the drawing modules, or lp_solve. Without its library, a program
-// that links lp_solve does not start.
+// laboratory, the drawing modules, or lp_solve, nor the test bench, except for the rehearsal.
+// Without its library, a program that links lp_solve does not start.
 func TestProgramsLinkNoLaboratory(t *testing.T) {
-	forbidden := append([]string{module + "lab/", module + "testbed/", "testing", "github.com/draffensperger/golp"}, drawing...)
-	for _, program := range []string{"forsd", "forsctl", "forsplan"} {
+	forbidden := append([]string{module + "lab/", "testing", "github.com/draffensperger/golp"}, drawing...)
+	for _, program := range []string{"forsd", "forsctl", "forsplan", "forsd-rehearsal"} {
 		for _, path := range linked(t, program) {
+			if strings.HasPrefix(path, module+"testbed/") && program != "forsd-rehearsal" {
+				t.Errorf("%s links %s", program, path)
+			}
 			for _, bad := range forbidden {
 				if strings.HasPrefix(path, bad) {
 					t.Errorf("%s links %s", program, path)
@@ -55,13 +58,13 @@ func TestProgramsLinkNoLaboratory(t *testing.T) {
 var apart = map[string][]string{
 	// The router does not plan GPU clusters and circuit switches, except for the lanes of
 	// stages that are planned elsewhere. It plans other networks only on OpenSM's routes.
-	"cmd/forsd":   {"gpu", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
-	"cmd/forsctl": {"gpu", "liquid", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix", "internal/svg"},
+	"cmd/forsd":   {"gpu", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix"},
+	"cmd/forsctl": {"gpu", "liquid", "optical", "internal/forsplan", "internal/sessions", "internal/nics", "internal/matrix"},
 	// What forsd decides and does knows no HTTP.
-	"internal/press":   {"internal/server"},
-	"internal/worker":  {"internal/server"},
-	"internal/drains":  {"internal/server"},
-	"internal/history": {"internal/server"},
+	"internal/plans":      {"internal/server"},
+	"internal/worker":     {"internal/server"},
+	"internal/exclusions": {"internal/server"},
+	"internal/history":    {"internal/server"},
 	// The planners do not use forsd.
 	"cmd/forsplan": daemon,
 	"gpu":          beyondFabrics,
@@ -72,8 +75,8 @@ var apart = map[string][]string{
 }
 
 var (
-	daemon = []string{"controller", "opensm", "internal/aside", "internal/backend", "internal/board", "internal/cables", "internal/cli", "internal/config", "internal/daemon",
-		"internal/delivery", "internal/drains", "internal/history", "internal/jobs", "internal/linkstate", "internal/manager", "internal/press", "internal/standby", "internal/store", "internal/vault", "internal/view", "internal/worker"}
+	daemon = []string{"controller", "opensm", "internal/backend", "internal/cables", "internal/cli", "internal/config", "internal/daemon",
+		"internal/delivery", "internal/exclusions", "internal/history", "internal/linkstate", "internal/manager", "internal/plans", "internal/standby", "internal/store", "internal/state", "internal/view", "internal/worker"}
 	beyondFabrics = []string{"api", "cmd", "controller", "internal/forsplan", "internal/sessions", "opensm"}
 )
 

@@ -89,9 +89,9 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 }
 
 // drawn maps the types and packages in the drawings of docs/architecture.md, such as
-// "loop.show" and "press.Plan", to their folders.
+// "loop.show" and "plans.Publisher", to their folders.
 var drawn = map[string]string{"actions": "internal/daemon", "inbox": "internal/daemon", "loop": "internal/daemon",
-	"controller": "controller", "linkstate": "internal/linkstate", "press": "internal/press", "probe": "internal/linkstate/probe", "view": "internal/view"}
+	"controller": "controller", "linkstate": "internal/linkstate", "plans": "internal/plans", "probe": "internal/linkstate/probe", "view": "internal/view"}
 
 // TestDrawingsNameWhatIsThere looks for the names in the drawings of docs/architecture.md.
 func TestDrawingsNameWhatIsThere(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package backend answers the API. It reads the state of the daemon's rooms, and sends requests
+// Package backend answers the API. It reads the state of the daemon's components, and sends requests
 // that change the plan to the daemon's loop.
 package backend
 
@@ -14,17 +14,15 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/aside"
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/describe"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
-	"github.com/forsd/forsd/internal/jobs"
-	"github.com/forsd/forsd/internal/reload"
-	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/plans"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/internal/worker"
@@ -46,11 +44,13 @@ type Loop interface {
 	Accept(ctx context.Context) error
 	// ReleaseCable puts an isolated cable on probation, by order of an operator.
 	ReleaseCable(ctx context.Context, name string) error
+	// Measured passes the measurement of an exchange to the health of cables.
+	Measured(ctx context.Context, m *api.Measured) error
 	// Between runs f while no action of the controller is under way, so that neither the tables
 	// nor the store change, and waits until f returns.
 	Between(ctx context.Context, f func(Ground)) error
 	// Drain removes parts of the fabric from the plan, or returns them to it.
-	Drain(ctx context.Context, all ...drains.Event) error
+	Drain(ctx context.Context, all ...exclusions.Event) error
 	// Stopped returns a channel that is closed when the loop has ended.
 	Stopped() <-chan struct{}
 }
@@ -71,31 +71,32 @@ type Parts struct {
 	Fabric  string // its name
 	Started time.Time
 
-	Board   *board.Board
-	Store   *vault.Vault
+	State   *state.State
+	Store   *state.Store
 	Desk    *desk.Desk
-	Jobs    *jobs.Registry
+	Jobs    *plans.Jobs
 	History *history.History
 	Webhook *webhook.Hook
-	Cables  *cables.Room
+	Cables  *cables.Tracker
 	OpenSM  func() api.OpenSM // the local subnet manager, and the source of the fabric's data
 	Loop    Loop
 	Workers worker.Pools
 	Watches bool // forsd only observes
 
-	Drains   func() []drains.Drain // the current drains
+	Drains   func() []exclusions.Drain // the current drains
 	Planning planner.Settings
-	Settings *reload.Settings // settings that may change while forsd runs
+	Settings *config.Settings // settings that may change while forsd runs
 	Terms    func(now time.Time) []access.Term
 }
 
 // Backend answers the API.
 type Backend struct {
 	Parts
-	Metrics *Metrics
-	Watched atomic.Pointer[api.Watched] // the last observation of a forsd that only watches
-	tables  tablesText
-	seen    seen
+	Metrics  *Metrics
+	Watched  atomic.Pointer[api.Watched] // the last observation of a forsd that only watches
+	tables   tablesText
+	seen     seen
+	measured measured
 }
 
 // New returns a backend.
@@ -107,9 +108,9 @@ func New(parts Parts) *Backend {
 
 // Status returns the current state of the daemon.
 func (b *Backend) Status() api.Status {
-	warnings := b.Board.Health.List(time.Now())
+	warnings := b.State.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
-	s := b.Board.Status()
+	s := b.State.Status()
 	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, shownWarnings(warnings)
 	manager := b.OpenSM()
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
@@ -135,7 +136,7 @@ func shownWarnings(warnings []health.Warning) []api.Warning {
 // those that the plan was made on, and when they were read.
 func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	match, readAt = b.Desk.Match()
-	return match || b.Board.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
+	return match || b.State.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
 }
 
 // seen is the API's form of the fabric, and the view that it was made from.
@@ -149,7 +150,7 @@ type seen struct {
 // Topology returns the fabric as last seen. All callers share one value until the fabric
 // changes.
 func (b *Backend) Topology() *api.Topology {
-	v, held := b.Board.Latest(), b.Board.HeldBack()
+	v, held := b.State.Latest(), b.State.HeldBack()
 	if v == nil {
 		return nil
 	}
@@ -173,7 +174,7 @@ func (b *Backend) Topology() *api.Topology {
 func (b *Backend) Epochs() ([]api.Epoch, error) {
 	out := []api.Epoch{}
 	for _, e := range b.Store.Epochs() {
-		out = append(out, board.SummaryOf(&e))
+		out = append(out, state.SummaryOf(&e))
 	}
 	return out, nil
 }
@@ -187,10 +188,10 @@ func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return api.Change{}, err
 	}
-	if b.Board.Latest() == nil {
+	if b.State.Latest() == nil {
 		return api.Change{}, errNoDump
 	}
-	before := b.Board.EpochNumber()
+	before := b.State.EpochNumber()
 	done, err := b.Loop.Reroute(ctx)
 	if err != nil {
 		return api.Change{}, err
@@ -207,7 +208,7 @@ func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 
 // change describes the effect of an order on the epoch.
 func (b *Backend) change(before uint64, text string) api.Change {
-	now := b.Board.EpochNumber()
+	now := b.State.EpochNumber()
 	if now == before {
 		text += "; the plan in force is still the right one"
 	}
@@ -217,7 +218,7 @@ func (b *Backend) change(before uint64, text string) api.Change {
 // WhatIf plans the fabric with some parts failed, and the rest of an exchange if requested.
 // Cables that are held back remain held back.
 func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
-	v := b.Board.Latest()
+	v := b.State.Latest()
 	if v == nil {
 		return nil, errNoDump
 	}
@@ -235,12 +236,12 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 			return nil, api.BadRequest("fail %s: %v", spec, err)
 		}
 	}
-	would, err := view.New(f, v.Tree.Baseline, b.Settings.Now().Planning.Exclude)
+	would, err := view.New(f, v.Tree.Baseline, &b.Settings.Now().Planning)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
-	held := b.Board.HeldBack()
-	ask := aside.Question{Tree: would.Held(held), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()}
+	held := b.State.HeldBack()
+	ask := worker.WhatIfRequest{Tree: would.Held(held), Settings: worker.Settings(b.Planning), Epoch: b.State.EpochNumber()}
 	if q.Done != nil && ask.Tree.Pods != nil {
 		return nil, api.Refused("what remains of an exchange is planned on fat trees of two levels alone")
 	}
@@ -249,7 +250,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 			return nil, err
 		}
 	}
-	forecast, err := aside.Forecast(ctx, b.Workers.Questions(ctx), &ask)
+	forecast, err := worker.WhatIf(ctx, b.Workers.Questions(ctx), &ask)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +261,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 }
 
 // remaining adds the rest of an exchange to a question.
-func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
+func (b *Backend) remaining(ask *worker.WhatIfRequest, q api.WhatIf) error {
 	var old *phasetable.View
 	var err error
 	if q.Job != "" {
@@ -284,7 +285,7 @@ func (b *Backend) remaining(ask *aside.Question, q api.WhatIf) error {
 
 // running returns the plan of an exchange in progress by its epoch; 0 means the plan in force.
 func (b *Backend) running(n uint64) (*phasetable.View, error) {
-	e := b.Board.Current()
+	e := b.State.Current()
 	if n != 0 && (e == nil || e.Epoch != n) {
 		kept, err := b.Store.LoadEpoch(n)
 		if err != nil {
@@ -317,7 +318,7 @@ func (b *Backend) runningJob(q api.WhatIf) ([]ib.GUID, *phasetable.View, error) 
 // Rollback publishes an earlier plan again, if it holds on the current fabric.
 func (b *Backend) Rollback(ctx context.Context, n uint64) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
-	before := b.Board.EpochNumber()
+	before := b.State.EpochNumber()
 	if err := b.Loop.Rollback(ctx, n); err != nil {
 		return api.Change{}, err
 	}

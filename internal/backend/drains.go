@@ -13,11 +13,9 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/aside"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -27,19 +25,21 @@ import (
 const maxDrainBody = 1 << 20
 
 // drains lists the drains of some parts in the API's form; nil means all parts.
-func (b *Backend) drains(parts []drains.Part) []api.Drain {
+func (b *Backend) drains(parts []exclusions.Part) []api.Drain {
 	out := []api.Drain{}
-	v, list := b.Board.Latest(), b.Drains()
+	v, list := b.State.Latest(), b.Drains()
+	var links []exclusions.Link
+	if v != nil && v.Tree != nil && len(list) > 0 {
+		links = exclusions.Links(v.Tree)
+	}
 	for i := range list {
 		d := &list[i]
 		if parts != nil && !slices.Contains(parts, d.Part) {
 			continue
 		}
-		shown := d.Shown()
-		if v != nil && v.Tree != nil {
-			for _, c := range drains.Cables(v.Tree, list[i:i+1]) {
-				shown.Cables = append(shown.Cables, api.DrainedCable(c))
-			}
+		shown := d.APIView()
+		for _, c := range exclusions.DrainedCables(links, list[i:i+1]) {
+			shown.Cables = append(shown.Cables, api.DrainedCable{Leaf: c.GUID, Port: c.Port})
 		}
 		out = append(out, shown)
 	}
@@ -48,7 +48,7 @@ func (b *Backend) drains(parts []drains.Part) []api.Drain {
 
 // drainable returns the latest fabric, or an error if its parts cannot be drained.
 func (b *Backend) drainable() (*view.View, error) {
-	v := b.Board.Latest()
+	v := b.State.Latest()
 	switch {
 	case v == nil:
 		return nil, errNoDump
@@ -84,13 +84,13 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 	if out.Cost, err = b.cost(r.Context(), pool, v, orders); err != nil {
 		return nil, err
 	}
-	parts := make([]drains.Part, len(orders))
+	parts := make([]exclusions.Part, len(orders))
 	names := make([]string, len(orders))
-	events := make([]drains.Event, len(orders))
+	events := make([]exclusions.Event, len(orders))
 	for i, d := range orders {
-		parts[i], names[i], events[i] = d.Part, d.Name, drains.Order{Drain: d}
+		parts[i], names[i], events[i] = d.Part, d.Name, exclusions.Order{Drain: d}
 		if q.DryRun {
-			out.Drains = append(out.Drains, d.Shown())
+			out.Drains = append(out.Drains, d.APIView())
 		}
 	}
 	if q.DryRun {
@@ -104,7 +104,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 }
 
 // orders converts a request to drains.
-func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest) (out []drains.Drain, err error) {
+func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest) (out []exclusions.Drain, err error) {
 	switch {
 	case len(q.Parts) == 0:
 		return nil, api.BadRequest(`nothing to drain: want {"parts": ["Spine012", "Leaf007/31"]}`)
@@ -112,22 +112,22 @@ func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest)
 		return nil, api.BadRequest("it would end at %s, before it begins", q.Until.Format(time.RFC3339))
 	case len(q.Reason) > 1000:
 		return nil, api.BadRequest("the reason has %d characters: up to 1000 are kept", len(q.Reason))
-	case len(b.Drains())+len(q.Parts) > drains.Most:
-		return nil, api.Refused("there would be more than %d drains", drains.Most)
+	case len(b.Drains())+len(q.Parts) > exclusions.MostDrains:
+		return nil, api.Refused("there would be more than %d drains", exclusions.MostDrains)
 	}
 	by := ""
 	if c := access.CallerOf(ctx); c != nil {
 		by = c.User
 	}
 	for _, spec := range q.Parts {
-		p, name, err := drains.Find(v.Tree, spec)
+		p, name, err := exclusions.Find(v.Tree, spec)
 		if err != nil {
 			return nil, api.BadRequest("drain %.200s: %v", spec, err)
 		}
-		if slices.ContainsFunc(out, func(d drains.Drain) bool { return d.Part == p }) {
+		if slices.ContainsFunc(out, func(d exclusions.Drain) bool { return d.Part == p }) {
 			return nil, api.BadRequest("%s is named twice", name)
 		}
-		out = append(out, drains.Drain{Part: p, Name: name, Reason: q.Reason, By: by, At: q.At, Until: q.Until, State: drains.Scheduled})
+		out = append(out, exclusions.Drain{Part: p, Name: name, Reason: q.Reason, By: by, At: q.At, Until: q.Until, State: exclusions.Scheduled})
 	}
 	return out, nil
 }
@@ -140,13 +140,13 @@ func later(a, b time.Time) time.Time {
 }
 
 // cost plans the fabric without the parts and without those already drained.
-func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, orders []drains.Drain) (*api.DrainCost, error) {
+func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, orders []exclusions.Drain) (*api.DrainCost, error) {
 	list := slices.Clone(b.Drains())
 	for _, d := range orders {
-		d.State = drains.Draining
-		list = append(slices.DeleteFunc(list, func(old drains.Drain) bool { return old.Part == d.Part }), d)
+		d.State = exclusions.Draining
+		list = append(slices.DeleteFunc(list, func(old exclusions.Drain) bool { return old.Part == d.Part }), d)
 	}
-	leaves := drains.Leaves(list)
+	leaves := exclusions.DrainedLeaves(list)
 	next := v.Without(leaves)
 	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
 	var members []ib.GUID
@@ -160,37 +160,37 @@ func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, ord
 			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
 		}
 	}
-	return out, b.foresee(ctx, pool, out, next, b.Board.HeldBack(), list)
+	return out, b.foresee(ctx, pool, out, next, b.State.HeldBack(), list)
 }
 
 // returned plans the fabric after parts are given back. A cable that is also held back for
 // another reason counts as given back.
-func (b *Backend) returned(ctx context.Context, v *view.View, parts []drains.Part) (*api.DrainCost, error) {
-	ends := func(d drains.Drain) bool { return slices.Contains(parts, d.Part) }
+func (b *Backend) returned(ctx context.Context, v *view.View, parts []exclusions.Part) (*api.DrainCost, error) {
+	ends := func(d exclusions.Drain) bool { return slices.Contains(parts, d.Part) }
 	left := slices.DeleteFunc(slices.Clone(b.Drains()), ends)
-	over := slices.DeleteFunc(slices.Clone(b.Drains()), func(d drains.Drain) bool { return !ends(d) })
-	next, err := view.New(v.Fabric, v.Tree.Baseline, b.Settings.Now().Planning.Exclude)
+	over := slices.DeleteFunc(slices.Clone(b.Drains()), func(d exclusions.Drain) bool { return !ends(d) })
+	next, err := view.New(v.Fabric, v.Tree.Baseline, &b.Settings.Now().Planning)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
-	next = next.Without(drains.Leaves(left))
-	var book withheld.Book
-	book.Set(withheld.Drained, drains.Cables(next.Tree, over))
-	given := book.Lanes(next.Tree)
-	held := slices.DeleteFunc(slices.Clone(b.Board.HeldBack()), func(x controller.Lane) bool { return slices.Contains(given, x) })
+	next = next.Without(exclusions.DrainedLeaves(left))
+	var excluded exclusions.Set
+	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(next.Tree), over))
+	given := excluded.Lanes(next.Tree, exclusions.Any)
+	held := slices.DeleteFunc(slices.Clone(b.State.HeldBack()), func(x controller.Lane) bool { return slices.Contains(given, x) })
 	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
 	return out, b.foresee(ctx, b.Workers.Questions(ctx), out, next, held, left)
 }
 
 // foresee plans a fabric without the lanes held back and without the drained parts.
-func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.DrainCost, next *view.View, held []controller.Lane, list []drains.Drain) error {
+func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.DrainCost, next *view.View, held []controller.Lane, list []exclusions.Drain) error {
 	if len(next.Tree.Servers) == 0 {
 		return api.Refused("no server would be left")
 	}
-	var book withheld.Book
-	book.Set(withheld.Drained, drains.Cables(next.Tree, list))
-	hold := slices.Concat(held, book.Lanes(next.Tree))
-	forecast, err := aside.Forecast(ctx, pool, &aside.Question{Tree: next.Held(hold), Settings: aside.Settings(b.Planning), Epoch: b.Board.EpochNumber()})
+	var excluded exclusions.Set
+	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(next.Tree), list))
+	hold := slices.Concat(held, excluded.Lanes(next.Tree, exclusions.Any))
+	forecast, err := worker.WhatIf(ctx, pool, &worker.WhatIfRequest{Tree: next.Held(hold), Settings: worker.Settings(b.Planning), Epoch: b.State.EpochNumber()})
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.Drain
 		return err
 	}
 	out.Phases, out.LowerBound, out.UnreachablePairs = plan.Phases, plan.LowerBound, plan.UnreachablePairs
-	if e := b.Board.Current(); e != nil {
+	if e := b.State.Current(); e != nil {
 		out.PhasesNow = e.Report.Phases
 	}
 	return nil
@@ -215,15 +215,15 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
 	}
-	var parts []drains.Part
-	var events []drains.Event
+	var parts []exclusions.Part
+	var events []exclusions.Event
 	for _, spec := range q.Parts {
 		found, err := b.drained(spec)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range found {
-			parts, events = append(parts, p), append(events, drains.End{Part: p})
+			parts, events = append(parts, p), append(events, exclusions.End{Part: p})
 		}
 	}
 	if len(parts) == 0 {
@@ -244,13 +244,13 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 }
 
 // drained finds the drains that match a text.
-func (b *Backend) drained(spec string) ([]drains.Part, error) {
+func (b *Backend) drained(spec string) ([]exclusions.Part, error) {
 	var tree *topology.FatTree
 	if v, err := b.drainable(); err == nil {
 		tree = v.Tree
 	}
 	list := b.Drains()
-	out := drains.Meant(tree, list, spec)
+	out := exclusions.Resolve(tree, list, spec)
 	if len(out) == 0 && spec != "all" {
 		return nil, api.NotFound("%.200q is not drained%s", spec, ib.DidYouMean(spec, func(yield func(string) bool) {
 			for i := range list {
@@ -269,5 +269,5 @@ func decode(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return server.Decode(body, v)
+	return api.Decode(body, v)
 }

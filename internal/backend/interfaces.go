@@ -7,7 +7,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/describe"
-	"github.com/forsd/forsd/internal/page"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/lft"
@@ -15,37 +14,39 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Interfaces returns the API's endpoints.
-func (b *Backend) Interfaces(readOverTCP bool) server.Config {
-	c := server.Config{Backend: b, Jobs: Jobs{b}, Plans: b.Board.Plans, Bases: b.Board.Bases, Events: b.Board.Events, Past: b.History, Page: page.Handler(), Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
-		Mount: map[string]http.Handler{
-			"GET /v1/explain":          server.Read(b.explain),
-			"GET /v1/baseline":         server.Read(b.showBaseline),
-			"GET /v1/fabric":           server.Read(b.showCabling),
-			"GET /v1/hosts":            server.Read(b.hostPorts),
-			"POST /v1/gpu/lanes":       server.Answer(b.pinOnLanes),
-			"GET /v1/baseline/preview": server.Read(b.previewAccept),
-			"GET /v1/cables":           server.Read(b.showCables),
-			"GET /v1/drains":           server.Read(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
-			"GET /v1/tables":           server.Answer(func(*http.Request) (any, error) { return b.Tables() }),
-		},
+// Interfaces returns the API's endpoints; peer answers the other forsd.
+func (b *Backend) Interfaces(readOverTCP bool, peer func(*http.Request) (any, error)) server.Config {
+	return server.Config{Backend: b, Jobs: Jobs{b}, Plans: b.State.Plans, Bases: b.State.Bases, Events: b.State.Events, Past: b.History, Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Ordered: b.Ordered, Refused: b.Metrics.Refused,
-		Admin: map[string]http.Handler{
-			"POST /v1/reload":          server.Answer(b.reload),
-			"POST /v1/baseline/accept": server.Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
-		},
-		Local: map[string]http.Handler{
-			"POST /v1/cables/release": server.Answer(b.releaseCable),
-			"POST /v1/drains":         server.Answer(b.drain),
-			"POST /v1/undrain":        server.Answer(b.undrain),
-		}}
-	return c
+		Mount: map[api.Role]map[string]http.Handler{
+			api.Reader: {
+				"GET /v1/explain":          server.Read(b.explain),
+				"GET /v1/baseline":         server.Read(b.showBaseline),
+				"GET /v1/fabric":           server.Read(b.showCabling),
+				"GET /v1/hosts":            server.Read(b.hostPorts),
+				"GET /v1/baseline/preview": server.Read(b.previewAccept),
+				"GET /v1/cables":           server.Read(b.showCables),
+				"GET /v1/measured":         server.Read(func(*http.Request) (any, error) { return api.MeasuredList{Exchanges: b.measured.list()}, nil }),
+				"GET /v1/drains":           server.Read(func(*http.Request) (any, error) { return api.Drained{Drains: b.drains(nil)}, nil }),
+				"GET /v1/tables":           server.Answer(func(*http.Request) (any, error) { return b.Tables() }),
+			},
+			api.Viewer: {"POST /v1/gpu/lanes": server.Answer(b.pinOnLanes)},
+			api.Operator: {
+				"POST /v1/cables/release": server.Answer(b.releaseCable),
+				"POST /v1/drains":         server.Answer(b.drain),
+				"POST /v1/undrain":        server.Answer(b.undrain),
+			},
+			api.Administrator: {
+				"POST /v1/reload":          server.Answer(b.reload),
+				"POST /v1/baseline/accept": server.Answer(func(r *http.Request) (any, error) { return b.Accept(r.Context()) }),
+				server.ForPeer:             server.Answer(peer),
+			}}}
 }
 
 // explain answers /v1/explain?src=…&dst=… with the phase, the lane and every hop of a pair,
 // traced through the tables that were read back.
 func (b *Backend) explain(r *http.Request) (any, error) {
-	e, v, tables := b.Board.Current(), b.Board.Latest(), b.Desk.InSwitches()
+	e, v, tables := b.State.Current(), b.State.Latest(), b.Desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet")
 	}
@@ -69,7 +70,7 @@ func (b *Backend) explain(r *http.Request) (any, error) {
 
 // showBaseline answers /v1/baseline with the file's content.
 func (b *Backend) showBaseline(*http.Request) (any, error) {
-	base := b.Board.Baseline()
+	base := b.State.Baseline()
 	if base == nil {
 		return nil, api.NotFound("no fabric has been accepted yet: there is no baseline")
 	}
@@ -81,7 +82,7 @@ var errNoFabric = api.Errorf(api.CodeNoPlan, "no fabric has been seen yet")
 
 // showCabling answers /v1/fabric.
 func (b *Backend) showCabling(*http.Request) (any, error) {
-	v := b.Board.Latest()
+	v := b.State.Latest()
 	if v == nil {
 		return nil, errNoFabric
 	}
@@ -91,10 +92,10 @@ func (b *Backend) showCabling(*http.Request) (any, error) {
 // showCables answers /v1/cables.
 func (b *Backend) showCables(*http.Request) (any, error) {
 	var tree *topology.FatTree
-	if v := b.Board.Latest(); v != nil {
+	if v := b.State.Latest(); v != nil {
 		tree = v.Tree
 	}
-	return b.Cables.Answer(tree, b.Board.HeldBack()), nil
+	return b.Cables.Answer(tree, b.State.HeldBack()), nil
 }
 
 // releaseCable answers POST /v1/cables/release.
@@ -103,7 +104,7 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 	if err := server.ReadJSON(r, &q); err != nil {
 		return nil, err
 	}
-	before := b.Board.EpochNumber()
+	before := b.State.EpochNumber()
 	err := b.Loop.ReleaseCable(r.Context(), q.Cable)
 	b.Ordered(r.Context(), "release cable "+q.Cable, "it is on probation", err)
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/aside"
-	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 )
@@ -82,11 +82,11 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 		return nil, err
 	}
 	g := &basis{view: now.View, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last()}
-	if g.view == nil || b.Board.Current() == nil || slices.Contains(g.tables, nil) {
+	if g.view == nil || b.State.Current() == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
 	if now.Sweeping {
-		g.better = b.Board.NextRest()
+		g.better = b.State.NextRest()
 	}
 	return g, nil
 }
@@ -160,7 +160,7 @@ func waited(err error) error {
 }
 
 // planNew plans a requested job, and lists the hosts that are not in the fabric.
-func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.Job, unknown []string, err error) {
+func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *plans.Job, unknown []string, err error) {
 	members, unknown, err := g.view.Members(q.Hosts, q.SkipUnknown)
 	if err == nil && len(members) == 0 {
 		err = fmt.Errorf("the fabric has none of the hosts, such as %.80q: forsctl topology --json lists those that it has", q.Hosts[0])
@@ -169,7 +169,7 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 		return nil, nil, api.BadRequest("%v", err)
 	}
 	own := q.OwnLanes || b.Settings.Now().Jobs.OwnLanes
-	j = &jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}}
+	j = &plans.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}}
 	if g.view.JobsOnRoutes() {
 		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables...)
 		if err != nil {
@@ -182,7 +182,7 @@ func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *jobs.
 	if q.DryRun {
 		pool = b.Workers.Questions(ctx)
 	}
-	p, err := aside.PlanJob(ctx, pool, &aside.NewJob{Tree: g.view.Held(g.avoid), Settings: aside.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next,
+	p, err := worker.PlanJob(ctx, pool, &worker.JobRequest{Tree: g.view.Held(g.avoid), Settings: worker.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next,
 		Jobs: b.Backend.Jobs.Planning(), OwnLanes: own})
 	if err != nil {
 		return nil, nil, err
@@ -217,7 +217,7 @@ func (b Jobs) room(name string) error {
 }
 
 // admit stores a planned job and puts it in force. It runs while no action is under way.
-func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
+func (b Jobs) admit(j *plans.Job, lease time.Duration) error {
 	if err := b.room(j.Name); err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func (b Jobs) admit(j *jobs.Job, lease time.Duration) error {
 // RenewJob extends a job's lease to the given time from now.
 func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (renewed *api.Job, err error) {
 	defer func() { b.orderedJob(ctx, "job renew "+name, "has a lease of "+lease.String(), renewed, err) }()
-	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) {
+	return b.changeJob(ctx, name, func(j *plans.Job) (*plans.Job, error) {
 		next := *j
 		next.Renew(time.Now(), lease)
 		b.Store.NotStored(b.Store.OnDisk(func() error { return b.Store.SaveLease(&next.Job) }))
@@ -252,7 +252,7 @@ func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (r
 // RemoveJob ends a job.
 func (b Jobs) RemoveJob(ctx context.Context, name string) (removed *api.Job, err error) {
 	defer func() { b.orderedJob(ctx, "job rm "+name, "has ended", removed, err) }()
-	return b.changeJob(ctx, name, func(j *jobs.Job) (*jobs.Job, error) { b.Backend.Jobs.End(j, "removed"); return j, nil })
+	return b.changeJob(ctx, name, func(j *plans.Job) (*plans.Job, error) { b.Backend.Jobs.End(j, "removed"); return j, nil })
 }
 
 // orderedJob logs and publishes an order about a job and its outcome.
@@ -264,8 +264,8 @@ func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, e
 }
 
 // changeJob changes a job while no action is under way.
-func (b Jobs) changeJob(ctx context.Context, name string, change func(*jobs.Job) (*jobs.Job, error)) (*api.Job, error) {
-	var j *jobs.Job
+func (b Jobs) changeJob(ctx context.Context, name string, change func(*plans.Job) (*plans.Job, error)) (*api.Job, error) {
+	var j *plans.Job
 	var err error
 	cerr := b.Loop.Between(ctx, func(Ground) {
 		if err = b.Loop.MayLead(); err != nil {

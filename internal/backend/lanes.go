@@ -6,8 +6,8 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/server"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 // The limits of POST /v1/gpu/lanes: all-to-all among 512 NICs.
@@ -18,7 +18,7 @@ const (
 
 // hostPorts answers GET /v1/hosts.
 func (b *Backend) hostPorts(*http.Request) (any, error) {
-	v := b.Board.Latest()
+	v := b.State.Latest()
 	if v == nil {
 		return nil, errNoFabric
 	}
@@ -73,25 +73,25 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	var q aside.Pinning
-	if err := server.Decode(body, &q.Request); err != nil {
+	var q worker.PinRequest
+	if err := api.Decode(body, &q.Request); err != nil {
 		return nil, err
 	}
 	if n := transfers(&q.Request); n > lanesTransfers {
 		return nil, api.BadRequest("%d transfers: this takes %d at most; forsplan gpu --fabric pins more", n, lanesTransfers)
 	}
-	v := b.Board.Latest()
+	v := b.State.Latest()
 	if v == nil {
 		return nil, errNoFabric
 	}
 	if q.Tree = v.TwoLevels(); q.Tree == nil {
 		return nil, api.Refused("the fabric is not a fat tree of two levels: there are no lanes to pin stages on")
 	}
-	q.Tree, q.Settings, q.Tables = v.Held(b.Board.HeldBack()), aside.Settings(b.Planning), b.Desk.InSwitches()
+	q.Tree, q.Settings, q.Tables = v.Held(b.State.HeldBack()), worker.Settings(b.Planning), b.Desk.InSwitches()
 	if q.Tables == nil {
 		return nil, api.Errorf(api.CodeNoPlan, "the tables of the switches have not been read back yet")
 	}
-	return aside.Pin(r.Context(), b.Workers.Questions(r.Context()), &q)
+	return worker.Pin(r.Context(), b.Workers.Questions(r.Context()), &q)
 }
 
 // transfers counts the transfers of all stages.

@@ -12,14 +12,15 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/server"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/internal/view"
 )
 
 // Metrics are the metrics for monitoring: gauges of the state, read on request, and the
@@ -51,31 +52,19 @@ func newMetrics(b *Backend) *Metrics {
 	gauge := func(name, help string, f func() float64) {
 		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
-	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
-		return func() float64 {
-			if e := b.Board.Current(); e != nil {
-				return f(e)
-			}
-			return 0
-		}
+	labelled := func(name, help, label, value string, f func() float64) {
+		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{label: value}}, f))
 	}
+	ofEpoch := func(f func(*store.Epoch) float64) func() float64 { return ifAny(b.State.Current, f) }
 	gauge("forsd_epoch", "Number of the epoch in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Epoch) }))
-	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PublishedAt.UnixMilli()) / 1e3 }))
+	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *store.Epoch) float64 { return seconds(e.PublishedAt) }))
 	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Phases) }))
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
 	gauge("forsd_pairs_changed", "Ordered pairs of servers that the epoch in force gives another destination LID than the epoch before.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PairsChanged) }))
-	ofBase := func(f func(*api.Epoch) float64) func() float64 {
-		return func() float64 {
-			if e := b.Board.BaseLIDs(); e != nil {
-				return f(e)
-			}
-			return 0
-		}
-	}
-	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ofBase(func(e *api.Epoch) float64 { return float64(e.Phases) }))
-	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(e *api.Epoch) float64 { return float64(e.LowerBound) }))
-	gauge("forsd_busiest_cable_transfers", "Transfers of a whole exchange by base LIDs over the directed cable that has most of them, 0 while it is not known.", func() float64 { return float64(b.Board.Load().BusiestCable) })
-	gauge("forsd_fair_share_transfers", "Transfers that some cable has with any tables for base LIDs.", func() float64 { return float64(b.Board.Load().FairShare) })
+	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ifAny(b.State.BaseLIDs, func(e *api.Epoch) float64 { return float64(e.Phases) }))
+	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ifAny(b.State.BaseLIDs, func(e *api.Epoch) float64 { return float64(e.LowerBound) }))
+	gauge("forsd_busiest_cable_transfers", "Transfers of a whole exchange by base LIDs over the directed cable that has most of them, 0 while it is not known.", func() float64 { return float64(b.State.Load().BusiestCable) })
+	gauge("forsd_fair_share_transfers", "Transfers that some cable has with any tables for base LIDs.", func() float64 { return float64(b.State.Load().FairShare) })
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	m.named.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},
@@ -86,81 +75,36 @@ func newMetrics(b *Backend) *Metrics {
 	}
 	gauge("forsd_history_bytes", "Size of the history's database.", func() float64 { return float64(b.History.Bytes()) })
 	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.Jobs.List())) })
-	count := func(is func(*jobs.Job) bool) func() float64 {
-		return func() (n float64) {
-			for _, j := range b.Jobs.List() {
-				if is(j) {
-					n++
-				}
-			}
-			return n
-		}
-	}
-	gauge("forsd_jobs_own_lanes", "Jobs with lanes that no other job uses.", count(func(j *jobs.Job) bool { return len(j.Lanes) > 0 }))
-	gauge("forsd_jobs_routed", "Jobs whose own plans route their base LIDs.", count(func(j *jobs.Job) bool { return j.Routed }))
-	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", func() float64 {
-		if v := b.Board.Latest(); v != nil {
-			return float64(len(v.Down))
-		}
-		return 0
-	})
-	gauge("forsd_cable_counters_read_timestamp_seconds", "When a round over the counters of the cables ended last, 0 for never.", func() float64 {
-		if at := b.Cables.ReadAt(); !at.IsZero() {
-			return float64(at.UnixMilli()) / 1e3
-		}
-		return 0
-	})
+	gauge("forsd_jobs_own_lanes", "Jobs with lanes that no other job uses.", func() float64 { return count(b.Jobs.List(), func(j *plans.Job) bool { return len(j.Lanes) > 0 }) })
+	gauge("forsd_jobs_routed", "Jobs whose own plans route their base LIDs.", func() float64 { return count(b.Jobs.List(), func(j *plans.Job) bool { return j.Routed }) })
+	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", ifAny(b.State.Latest, func(v *view.View) float64 { return float64(len(v.Down)) }))
+	gauge("forsd_cable_counters_read_timestamp_seconds", "When a round over the counters of the cables ended last, 0 for never.", func() float64 { return seconds(b.Cables.ReadAt()) })
 	for _, s := range []cablehealth.State{cablehealth.Good, cablehealth.Suspect, cablehealth.Isolated, cablehealth.Probation} {
-		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_cables", Help: "Cables whose health is followed.",
-			ConstLabels: prometheus.Labels{"state": string(s)}}, func() float64 { return float64(b.Cables.Count(s)) }))
+		labelled("forsd_cables", "Cables whose health is followed.", "state", string(s), func() float64 { return float64(b.Cables.Count(s)) })
 	}
+	gauge("forsd_cables_slow", "Cables whose transfers took longer than others in the last measured exchange.", func() float64 { n, _ := b.Cables.Slow(); return float64(n) })
+	gauge("forsd_cables_measured_timestamp_seconds", "When an exchange last told of cables, 0 for never.", func() float64 { _, at := b.Cables.Slow(); return seconds(at) })
 	for _, kind := range cables.Kinds() {
 		m.named.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_cable_decisions_total", Help: "Decisions about cables.",
 			ConstLabels: prometheus.Labels{"decision": kind}}, func() float64 { return float64(b.Cables.Decided(kind)) }))
 	}
-	for _, state := range []drains.State{drains.Scheduled, drains.Draining, drains.Safe} {
-		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_drains", Help: "Parts of the fabric that are taken out to be worked on.",
-			ConstLabels: prometheus.Labels{"state": string(state)}}, func() (n float64) {
-			for _, d := range b.Drains() {
-				if d.State == state {
-					n++
-				}
-			}
-			return n
-		}))
+	for _, state := range []exclusions.State{exclusions.Scheduled, exclusions.Draining, exclusions.Safe} {
+		labelled("forsd_drains", "Parts of the fabric that are taken out to be worked on.", "state", string(state), func() float64 {
+			return count(b.Drains(), func(d exclusions.Drain) bool { return d.State == state })
+		})
 	}
-	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 {
-		match, _ := b.TablesMatch()
-		return truth(match)
-	})
+	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 { match, _ := b.TablesMatch(); return truth(match) })
 	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(b.OpenSM().Plugin != nil) })
-	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 {
-		return truth(b.Board.StandsBy())
-	})
-	gauge("forsd_config_last_reload_successful", "1 unless the last changed configuration was refused.", func() float64 {
-		good, _ := b.Settings.Last()
-		return truth(good)
-	})
-	gauge("forsd_config_last_reload_success_timestamp_seconds", "When the configuration was last read and found good.", func() float64 {
-		_, at := b.Settings.Last()
-		return float64(at.UnixMilli()) / 1e3
-	})
-	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 {
-		return truth(b.Board.IsReady())
-	})
+	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 { return truth(b.State.StandsBy()) })
+	gauge("forsd_config_last_reload_successful", "1 unless the last changed configuration was refused.", func() float64 { good, _ := b.Settings.Last(); return truth(good) })
+	gauge("forsd_config_last_reload_success_timestamp_seconds", "When the configuration was last read and found good.", func() float64 { _, at := b.Settings.Last(); return seconds(at) })
+	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 { return truth(b.State.IsReady()) })
 	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
-		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "forsd_warnings", Help: "Warnings in force.",
-			ConstLabels: prometheus.Labels{"severity": string(s)}}, func() float64 {
-			n := 0
-			for _, w := range b.Board.Health.List(time.Now()) {
-				if w.Severity == s {
-					n++
-				}
-			}
-			return float64(n)
-		}))
+		labelled("forsd_warnings", "Warnings in force.", "severity", string(s), func() float64 {
+			return count(b.State.Health.List(time.Now()), func(w health.Warning) bool { return w.Severity == s })
+		})
 	}
-	m.named.MustRegister(inForce{b.Board.Health}, terms(b.Terms), m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.named.MustRegister(inForce{b.State.Health}, terms(b.Terms), m.stations, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -205,6 +149,34 @@ func (f terms) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
+// ifAny returns f of the result of get, or 0 if that is nil.
+func ifAny[T any](get func() *T, f func(*T) float64) func() float64 {
+	return func() float64 {
+		if x := get(); x != nil {
+			return f(x)
+		}
+		return 0
+	}
+}
+
+// count returns how many values of a list are of a kind.
+func count[T any](list []T, is func(T) bool) (n float64) {
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// seconds returns a time as a metric, or 0 if it is zero.
+func seconds(at time.Time) float64 {
+	if at.IsZero() {
+		return 0
+	}
+	return float64(at.UnixMilli()) / 1e3
+}
+
 func truth(b bool) float64 {
 	if b {
 		return 1
@@ -213,7 +185,7 @@ func truth(b bool) float64 {
 }
 
 // Observe records a completed change.
-func (m *Metrics) Observe(t board.Times) {
+func (m *Metrics) Observe(t state.Times) {
 	for name, at := range map[string]time.Time{"verified": t.Verified, "published": t.Published, "written": t.Written, "read_back": t.ReadBack} {
 		if since := t.Since(at); since > 0 {
 			m.stations.WithLabelValues(name).Observe(since.Seconds())

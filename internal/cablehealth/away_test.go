@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 )
 
@@ -11,7 +12,7 @@ import (
 // when it returns, at any later time, and is dropped if another cable has its port.
 func TestAway(t *testing.T) {
 	id := func(port, spine uint8) cablehealth.Cable {
-		return cablehealth.Cable{Leaf: cablehealth.End{GUID: 1, Port: port}, Spine: cablehealth.End{GUID: 100, Port: spine}}
+		return cablehealth.Cable{Leaf: ib.End{GUID: 1, Port: port}, Spine: ib.End{GUID: 100, Port: spine}}
 	}
 	now := time.Now()
 	set := cablehealth.Defaults()

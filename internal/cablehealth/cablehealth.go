@@ -1,7 +1,7 @@
-// Package cablehealth judges cables by the error counters of their two ends. Its input is
-// rounds of readings, and its output the cables to isolate, to take back and to report. It is a
-// pure state machine like the controller: it reads no counters, starts no goroutines, and the
-// caller supplies the time.
+// Package cablehealth judges cables by the error counters of their two ends, and by the times of
+// exchanges. Its input is rounds of readings and measurements, and its output the cables to
+// isolate, to take back and to report. It is a pure state machine like the controller: it reads
+// no counters, starts no goroutines, and the caller supplies the time.
 //
 // The rules for symbol errors, packet drops and links that went down are those published for
 // NVIDIA's PDR deterministic plugin (UFM Enterprise User Manual): two windows with a bit error
@@ -12,6 +12,7 @@
 package cablehealth
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -49,12 +50,16 @@ type Settings struct {
 	// InAll of 0 means 10, or one in 200 of the cables if that is more.
 	PerLeaf int `yaml:"per_leaf"`
 	InAll   int `yaml:"in_all"`
+	// Slow is by how much longer than others the transfers of a cable may take, as a part of
+	// their time; 0 means that this is not judged. IsolateSlow isolates cables for that alone.
+	Slow        float64 `yaml:"slow"`
+	IsolateSlow bool    `yaml:"isolate_slow"`
 }
 
 // Defaults returns the published thresholds, and forsd's own for those that are not published.
 func Defaults() Settings {
 	return Settings{Mode: Report, Short: 12 * time.Minute, Long: 125 * time.Minute, ShortBER: 1e-14, LongBER: 1e-15,
-		Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute, PerLeaf: 2}
+		Flaps: 3, Test: 126 * time.Minute, Probation: 125 * time.Minute, PerLeaf: 2, Slow: 0.1}
 }
 
 // Further limits within Short: the share of dropped packets, and the numbers of link recoveries
@@ -72,16 +77,10 @@ const (
 	returnsWithin = 7 * 24 * time.Hour
 )
 
-// End is a port of a switch.
-type End struct {
-	GUID ib.GUID `json:"guid"`
-	Port uint8   `json:"port"`
-}
-
 // Cable is a cable between a leaf and a spine, identified by its two ends, the leaf's first.
 type Cable struct {
-	Leaf  End `json:"leaf"`
-	Spine End `json:"spine"`
+	Leaf  ib.End `json:"leaf"`
+	Spine ib.End `json:"spine"`
 }
 
 // String names the cable.
@@ -89,22 +88,9 @@ func (c Cable) String() string {
 	return fmt.Sprintf("%s/%d – %s/%d", c.Leaf.GUID, c.Leaf.Port, c.Spine.GUID, c.Spine.Port)
 }
 
-func compareEnds(a, b End) int {
-	switch {
-	case a.GUID != b.GUID && a.GUID < b.GUID || a.GUID == b.GUID && a.Port < b.Port:
-		return -1
-	case a == b:
-		return 0
-	}
-	return 1
-}
-
 // Compare orders cables by their leaf's end, then by their spine's.
 func Compare(a, b Cable) int {
-	if c := compareEnds(a.Leaf, b.Leaf); c != 0 {
-		return c
-	}
-	return compareEnds(a.Spine, b.Spine)
+	return cmp.Or(a.Leaf.Compare(b.Leaf), a.Spine.Compare(b.Spine))
 }
 
 // State is the state of a cable.
@@ -132,12 +118,14 @@ type watched struct {
 	Record
 	ends    [2]history // the leaf's, the spine's
 	gbps    float64
-	up      bool        // at full rate: in the plan unless isolated
-	downs   []time.Time // times when it went down, within Long
-	slow    string      // why it is below its rate, or ""
-	verdict []string    // the reasons in the last round; empty for a healthy cable
-	told    string      // the last reported refusal
-	asked   bool        // its cost was requested
+	up      bool         // at full rate: in the plan unless isolated
+	downs   []time.Time  // times when it went down, within Long
+	slow    string       // why it is below its rate, or ""
+	timed   *Measurement // the last since it came up, or nil
+	verdict []string     // the current faults; empty for a healthy cable
+	counted int          // those of them that do not follow from timed
+	told    string       // the last reported refusal
+	asked   bool         // its cost was requested
 }
 
 // Record is the state of a cable that must survive a restart.
@@ -212,16 +200,17 @@ func (m *Monitor) Isolated() []Cable {
 func (m *Monitor) Cables(f func(Cable, View)) {
 	for _, c := range m.order {
 		w := m.cables[c]
-		f(c, View{w.Record, w.verdict, w.told, [2]Rates{w.ends[0].rates(m.set.Short), w.ends[1].rates(m.set.Short)}})
+		f(c, View{w.Record, w.verdict, w.told, w.timed, [2]Rates{w.ends[0].rates(m.set.Short), w.ends[1].rates(m.set.Short)}})
 	}
 }
 
 // View is the published state of a cable.
 type View struct {
 	Record
-	Verdict []string // the current faults
-	Refused string   // why the cable stays in the plan, or "" if it may be isolated
-	Rates   [2]Rates // of the leaf's end and the spine's, over Short
+	Verdict []string     // the current faults
+	Refused string       // why the cable stays in the plan, or "" if it may be isolated
+	Timed   *Measurement // the last since it came up, or nil
+	Rates   [2]Rates     // of the leaf's end and the spine's, over Short
 }
 
 // linkDown records that a cable is out of the plan anyway.
@@ -233,7 +222,7 @@ func (m *Monitor) linkDown(now time.Time, e LinkDown) {
 	if w.up && !e.First {
 		w.downs = append(w.downs, now)
 	}
-	w.up = false
+	w.up, w.timed = false, nil
 }
 
 // Step handles an event and returns the resulting actions, in an order that depends only on the
@@ -243,6 +232,8 @@ func (m *Monitor) Step(now time.Time, e Event) []Action {
 	switch e := e.(type) {
 	case Round:
 		m.round(now, e)
+	case Measured:
+		m.measured(now, e)
 	case Weighed:
 		m.weighed(now, e)
 	case LinkDown:

@@ -26,6 +26,21 @@ type Reading struct {
 	Aside bool            // in maintenance: its counters are ignored
 }
 
+// Measured is what the times of an exchange tell of cables. Those whose transfers do not tell
+// anything are missing.
+type Measured []Measurement
+
+// Measurement is what the transfers of a cable tell.
+type Measurement struct {
+	Cable     Cable
+	At        time.Time
+	Gbps      float64 // median throughput of a transfer; 0: not known
+	Slowdown  float64 // median, as a part of the time of others
+	Error     float64 // half the width of the interval that has it with 95 %
+	Transfers int
+	Slow      bool // it is slower than others, and no other part explains that
+}
+
 // Weighed answers Weigh with the cost of isolating the cable.
 type Weighed struct {
 	Cable  Cable
@@ -47,6 +62,7 @@ type LinkUp struct{ Cable Cable }
 type Release struct{ Cable Cable }
 
 func (Round) event()    {}
+func (Measured) event() {}
 func (Weighed) event()  {}
 func (LinkDown) event() {}
 func (LinkUp) event()   {}

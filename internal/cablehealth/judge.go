@@ -51,6 +51,27 @@ func (m *Monitor) round(now time.Time, e Round) {
 	}
 }
 
+// measured judges the cables whose transfers were timed.
+func (m *Monitor) measured(now time.Time, e Measured) {
+	if m.set.Mode == Off {
+		return
+	}
+	if m.read.IsZero() {
+		m.read = now // a cable that is isolated now has yet to pass its test
+	}
+	for i := range e {
+		w := m.cables[e[i].Cable]
+		if w == nil {
+			w = m.add(e[i].Cable)
+		}
+		if w.up {
+			w.timed = &e[i]
+			w.verdict = m.judge(w)
+			m.decide(now, e[i].Cable, w)
+		}
+	}
+}
+
 // forget drops the cables that are not in all. An isolated cable stays until another cable has
 // its port, because it may return without having been repaired.
 func (m *Monitor) forget(now time.Time, all []Cable) {
@@ -110,6 +131,10 @@ func (m *Monitor) judge(w *watched) []string {
 	if w.slow != "" {
 		why = append(why, w.slow)
 	}
+	w.counted = len(why)
+	if t := w.timed; m.set.Slow > 0 && t != nil && t.Slow && t.Slowdown > m.set.Slow {
+		why = append(why, fmt.Sprintf("its transfers took %.1f ± %.1f %% longer than others, %.3g %% allowed", 100*t.Slowdown, 100*t.Error, 100*m.set.Slow))
+	}
 	return why
 }
 
@@ -147,7 +172,7 @@ func (w *watched) begin() {
 	for i := range w.ends {
 		w.ends[i].begin()
 	}
-	w.downs = nil
+	w.downs, w.timed = nil, nil
 }
 
 // ill reports a faulty cable, and requests the cost of isolating it.
@@ -155,7 +180,7 @@ func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
 	if w.State == Good {
 		m.change(now, c, w, Suspect, w.verdict)
 	}
-	if m.set.Mode != Isolate || w.asked || !w.up { // a cable that is down is out of the plan
+	if m.set.Mode != Isolate || w.asked || !w.up || w.counted == 0 && !m.set.IsolateSlow { // a cable that is down is out of the plan
 		return
 	}
 	if because := m.cap(c); because != "" {

@@ -57,7 +57,7 @@ func TestAgainstPublished(t *testing.T) {
 		cables := make([]cablehealth.Cable, rapid.IntRange(1, 12).Draw(r, "cables"))
 		kinds := make([]string, len(cables))
 		for i := range cables {
-			cables[i] = cablehealth.Cable{Leaf: cablehealth.End{GUID: ib.GUID(1 + i/4), Port: uint8(i)}, Spine: cablehealth.End{GUID: 100, Port: uint8(i)}}
+			cables[i] = cablehealth.Cable{Leaf: ib.End{GUID: ib.GUID(1 + i/4), Port: uint8(i)}, Spine: ib.End{GUID: 100, Port: uint8(i)}}
 			kinds[i] = rapid.SampledFrom([]string{"good", "noise", "ramp", "burst", "bounces", "one end", "full"}).Draw(r, "kind")
 		}
 		gbps := rapid.SampledFrom([]float64{100, 200, 400}).Draw(r, "gbps")

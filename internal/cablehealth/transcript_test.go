@@ -17,12 +17,13 @@ import (
 // after each command. -rewrite rewrites the actions. A cable is LEAF/PORT, and leads to
 // spine 100.
 //
-//	new [mode=M] [per-leaf=N]     a monitor
+//	new [mode=M] [per-leaf=N] [slow]  a monitor; with slow it isolates slow cables
 //	restart [mode=M]              one that begins with the records of the last
 //	round [after=D] [times=N]     readings, a line each: CABLE [COUNTER=leaf,spine ...], added
 //	                              to the earlier counts; "reset CABLE", "unread CABLE",
 //	                              "slow CABLE" or "aside CABLE". The last round of several
 //	                              has the actions.
+//	measured                      lines CABLE SLOWDOWN [slow]: transfers were timed
 //	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
 //	down|up|release CABLE         down first: it was never seen up
 //	show                          every cable in its published form
@@ -51,6 +52,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		if d.HasArg("per-leaf") {
 			d.ScanArgs(t, "per-leaf", &set.PerLeaf)
 		}
+		set.IsolateSlow = d.HasArg("slow")
 		if d.Cmd == "restart" {
 			records = s.m.Records()
 		}
@@ -58,6 +60,17 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 		return fmt.Sprintf("%d isolated\n", len(s.m.Isolated()))
 	case "round":
 		return s.rounds(t, d)
+	case "measured":
+		var e Measured
+		for line := range strings.Lines(d.Input) {
+			words := strings.Fields(line)
+			x := Measurement{Cable: cable(t, words[0]), Error: .01, Slow: len(words) > 2}
+			if _, err := fmt.Sscan(words[1], &x.Slowdown); err != nil {
+				t.Fatal(err)
+			}
+			e = append(e, x)
+		}
+		return said(s.m.Step(s.now, e))
 	case "show":
 		var out strings.Builder
 		s.m.Cables(func(c Cable, v View) {
@@ -140,7 +153,7 @@ func cable(t *testing.T, word string) Cable {
 	if _, err := fmt.Sscanf(word, "%d/%d", &leaf, &port); err != nil {
 		t.Fatalf("%s: %v", word, err)
 	}
-	return Cable{End{ib.GUID(leaf), uint8(port)}, End{100, uint8(port)}}
+	return Cable{ib.End{GUID: ib.GUID(leaf), Port: uint8(port)}, ib.End{GUID: 100, Port: uint8(port)}}
 }
 
 func said(actions []Action) string {

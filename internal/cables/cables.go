@@ -1,6 +1,7 @@
-// Package cables follows the health of the fabric's cables: it feeds links and counters to
-// the monitor (internal/cablehealth), and returns the cables to withhold from the plan,
-// those whose cost must be determined, and messages for the operator.
+// Package cables follows the health of the fabric's cables: it reads the counters of switch
+// ports in slow rounds, feeds links and counters to the monitor (internal/cablehealth), and
+// returns the cables to withhold from the plan, those whose cost must be determined, and
+// messages for the operator.
 package cables
 
 import (
@@ -17,10 +18,9 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/portcounters"
-	"github.com/forsd/forsd/internal/steady"
-	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -35,7 +35,7 @@ const (
 // mostHistory is the number of decisions kept for a cable.
 const mostHistory = 8
 
-// Parts are the components that a Room uses.
+// Parts are the components that a tracker uses.
 type Parts struct {
 	Settings cablehealth.Settings
 	MaxCost  int // maximum number of phases that all isolated cables together may cost
@@ -44,16 +44,16 @@ type Parts struct {
 	Say      func(kind string, data any) // publishes an event
 }
 
-// Room is the state of the cables. It belongs to the daemon's loop; Answer, Count and
+// Tracker is the state of the cables. It belongs to the daemon's loop; Answer, Count and
 // ReadAt are safe for concurrent use.
-type Room struct {
+type Tracker struct {
 	Parts
 	monitor *cablehealth.Monitor
 	cables  map[cablehealth.Cable]cable // of the last tree
 	order   []cablehealth.Cable         // ascending
 	history map[cablehealth.Cable][]api.CableEvent
 	weigh   []cablehealth.Cable // cables whose cost is unknown; the first is being determined
-	round   portcounters.Round  // the last round, without its counters
+	round   Round               // the last round, without its counters
 	traffic traffic
 
 	kept     *Kept  // the last result of Keep
@@ -65,7 +65,7 @@ type Room struct {
 
 // cable is a cable of a tree.
 type cable struct {
-	withheld.Link
+	exclusions.Link
 	id   cablehealth.Cable
 	slow string // why it is below its rate
 	gbps float64
@@ -73,26 +73,26 @@ type cable struct {
 
 // label names a cable by its ends.
 func (c *cable) label() string {
-	return fmt.Sprintf("%s port %d – %s port %d", c.Lower.Name, c.Port, c.Upper.Name, c.Upper.Port)
+	return fmt.Sprintf("%s port %d – %s port %d", c.Lower.Name, c.Lower.Port, c.Upper.Name, c.Upper.Port)
 }
 
 // Orders are the actions for the caller.
 type Orders struct {
-	Withhold bool             // the set of isolated cables has changed
-	Cables   []withheld.Cable // the isolated cables
-	Text     string           // the decisions in words
-	Weigh    *withheld.Cable  // a cable whose cost of isolation is needed, see Weighed; may be nil
+	Withhold bool     // the set of isolated cables has changed
+	Cables   []ib.End // the isolated cables
+	Text     string   // the decisions in words
+	Weigh    *ib.End  // a cable whose cost of isolation is needed, see Weighed; may be nil
 }
 
-// New returns a Room without any data about cables.
-func New(parts Parts) *Room {
-	r := &Room{Parts: parts}
+// New returns a tracker without any data about cables.
+func New(parts Parts) *Tracker {
+	r := &Tracker{Parts: parts}
 	r.Resume(time.Time{}, Kept{})
 	return r
 }
 
 // Resume restores stored state, either from before a restart or from the other forsd.
-func (r *Room) Resume(now time.Time, kept Kept) {
+func (r *Tracker) Resume(now time.Time, kept Kept) {
 	records := map[cablehealth.Cable]cablehealth.Record{}
 	today := func(t time.Time) time.Time { return kept.At.Time(now, t) }
 	r.history = map[cablehealth.Cable][]api.CableEvent{}
@@ -110,8 +110,8 @@ func (r *Room) Resume(now time.Time, kept Kept) {
 
 // Kept is the state that survives a restart.
 type Kept struct {
-	Cables []KeptCable `json:"cables"`
-	At     steady.Mark `json:"at,omitzero"`
+	Cables []KeptCable     `json:"cables"`
+	At     store.Timestamp `json:"at,omitzero"`
 }
 
 // KeptCable is the state of a cable in Kept.
@@ -132,7 +132,7 @@ type keptEvent struct {
 }
 
 // Keep returns the state to store, or nil. The pointer is the same until the state changes.
-func (r *Room) Keep(now time.Time) *Kept {
+func (r *Tracker) Keep(now time.Time) *Kept {
 	records, out := r.monitor.Records(), &Kept{}
 	for c := range r.history {
 		if _, there := records[c]; !there {
@@ -151,25 +151,25 @@ func (r *Room) Keep(now time.Time) *Kept {
 		return nil
 	}
 	if text, err := json.Marshal(out); err != nil || !bytes.Equal(text, r.keptText) {
-		r.kept, r.keptText, out.At = out, text, steady.Now(now)
+		r.kept, r.keptText, out.At = out, text, store.StampNow(now)
 		for i := range out.Cables {
-			out.Cables[i].Record = out.Cables[i].Record.Moved(func(t time.Time) time.Time { return steady.Stored(now, t) })
+			out.Cables[i].Record = out.Cables[i].Record.Moved(func(t time.Time) time.Time { return store.StoredTime(now, t) })
 		}
 	}
 	return r.kept
 }
 
 // Withheld lists the isolated cables.
-func (r *Room) Withheld() (out []withheld.Cable) {
+func (r *Tracker) Withheld() (out []ib.End) {
 	for _, c := range r.monitor.Isolated() {
-		out = append(out, withheld.Cable{Leaf: c.Leaf.GUID, Port: c.Leaf.Port})
+		out = append(out, c.Leaf)
 	}
 	return out
 }
 
 // cablesOf lists the cables of a tree.
 func cablesOf(t *topology.FatTree) []cable {
-	links := withheld.Links(t)
+	links := exclusions.Links(t)
 	out := make([]cable, 0, len(links))
 	rate := t.Baseline.Rate
 	if t.Pods != nil {
@@ -177,10 +177,10 @@ func cablesOf(t *topology.FatTree) []cable {
 	}
 	want := ib.ParseRate(rate)
 	for _, l := range links {
-		x := cable{Link: l, id: cablehealth.Cable{Leaf: cablehealth.End{GUID: l.Leaf, Port: l.Port}, Spine: cablehealth.End{GUID: l.Upper.GUID, Port: l.Upper.Port}},
+		x := cable{Link: l, id: cablehealth.Cable{Leaf: l.Lower.End, Spine: l.Upper.End},
 			gbps: want.Gbps()}
 		if l.State != topology.Missing {
-			rate := t.Fabric.Nodes[l.Lower.Node].Ports[l.Port].Rate
+			rate := t.Fabric.Nodes[l.Lower.Node].Ports[l.Lower.Port].Rate
 			if rate.Known() {
 				x.gbps = rate.Gbps()
 			}
@@ -201,7 +201,7 @@ func ascending(t *topology.FatTree) []cable {
 }
 
 // Seen records the current tree, without lanes held back; nil if the fabric is not a tree.
-func (r *Room) Seen(now time.Time, t *topology.FatTree) {
+func (r *Tracker) Seen(now time.Time, t *topology.FatTree) {
 	if t == nil {
 		r.cables, r.order = nil, nil
 		return
@@ -222,7 +222,7 @@ func (r *Room) Seen(now time.Time, t *topology.FatTree) {
 
 // Want lists the switches and ports whose counters are needed: both ends of all cables that are
 // present.
-func Want(t *topology.FatTree) []portcounters.Switch {
+func Want(t *topology.FatTree) []Switch {
 	if t == nil {
 		return nil
 	}
@@ -233,24 +233,24 @@ func Want(t *topology.FatTree) []portcounters.Switch {
 			ports[c.id.Spine.GUID] = append(ports[c.id.Spine.GUID], c.id.Spine.Port)
 		}
 	}
-	var out []portcounters.Switch
+	var out []Switch
 	for i := range t.Fabric.Nodes {
 		if n := &t.Fabric.Nodes[i]; n.Kind == topology.Switch && len(ports[n.GUID]) > 0 {
-			out = append(out, portcounters.Switch{GUID: n.GUID, Name: n.Label(), LID: n.LID(), Ports: ports[n.GUID]})
+			out = append(out, Switch{GUID: n.GUID, Name: n.Label(), LID: n.LID(), Ports: ports[n.GUID]})
 		}
 	}
 	return out
 }
 
 // Round records a round of counter readings. It ignores the counters of cables that are aside.
-func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld.Cable) bool) Orders {
+func (r *Tracker) Round(now time.Time, read Round, aside func(ib.End) bool) Orders {
 	e := cablehealth.Round{All: r.order}
 	for _, id := range r.order {
 		c := r.cables[id]
-		x := cablehealth.Reading{Cable: id, Gbps: c.gbps, Slow: c.slow, Aside: aside(withheld.Cable{Leaf: id.Leaf.GUID, Port: id.Leaf.Port})}
+		x := cablehealth.Reading{Cable: id, Gbps: c.gbps, Slow: c.slow, Aside: aside(id.Leaf)}
 		if c.State != topology.Missing {
-			for i, end := range []cablehealth.End{id.Leaf, id.Spine} {
-				if counters, is := read.Ports[portcounters.End{Switch: end.GUID, Port: end.Port}]; is {
+			for i, end := range []ib.End{id.Leaf, id.Spine} {
+				if counters, is := read.Ports[end]; is {
 					x.Ends[i] = &counters.Counters
 				}
 			}
@@ -269,9 +269,25 @@ func (r *Room) Round(now time.Time, read portcounters.Round, aside func(withheld
 	return r.carryOut(r.monitor.Step(now, e))
 }
 
+// Measured records what an exchange tells of the cables.
+func (r *Tracker) Measured(now time.Time, m *api.Measured) Orders {
+	timed := map[ib.End]*api.MeasuredCable{}
+	for i := range m.Cables {
+		c := &m.Cables[i]
+		timed[ib.End{GUID: c.A.GUID, Port: c.A.Port}], timed[ib.End{GUID: c.B.GUID, Port: c.B.Port}] = c, c
+	}
+	var e cablehealth.Measured
+	for _, id := range r.order {
+		if c := timed[id.Leaf]; c != nil && c == timed[id.Spine] {
+			e = append(e, cablehealth.Measurement{Cable: id, At: m.At, Gbps: c.Gbps, Slowdown: c.Slowdown, Error: c.Error, Transfers: c.Transfers, Slow: c.Slow})
+		}
+	}
+	return r.carryOut(r.monitor.Step(now, e))
+}
+
 // Weighed handles the cost of isolating a cable.
-func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
-	if len(r.weigh) == 0 || c != (withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}) {
+func (r *Tracker) Weighed(now time.Time, c ib.End, w Cost) Orders {
+	if len(r.weigh) == 0 || c != r.weigh[0].Leaf {
 		return Orders{} // no longer needed
 	}
 	id := r.weigh[0]
@@ -282,21 +298,21 @@ func (r *Room) Weighed(now time.Time, c withheld.Cable, w Cost) Orders {
 	}
 	o := r.carryOut(r.monitor.Step(now, cablehealth.Weighed{Cable: id, Phases: w.Phases, Refuse: refuse}))
 	if o.Weigh == nil && len(r.weigh) > 0 {
-		o.Weigh = &withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}
+		o.Weigh = &r.weigh[0].Leaf
 	}
 	return o
 }
 
 // Release puts an isolated cable on probation, by order of an operator. Either end identifies
 // the cable, even while another cable has its place in the fabric.
-func (r *Room) Release(now time.Time, name string) (Orders, error) {
+func (r *Tracker) Release(now time.Time, name string) (Orders, error) {
 	names := map[ib.GUID]string{} // of switches
 	for _, c := range r.cables {
 		names[c.Lower.GUID], names[c.Upper.GUID] = c.Lower.Name, c.Upper.Name
 	}
 	isolated := r.monitor.Isolated()
 	for _, id := range isolated {
-		for _, end := range []cablehealth.End{id.Leaf, id.Spine} {
+		for _, end := range []ib.End{id.Leaf, id.Spine} {
 			if port := fmt.Sprintf("/%d", end.Port); name == names[end.GUID]+port || name == end.GUID.String()+port {
 				return r.carryOut(r.monitor.Step(now, cablehealth.Release{Cable: id})), nil
 			}
@@ -306,7 +322,7 @@ func (r *Room) Release(now time.Time, name string) (Orders, error) {
 }
 
 // carryOut handles the monitor's actions and returns the orders that follow.
-func (r *Room) carryOut(actions []cablehealth.Action) Orders {
+func (r *Tracker) carryOut(actions []cablehealth.Action) Orders {
 	var o Orders
 	var texts []string
 	waited := len(r.weigh) > 0
@@ -329,7 +345,7 @@ func (r *Room) carryOut(actions []cablehealth.Action) Orders {
 		o.Cables, o.Text = r.Withheld(), strings.Join(texts, "; ")
 	}
 	if !waited && len(r.weigh) > 0 {
-		o.Weigh = &withheld.Cable{Leaf: r.weigh[0].Leaf.GUID, Port: r.weigh[0].Leaf.Port}
+		o.Weigh = &r.weigh[0].Leaf
 	}
 	r.publish()
 	r.warn()
@@ -337,7 +353,7 @@ func (r *Room) carryOut(actions []cablehealth.Action) Orders {
 }
 
 // changed reports a new state of a cable.
-func (r *Room) changed(a cablehealth.Changed) (text string) {
+func (r *Tracker) changed(a cablehealth.Changed) (text string) {
 	e := api.CableEvent{At: a.At, What: string(a.To), Phases: a.Phases}
 	label, why := r.label(a.Cable), strings.Join(a.Why, "; ")
 	switch {
@@ -364,14 +380,14 @@ func phases(n int) string {
 	return fmt.Sprintf("%d phases", n)
 }
 
-// kinds lists the decisions in the order of Room.decided.
+// kinds lists the decisions in the order of Tracker.decided.
 var kinds = [5]string{"suspect", "isolated", "not-isolated", "probation", "good"}
 
 // Kinds lists the kinds of decisions.
 func Kinds() []string { return slices.Clone(kinds[:]) }
 
 // tell logs, publishes and keeps a decision.
-func (r *Room) tell(c cablehealth.Cable, e api.CableEvent) {
+func (r *Tracker) tell(c cablehealth.Cable, e api.CableEvent) {
 	e.Leaf, e.Port = c.Leaf.GUID, c.Leaf.Port
 	r.Log.Info("cable", zap.String("decision", e.What), zap.String("text", e.Text))
 	r.Say(api.KindCable, e)
@@ -380,7 +396,7 @@ func (r *Room) tell(c cablehealth.Cable, e api.CableEvent) {
 	r.decided[slices.Index(kinds[:], e.What)].Add(1)
 }
 
-func (r *Room) label(id cablehealth.Cable) string {
+func (r *Tracker) label(id cablehealth.Cable) string {
 	if c, there := r.cables[id]; there {
 		return c.label()
 	}
@@ -388,7 +404,7 @@ func (r *Room) label(id cablehealth.Cable) string {
 }
 
 // warn raises and clears the warnings about cables.
-func (r *Room) warn() {
+func (r *Tracker) warn() {
 	var found []health.Finding
 	r.monitor.Cables(func(id cablehealth.Cable, v cablehealth.View) {
 		label, why := r.label(id), strings.Join(v.Verdict, ", ")

@@ -16,9 +16,8 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/portcounters"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -27,18 +26,18 @@ import (
 // site has the cables of FT(2;4,3), with counters that the test sets.
 type site struct {
 	*testing.T
-	*Room
+	*Tracker
 	fabric *topology.Fabric
 	base   *topology.Baseline
 	now    time.Time
-	counts map[portcounters.End]umad.PortCounters
+	counts map[ib.End]umad.PortCounters
 	events []string
-	aside  map[withheld.Cable]bool
+	aside  map[ib.End]bool
 }
 
 func newSite(t *testing.T, mode cablehealth.Mode) *site {
 	t.Helper()
-	x := &site{T: t, fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}), now: time.Unix(1e9, 0), counts: map[portcounters.End]umad.PortCounters{}, aside: map[withheld.Cable]bool{}}
+	x := &site{T: t, fabric: fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}), now: time.Unix(1e9, 0), counts: map[ib.End]umad.PortCounters{}, aside: map[ib.End]bool{}}
 	base, err := topology.NewBaseline(x.fabric)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +45,7 @@ func newSite(t *testing.T, mode cablehealth.Mode) *site {
 	x.base = base
 	set := cablehealth.Defaults()
 	set.Mode = mode
-	x.Room = New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil),
+	x.Tracker = New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil),
 		Say: func(kind string, data any) { x.events = append(x.events, kind+": "+data.(api.CableEvent).Text) }})
 	x.see(x.fabric)
 	return x
@@ -68,7 +67,7 @@ func (x *site) count(name string, port uint8, n uint64) {
 	x.Helper()
 	for i := range x.fabric.Nodes {
 		if node := &x.fabric.Nodes[i]; node.Name == name {
-			end := portcounters.End{Switch: node.GUID, Port: port}
+			end := ib.End{GUID: node.GUID, Port: port}
 			c := x.counts[end]
 			c.Symbols += n
 			x.counts[end] = c
@@ -81,18 +80,18 @@ func (x *site) count(name string, port uint8, n uint64) {
 // read reads the counters of all switches except the failed ones.
 func (x *site) read(failed ...ib.GUID) Orders {
 	x.now = x.now.Add(time.Minute)
-	round := portcounters.Round{Ended: x.now, Ports: map[portcounters.End]umad.PortCounters{}, Failed: map[ib.GUID]error{}}
+	round := Round{Ended: x.now, Ports: map[ib.End]umad.PortCounters{}, Failed: map[ib.GUID]error{}}
 	for _, s := range Want(x.tree(x.fabric)) {
 		if slices.Contains(failed, s.GUID) {
 			round.Failed[s.GUID] = errors.New("it does not answer")
 			continue
 		}
 		for _, p := range s.Ports {
-			end := portcounters.End{Switch: s.GUID, Port: p}
+			end := ib.End{GUID: s.GUID, Port: p}
 			round.Ports[end] = x.counts[end]
 		}
 	}
-	return x.Round(x.now, round, func(c withheld.Cable) bool { return x.aside[c] })
+	return x.Round(x.now, round, func(c ib.End) bool { return x.aside[c] })
 }
 
 // warned returns the codes of the warnings in force.
@@ -104,8 +103,8 @@ func (x *site) warned() string {
 	return strings.Join(codes, " ")
 }
 
-func (x *site) leafCable(leaf int, port uint8) withheld.Cable {
-	return withheld.Cable{Leaf: x.base.Leaves[leaf].GUID, Port: port}
+func (x *site) leafCable(leaf int, port uint8) ib.End {
+	return ib.End{GUID: x.base.Leaves[leaf].GUID, Port: port}
 }
 
 // TestWant wants both ends of all cables, by switch.
@@ -143,7 +142,7 @@ func TestIsolate(t *testing.T) {
 		t.Errorf("an answer that nobody waits for: %+v", late)
 	}
 	o = x.Weighed(x.now, *o.Weigh, Cost{With: 11})
-	if !o.Withhold || !slices.Equal(o.Cables, []withheld.Cable{x.leafCable(1, 6)}) || !strings.HasPrefix(o.Text, "Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: the leaf's end: 40 symbol errors") ||
+	if !o.Withhold || !slices.Equal(o.Cables, []ib.End{x.leafCable(1, 6)}) || !strings.HasPrefix(o.Text, "Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: the leaf's end: 40 symbol errors") ||
 		o.Weigh == nil || *o.Weigh != x.leafCable(2, 8) {
 		t.Fatalf("%+v", o)
 	}
@@ -189,7 +188,7 @@ func TestIsolate(t *testing.T) {
 	if late := again.Since.Sub(c.Since) - step; late.Abs() > time.Minute {
 		t.Errorf("isolated since %v, %v after it was", again.Since, late)
 	}
-	if again.State != "isolated" || len(again.History) != 2 || !again.History[1].At.Equal(c.History[1].At) || !slices.Equal(x.Withheld(), []withheld.Cable{x.leafCable(1, 6)}) {
+	if again.State != "isolated" || len(again.History) != 2 || !again.History[1].At.Equal(c.History[1].At) || !slices.Equal(x.Withheld(), []ib.End{x.leafCable(1, 6)}) {
 		t.Errorf("after a restart: %+v", again)
 	}
 	if _, err := x.Release(x.now, "Leaf002/8"); err == nil || !strings.Contains(err.Error(), "not one of the 1 cables that are isolated") {
@@ -255,7 +254,7 @@ func TestUnread(t *testing.T) {
 		{cablehealth.Isolate, umad.ErrNotBuiltIn, Unread}, {cablehealth.Report, umad.ErrNotBuiltIn, ""},
 	} {
 		x := newSite(t, c.mode)
-		x.Round(x.now, portcounters.Round{Err: c.err}, func(withheld.Cable) bool { return false })
+		x.Round(x.now, Round{Err: c.err}, func(ib.End) bool { return false })
 		if x.warned() != c.want || x.Answer(nil, nil).Unread != c.err.Error() || !x.ReadAt().IsZero() {
 			t.Errorf("%s, %v: warned is %q, read at %v", c.mode, c.err, x.warned(), x.ReadAt())
 		}
@@ -292,31 +291,31 @@ func TestThreeLevels(t *testing.T) {
 		r := New(Parts{Settings: set, Log: zap.NewNop(), Health: health.NewTracker(nil, nil), Say: func(string, any) {}})
 		now := time.Unix(1e9, 0)
 		r.Seen(now, tree)
-		bad := withheld.Cable{Leaf: nodeOf(t, f, c.node), Port: c.port}
-		var book withheld.Book
+		bad := ib.End{GUID: nodeOf(t, f, c.node), Port: c.port}
+		var excluded exclusions.Set
 		for i := range uint64(60) {
 			now = now.Add(time.Minute)
-			round := portcounters.Round{Ended: now, Ports: map[portcounters.End]umad.PortCounters{}}
+			round := Round{Ended: now, Ports: map[ib.End]umad.PortCounters{}}
 			for _, s := range Want(tree) {
 				for _, p := range s.Ports {
 					end := umad.PortCounters{}
-					if s.GUID == bad.Leaf && p == bad.Port {
+					if s.GUID == bad.GUID && p == bad.Port {
 						end.Symbols = 1000 * i
 					}
-					round.Ports[portcounters.End{Switch: s.GUID, Port: p}] = end
+					round.Ports[ib.End{GUID: s.GUID, Port: p}] = end
 				}
 			}
-			o := r.Round(now, round, func(withheld.Cable) bool { return false })
+			o := r.Round(now, round, func(ib.End) bool { return false })
 			for o.Weigh != nil {
 				o = r.Weighed(now, *o.Weigh, Cost{With: 1})
 			}
-			book.Set(withheld.Isolated, r.Withheld())
+			excluded.Replace(exclusions.Isolated, r.Withheld())
 		}
-		if lanes := book.Lanes(tree); !slices.Equal(lanes, []controller.Lane{c.withheld}) {
+		if lanes := excluded.Lanes(tree, exclusions.Any); !slices.Equal(lanes, []controller.Lane{c.withheld}) {
 			t.Errorf("%s/%d: lanes %v are isolated, want %v", c.node, c.port, lanes, c.withheld)
 		}
 		shown := r.Answer(tree, nil).Cables
-		at := slices.IndexFunc(shown, func(x api.Cable) bool { return x.Leaf.GUID == bad.Leaf && x.Leaf.Port == bad.Port })
+		at := slices.IndexFunc(shown, func(x api.Cable) bool { return x.Leaf.GUID == bad.GUID && x.Leaf.Port == bad.Port })
 		if len(shown) != 32 || at < 0 || shown[at].Leaf.Name != c.node || shown[at].Spine.Name != c.far || shown[at].Lane != c.index || shown[at].State != string(cablehealth.Isolated) {
 			t.Errorf("%s/%d: %d cables are shown, this one as %+v", c.node, c.port, len(shown), shown[max(0, at)])
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/planner"
@@ -66,18 +65,11 @@ func (c *Costs) Of(ctx context.Context, v *view.View, lane controller.Lane, othe
 
 // outlook plans with some lanes held back.
 func (c *Costs) outlook(ctx context.Context, v *view.View, held []controller.Lane) (outlook, error) {
-	held = slices.Clone(held)
-	slices.SortFunc(held, func(a, b controller.Lane) int {
-		if a.Leaf != b.Leaf {
-			return a.Leaf - b.Leaf
-		}
-		return a.Lane - b.Lane
-	})
-	held = slices.Compact(held)
+	held = slices.Compact(slices.SortedFunc(slices.Values(held), controller.Compare))
 	if at := slices.IndexFunc(c.known, func(k known) bool { return slices.Equal(k.held, held) }); at >= 0 {
 		return c.known[at].outlook, nil
 	}
-	f, err := aside.Forecast(ctx, c.Workers, &aside.Question{Tree: v.Held(held), Settings: aside.Settings(c.Planning)})
+	f, err := worker.WhatIf(ctx, c.Workers, &worker.WhatIfRequest{Tree: v.Held(held), Settings: worker.Settings(c.Planning)})
 	var out outlook
 	if err == nil {
 		err = json.Unmarshal(f.Plan, &out)

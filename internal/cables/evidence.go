@@ -5,10 +5,9 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/congestion"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/portcounters"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
@@ -20,8 +19,8 @@ const PlanCongested = "plan-congested"
 // force.
 type traffic struct {
 	epoch uint64
-	uses  *congestion.Uses
-	ends  map[portcounters.End]sent
+	uses  *uses
+	ends  map[ib.End]sent
 }
 
 // sent holds the counts of an end since its last reset.
@@ -41,16 +40,16 @@ func (s sent) since(before sent) (data, wait uint64) {
 
 // Traffic finds transfers that met between two rounds of readings while one plan was in force.
 // The plan may be nil.
-func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcounters.Round) {
+func (r *Tracker) Traffic(t *topology.FatTree, plan *phasetable.View, read Round) {
 	before := r.traffic
-	r.traffic = traffic{ends: map[portcounters.End]sent{}}
+	r.traffic = traffic{ends: map[ib.End]sent{}}
 	if t == nil || plan == nil {
 		r.Health.Set(PlanCongested, nil, time.Now())
 		return
 	}
 	now := &r.traffic
 	if now.epoch, now.uses = plan.Epoch(), before.uses; before.uses == nil || before.epoch != now.epoch {
-		now.uses = congestion.UsesOf(plan)
+		now.uses = usesOf(plan)
 	}
 	for end, c := range read.Ports {
 		now.ends[end] = sent{c.DataSent, c.Wait}
@@ -58,28 +57,28 @@ func (r *Room) Traffic(t *topology.FatTree, plan *phasetable.View, read portcoun
 	if before.epoch != now.epoch {
 		return // warnings stay until there are two rounds of this plan
 	}
-	met, everywhere := congestion.Judge(now.uses, now.samples(t, &before))
+	met, everywhere := meetings(now.uses, now.samples(t, &before))
 	var found []health.Finding
 	if everywhere > 0 {
 		found = append(found, health.Finding{Code: PlanCongested, Text: fmt.Sprintf("data waited for %.0f %% of the time at the planned cables in the middle: what runs does not follow the plan, or its ranks are far apart", 100*everywhere)})
 	}
 	for i := range met {
-		from, to := ends(t, met[i].Link)
+		from, to := ends(t, met[i].direction)
 		found = append(found, health.Finding{Code: PlanCongested, Text: met[i].Text(from, to)})
 	}
 	r.Health.Set(PlanCongested, found, time.Now())
 }
 
 // samples returns the counts of the ends since the previous round.
-func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sample {
-	var out []congestion.Sample
-	for _, c := range withheld.Links(t) {
-		for i, end := range []portcounters.End{{Switch: c.Lower.GUID, Port: c.Lower.Port}, {Switch: c.Upper.GUID, Port: c.Upper.Port}} {
+func (w *traffic) samples(t *topology.FatTree, before *traffic) []sample {
+	var out []sample
+	for _, c := range exclusions.Links(t) {
+		for i, end := range []ib.End{c.Lower.End, c.Upper.End} {
 			last, was := before.ends[end]
 			this, is := w.ends[end]
 			if was && is {
 				data, wait := this.since(last)
-				out = append(out, congestion.Sample{Link: congestion.Link{Leaf: c.Lane.Leaf, Lane: c.Lane.Lane, Up: i == 0}, Data: data, Wait: wait})
+				out = append(out, sample{direction: direction{Leaf: c.Lane.Leaf, Lane: c.Lane.Lane, Up: i == 0}, Data: data, Wait: wait})
 			}
 		}
 	}
@@ -87,8 +86,8 @@ func (w *traffic) samples(t *topology.FatTree, before *traffic) []congestion.Sam
 }
 
 // ends names the two ends of a link, the sender first.
-func ends(t *topology.FatTree, l congestion.Link) (from, to string) {
-	for _, c := range withheld.Links(t) {
+func ends(t *topology.FatTree, l direction) (from, to string) {
+	for _, c := range exclusions.Links(t) {
 		if c.Lane == (controller.Lane{Leaf: l.Leaf, Lane: l.Lane}) {
 			from, to = fmt.Sprintf("%s port %d", c.Lower.Name, c.Lower.Port), fmt.Sprintf("%s port %d", c.Upper.Name, c.Upper.Port)
 		}

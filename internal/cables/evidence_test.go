@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/internal/portcounters"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -35,11 +35,11 @@ func TestTraffic(t *testing.T) {
 	x := newSite(t, cablehealth.Report)
 	tree := x.tree(x.fabric)
 	first, second := x.plan(tree, 1), x.plan(tree, 2)
-	counts := map[portcounters.End]umad.PortCounters{}
-	exchange := func(plan *phasetable.View, busy *portcounters.End) string {
+	counts := map[ib.End]umad.PortCounters{}
+	exchange := func(plan *phasetable.View, busy *ib.End) string {
 		for _, s := range Want(tree) {
 			for _, p := range s.Ports {
-				end := portcounters.End{Switch: s.GUID, Port: p}
+				end := ib.End{GUID: s.GUID, Port: p}
 				c := counts[end]
 				c.DataSent += 10 << 20
 				if busy != nil && end == *busy {
@@ -49,7 +49,7 @@ func TestTraffic(t *testing.T) {
 				counts[end] = c
 			}
 		}
-		x.Traffic(tree, plan, portcounters.Round{Ports: counts})
+		x.Traffic(tree, plan, Round{Ports: counts})
 		for _, w := range x.Health.List(time.Now()) {
 			if w.Code == PlanCongested {
 				return w.Text
@@ -57,11 +57,11 @@ func TestTraffic(t *testing.T) {
 		}
 		return ""
 	}
-	spine := portcounters.End{Switch: tree.Spines[2].GUID, Port: 2} // to Leaf001
-	leaf := portcounters.End{Switch: tree.Leaves[0].GUID, Port: 5}  // to Spine000
+	spine := ib.End{GUID: tree.Spines[2].GUID, Port: 2} // to Leaf001
+	leaf := ib.End{GUID: tree.Leaves[0].GUID, Port: 5}  // to Spine000
 	for i, step := range []struct {
 		plan *phasetable.View
-		busy *portcounters.End
+		busy *ib.End
 		want string
 	}{
 		{first, &spine, ""}, // the first round has nothing to compare

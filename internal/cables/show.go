@@ -9,7 +9,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/internal/portcounters"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
@@ -17,18 +16,26 @@ import (
 
 // shown is the immutable state that all goroutines read.
 type shown struct {
-	round   portcounters.Round
+	round   Round
 	views   map[cablehealth.Cable]cablehealth.View
 	history map[cablehealth.Cable][]api.CableEvent
 	count   map[cablehealth.State]int
+	slow    int       // cables that the last measurement found slow
+	timedAt time.Time // the last measurement of any cable
 }
 
 // publish updates the state that all goroutines read.
-func (r *Room) publish() {
+func (r *Tracker) publish() {
 	s := &shown{round: r.round, views: map[cablehealth.Cable]cablehealth.View{}, history: make(map[cablehealth.Cable][]api.CableEvent, len(r.history)), count: map[cablehealth.State]int{}}
 	r.monitor.Cables(func(c cablehealth.Cable, v cablehealth.View) {
 		s.views[c] = v
 		s.count[v.State]++
+		if v.Timed != nil && v.Timed.Slow {
+			s.slow++
+		}
+		if v.Timed != nil && v.Timed.At.After(s.timedAt) {
+			s.timedAt = v.Timed.At
+		}
 	})
 	for c, h := range r.history {
 		s.history[c] = h
@@ -38,7 +45,7 @@ func (r *Room) publish() {
 
 // unread warns if counters are needed but none are read. A program built without libibumad, or
 // configured not to use it, cannot isolate cables by counters.
-func (r *Room) unread() {
+func (r *Tracker) unread() {
 	err := r.round.Err
 	if err == nil || r.Settings.Mode != cablehealth.Isolate && (errors.Is(err, umad.ErrNotBuiltIn) || errors.Is(err, opensm.ErrSwitchedOff)) {
 		r.Health.Clear(Unread)
@@ -48,11 +55,18 @@ func (r *Room) unread() {
 }
 
 // Count returns the number of cables in a state.
-func (r *Room) Count(s cablehealth.State) int { return r.shown.Load().count[s] }
+func (r *Tracker) Count(s cablehealth.State) int { return r.shown.Load().count[s] }
+
+// Slow returns how many cables the times of exchanges have found slow, and when a cable was last
+// timed, zero for never.
+func (r *Tracker) Slow() (n int, at time.Time) {
+	s := r.shown.Load()
+	return s.slow, s.timedAt
+}
 
 // ReadAt returns the time when the last round of counter readings ended, or zero before the
 // first.
-func (r *Room) ReadAt() time.Time {
+func (r *Tracker) ReadAt() time.Time {
 	if s := r.shown.Load(); s.round.Err == nil {
 		return s.round.Ended
 	}
@@ -60,10 +74,10 @@ func (r *Room) ReadAt() time.Time {
 }
 
 // Decided returns the number of decisions of a kind.
-func (r *Room) Decided(kind string) uint64 { return r.decided[slices.Index(kinds[:], kind)].Load() }
+func (r *Tracker) Decided(kind string) uint64 { return r.decided[slices.Index(kinds[:], kind)].Load() }
 
 // Answer returns the health of the cables of a tree without lanes held back.
-func (r *Room) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
+func (r *Tracker) Answer(t *topology.FatTree, held []controller.Lane) *api.Cables {
 	s := r.shown.Load()
 	out := &api.Cables{Mode: string(r.Settings.Mode), BusySeconds: s.round.Busy.Seconds(), Failed: []string{}, Cables: []api.Cable{}}
 	if out.ReadAt = s.round.Ended; s.round.Err != nil {
@@ -98,6 +112,9 @@ func (s *shown) cable(c cable) api.Cable {
 	out.Returns = append(out.Returns, v.Returns...)
 	if out.Why = append(out.Why, v.Verdict...); v.State == cablehealth.Isolated || v.State == cablehealth.Probation && len(out.Why) == 0 {
 		out.Why = append([]string{}, v.Why...)
+	}
+	if t := v.Timed; t != nil {
+		out.Timed = &api.CableTimes{At: t.At, Gbps: t.Gbps, Slowdown: t.Slowdown, Error: t.Error, Transfers: t.Transfers, Slow: t.Slow}
 	}
 	for i, end := range []*api.CableEnd{&out.Leaf, &out.Spine} {
 		end.Counted = api.CableCounts{Counters: v.Rates[i].Counters, OverSeconds: v.Rates[i].Over.Seconds()}

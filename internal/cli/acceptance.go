@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/internal/failures"
 	"github.com/forsd/forsd/internal/report"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
@@ -28,8 +28,9 @@ import (
 
 // acceptor has the flags of the command.
 type acceptor struct {
-	fabric         fabricflags.Fabric
+	fabric         command.Fabric
 	lfts, intended string
+	measured       string
 	rows, atATime  int
 	out, keep      string
 	shard          failures.Shard
@@ -56,6 +57,10 @@ With --keep the failures are kept in a folder, one in a line of JSON, in which w
 interrupted goes on. With --shard several processes or machines share them; each ends with a
 report of all that are there, and the last of them writes failures.jsonl.
 
+With --measured each cable is listed at its rate and as measured, and slow ones are faults: an
+exchange takes as long as its slowest cable. It takes a directory of FORS_LOG, with --lfts, or
+what "forsctl measure --json" has printed, by logs or from forsd.
+
 No switch is touched, and no daemon is asked.
 
 Exit code 0: no fault; 1: the cabling has faults, or the tables lose packets or have a credit
@@ -71,6 +76,7 @@ loop; 2: the input cannot be used.`,
 	x.fabric.TakesFile(cmd)
 	f := cmd.Flags()
 	f.StringVar(&x.intended, "intended", "", "what the cabling is meant to be: a CSV of cables, or a dump")
+	f.StringVar(&x.measured, "measured", "", "times of exchanges: a directory of FORS_LOG, or a file of forsctl measure --json")
 	f.StringVar(&x.lfts, "lfts", "", "forwarding tables: the output of dump_fts, opensm-lfts.dump, or lfts.dump")
 	f.StringVar(&x.out, "out", "", "a page to write")
 	f.IntVar(&x.rows, "rows", 10, "how many failures to list, the worst first; 0 for all")
@@ -171,12 +177,18 @@ func (x *acceptor) read(cmd *cobra.Command) (*report.Accepted, error) {
 	if in.Hosts, err = x.fabric.Without(f, f.ConnectedHosts()); err != nil {
 		return nil, err
 	}
+	var tables *lft.Tables
 	if x.lfts != "" {
-		tables, err := fabricflags.ReadTablesOf(cmd, f, x.fabric.Topology, x.lfts)
+		tables, err = command.ReadTablesOf(cmd, f, x.fabric.Topology, x.lfts)
 		if err != nil {
 			return nil, err
 		}
 		if in.Tables, err = sim.NewSurvey(f, tables, in.Hosts); err != nil {
+			return nil, err
+		}
+	}
+	if x.measured != "" {
+		if in.Measured, err = readMeasured(f, tables, x.measured); err != nil {
 			return nil, err
 		}
 	}
@@ -262,7 +274,7 @@ func (x *acceptor) inputs(cmd *cobra.Command) (string, error) {
 	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
 		value := []byte(flag.Value.String())
 		switch flag.Name {
-		case "rows", "out", "keep", "shard", "help":
+		case "rows", "out", "keep", "shard", "help", "measured":
 			return
 		case "topology", "intended", "lfts", "baseline", "node-name-map", "guid2lid":
 			if len(value) > 0 {
@@ -322,16 +334,24 @@ func printAcceptance(w io.Writer, a *report.Acceptance, rows int) {
 		}
 		fmt.Fprintf(w, "  %d: %s\t%s%s\n", d.Fault, d.Kind, d.What(), now)
 	}
+	if n := len(a.Measured); n > 0 {
+		shown := min(n, 10)
+		fmt.Fprintf(w, "\nthe slowest %d of %d measured cables:\ncable\trate\tGb/s\tmeasured\tslower by\ttransfers\n", shown, n)
+		for i := range a.Measured[:shown] {
+			m := &a.Measured[i]
+			fmt.Fprintf(w, "%s\t%s\t%.0f\t%.0f\t%.1f %% ± %.1f %%\t%d\n", m.Cable, m.Rate, m.Gbps, m.MeasuredCable.Gbps, 100*m.Slowdown, 100*m.Error, m.Transfers)
+		}
+	}
 	for _, text := range a.Findings {
 		fmt.Fprintf(w, "note\t%s\n", text)
 	}
 	const columns = "forsd's phases\tbound\tbase LIDs\tbound\tbusiest cable\tshare"
 	if len(a.Repairs) > 0 {
-		fmt.Fprintf(w, "\nmended\t%s\n", columns)
+		fmt.Fprintf(w, "\nmended\t%s\tphases are longer by\n", columns)
 	}
 	for i := range a.Repairs {
 		r := &a.Repairs[i]
-		fmt.Fprintf(w, "%d: %s\t%s\n", r.Fault, r.What, cells(r.Planned, r.Error))
+		fmt.Fprintf(w, "%d: %s\t%s\t%.1f %%\n", r.Fault, r.What, cells(r.Planned, r.Error), 100*r.Slowdown)
 	}
 	if rows <= 0 || rows > len(a.Failures) {
 		rows = len(a.Failures)

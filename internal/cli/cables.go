@@ -218,6 +218,10 @@ func detail(out io.Writer, c *api.Cable) {
 		fmt.Fprintf(out, "  %s port %d, within %s: %d symbol errors, %d link recoveries, %d times down, %d receive errors, %d discards, %d local integrity errors, %d buffer overruns; %d packets sent, waited for %d ticks\n",
 			e.Name, e.Port, time.Duration(n.OverSeconds*float64(time.Second)).Round(time.Second), n.Symbols, n.Recoveries, n.Downed, n.Received, n.Discards, n.Integrity, n.Overruns, n.Sent, n.Wait)
 	}
+	if t := c.Timed; t != nil {
+		fmt.Fprintf(out, "  measured at %s: %.0f Gb/s, its transfers took %.1f %% ± %.1f %% longer than others (%s)\n",
+			command.Clock(t.At), t.Gbps, 100*t.Slowdown, 100*t.Error, command.Plural(t.Transfers, "transfer", "transfers"))
+	}
 	for _, h := range c.History {
 		fmt.Fprintf(out, "  %s  %s\n", command.Clock(h.At), h.Text)
 	}

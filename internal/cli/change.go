@@ -52,8 +52,8 @@ func reloadCommand() *cobra.Command {
 		Use:   "reload",
 		Short: "Have forsd read its configuration anew",
 		Long: `Reload has forsd check its configuration file and take up what may change while
-it runs: planning.exclude, planning.roles, planning.other_fabrics,
-jobs.own_lanes, damping, safety, retry, opensm.sweep_timeout and log.level. Other
+it runs: planning.exclude, planning.roles, planning.exchange,
+planning.other_fabrics, jobs.own_lanes, damping, safety, retry, opensm.sweep_timeout and log.level. Other
 keys that differ are named; they count when forsd is restarted. A file with a
 mistake changes nothing: forsd says where it is wrong, with exit code 1, and
 keeps the warning configuration-refused until a reload succeeds.

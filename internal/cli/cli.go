@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 )
 
 // Version is set at link time.
@@ -40,7 +39,7 @@ version; messages go to standard error.`,
 	addGroup(root, "Daily work, with a running forsd:",
 		online(statusCommand()), online(watchCommand()), online(cablesCommand()), online(drainCommand()), online(drainsCommand()), online(undrainCommand()), online(historyCommand()), online(whatIfCommand()), online(jobCommand()), doctorCommand(), explainCommand())
 	addGroup(root, "On files, without forsd:",
-		offline(planCommand(), connection), offline(acceptanceCommand(), connection), offline(verifyCommand(), connection), offline(simulateCommand(), connection), offline(routesCommand(), connection), offline(measureCommand(), connection), topologyCommand(), diffCommand())
+		offline(planCommand(), connection), offline(acceptanceCommand(), connection), offline(verifyCommand(), connection), offline(simulateCommand(), connection), offline(routesCommand(), connection), measureCommand(), topologyCommand(), diffCommand(), offline(rehearseCommand(), connection))
 	addGroup(root, "Seldom, with a running forsd:",
 		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
 	addGroup(root, "Setup:",
@@ -58,7 +57,7 @@ func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 }
 
 // registerFabric adds the flags of a fabric to a command. A running forsd completes --fail.
-func registerFabric(f *fabricflags.Fabric, cmd *cobra.Command) {
+func registerFabric(f *command.Fabric, cmd *cobra.Command) {
 	f.Register(cmd)
 	if err := cmd.RegisterFlagCompletionFunc("fail", failureNames); err != nil {
 		panic(err) // only if the flag has another name

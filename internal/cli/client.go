@@ -16,7 +16,6 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/credentials"
 	"github.com/forsd/forsd/internal/rights"
 )
 
@@ -56,7 +55,7 @@ func defaultServer() string { return cmp.Or(os.Getenv("FORSD_SERVER"), defaultSo
 // connectionFlags are the flags about forsd: its address, how long to wait for it, and for TLS
 // the client's credentials and how it verifies forsd.
 func connectionFlags() *pflag.FlagSet {
-	f, files := pflag.NewFlagSet("", pflag.ContinueOnError), credentials.FromEnvironment()
+	f, files := pflag.NewFlagSet("", pflag.ContinueOnError), command.CredentialsFromEnvironment()
 	f.String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
 	f.String("ca", files.CA, "PEM `file` of the authorities for https (environment FORSD_CA; default those of the system)")
 	f.String("cert", files.Cert, "PEM `file` of a certificate to show over https (environment FORSD_CERT)")
@@ -70,7 +69,7 @@ func connectionFlags() *pflag.FlagSet {
 func dial(cmd *cobra.Command) (*api.Client, error) {
 	addr, _ := cmd.Flags().GetString("server")
 	flag := func(name string) string { v, _ := cmd.Flags().GetString(name); return v }
-	as, err := credentials.Files{CA: flag("ca"), Cert: flag("cert"), Key: flag("key"), Token: flag("token-file")}.Read()
+	as, err := command.Credentials{CA: flag("ca"), Cert: flag("cert"), Key: flag("key"), Token: flag("token-file")}.Read()
 	if err != nil {
 		return nil, err
 	}

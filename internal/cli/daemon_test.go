@@ -99,15 +99,16 @@ func (d *fakeDaemon) listen(socket string) (*server.Server, error) {
 		return nil, err
 	}
 	config := server.Config{Access: &server.Access{Tokens: tokens}, Backend: d, Jobs: &fakeJobs{fakeDaemon: d}, Plans: d.plans, Events: d.events, Past: d,
-		Mount: map[string]http.Handler{"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
-			"GET /v1/fabric": d.handler(func(*http.Request) (any, error) { return describe.Cabling(d.result.Tree.Fabric, began), nil }),
-			"GET /v1/drains": d.handler(func(*http.Request) (any, error) { return api.Drained{Drains: fakeDrains("fans")}, nil }),
+		Mount: map[api.Role]map[string]http.Handler{api.Reader: {"GET /v1/explain": d.handler(d.explain), "GET /v1/cables": d.handler(func(*http.Request) (any, error) { return cablesOf42(), nil }), "GET /v1/baseline": d.handler(d.baseline),
+			"GET /v1/fabric":   d.handler(func(*http.Request) (any, error) { return describe.Cabling(d.result.Tree.Fabric, began), nil }),
+			"GET /v1/measured": d.handler(func(*http.Request) (any, error) { return measuredOf42(), nil }),
+			"GET /v1/drains":   d.handler(func(*http.Request) (any, error) { return api.Drained{Drains: fakeDrains("fans")}, nil }),
 			"GET /v1/baseline/preview": d.handler(func(*http.Request) (any, error) {
 				return api.Preview{Changes: []string{"1 spine forgotten: Spine003 (0x0000000000300003)"}, Deviations: []string{"spine Spine003 is absent"}}, nil
 			})},
-		Local: map[string]http.Handler{"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
-			return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
-		}), "POST /v1/reload": d.handler(reloaded), "POST /v1/drains": d.handler(drained), "POST /v1/undrain": d.handler(undrained), "POST /v1/cables/release": d.handler(released)}}
+			api.Operator: {"POST /v1/baseline/accept": d.handler(func(*http.Request) (any, error) {
+				return api.Change{Epoch: 42, Text: "the fabric as it is now is the baseline"}, nil
+			}), "POST /v1/reload": d.handler(reloaded), "POST /v1/drains": d.handler(drained), "POST /v1/undrain": d.handler(undrained), "POST /v1/cables/release": d.handler(released)}}}
 	return server.Listen(config, server.Listeners{Socket: socket, Mode: 0o600, Log: log.Default()})
 }
 
@@ -132,7 +133,8 @@ func cablesOf42() *api.Cables {
 		{Leaf: end("Leaf000", 5, 0), Spine: end("Spine000", 1, 0), Link: "full", State: "good", Returns: []time.Time{began}},
 		{Leaf: end("Leaf001", 6, 40), Spine: end("Spine001", 2, 0), Lane: 1, Link: "full", Held: true, State: "isolated", Since: began, Returns: []time.Time{}, Why: []string{text},
 			History: []api.CableEvent{{At: began, What: "isolated", Text: "Leaf001 port 6 – Spine001 port 2 is isolated, which costs no phase: " + text}}},
-		{Leaf: end("Leaf002", 7, 9), Spine: end("Spine002", 3, 0), Lane: 2, Link: "full", State: "suspect", Since: began, Returns: []time.Time{}, Why: []string{text}, Refused: "it would cost 2 phases"},
+		{Leaf: end("Leaf002", 7, 9), Spine: end("Spine002", 3, 0), Lane: 2, Link: "full", State: "suspect", Since: began, Returns: []time.Time{}, Why: []string{text}, Refused: "it would cost 2 phases",
+			Timed: &api.CableTimes{At: began, Gbps: 133.2, Slowdown: .5, Error: .012, Transfers: 12, Slow: true}},
 	}}
 }
 
@@ -256,6 +258,17 @@ func (d *fakeDaemon) WhatIf(_ context.Context, q api.WhatIf) (*api.Forecast, err
 	forecast.Remaining = &api.Remaining{Epoch: 42, Done: rest.Done, Summary: summary, Proof: proof, Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew,
 		PlanSeconds: rest.Took.Seconds()}
 	return forecast, nil
+}
+
+func (d *fakeDaemon) Measure(context.Context, *phasetable.View, []byte) (*api.Measured, error) {
+	return nil, api.Refused("times are not for this test")
+}
+
+// measuredOf42 returns an exchange of the fabric in which a cable is slow, and one of a job.
+func measuredOf42() api.MeasuredList {
+	return api.MeasuredList{Exchanges: []api.Measured{
+		{At: began, Epoch: 42, Transfers: 240, Noise: .03, Threshold: 4.6, Slow: []api.SlowPart{{Name: "Leaf001 port 6 → Spine001 port 2", Slowdown: .5, Error: .01, Score: 9, Transfers: 12}}, Cables: []api.MeasuredCable{}},
+		{At: began, Epoch: 43, Job: 7, Transfers: 20, Noise: .03, Threshold: 4.6, Slow: []api.SlowPart{}, Cables: []api.MeasuredCable{}}}}
 }
 
 func (d *fakeDaemon) Rollback(_ context.Context, epoch uint64) (api.Change, error) {

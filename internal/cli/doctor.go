@@ -16,7 +16,6 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rdma"
-	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/rights"
 )
 
@@ -125,7 +124,7 @@ func (d *doctor) checkConfig(given bool) {
 	case !given && errors.Is(err, fs.ErrNotExist):
 		d.note("config", good, "there is no %s: forsd works with its defaults", d.path)
 	default:
-		d.note("config", fail, "%v; the checks below take the defaults; see %s", err, health.Runbook(reload.Refused))
+		d.note("config", fail, "%v; the checks below take the defaults; see %s", err, health.Runbook(config.Refused))
 	}
 	if d.config = cfg; err != nil {
 		d.config = config.Default()

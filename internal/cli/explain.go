@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/planner"
 )
 
 func explainCommand() *cobra.Command {
-	var fabric fabricflags.Fabric
+	var fabric command.Fabric
 	var lfts, phases string
 	cmd := &cobra.Command{
 		Use:   "explain SRC DST",
@@ -51,7 +50,7 @@ tables that were read back from the switches. With --topology, --lfts and
 }
 
 // explained follows a transfer of a plan that is read from files.
-func explained(f *fabricflags.Fabric, lfts, plan, src, dst string) (*planner.Explanation, error) {
+func explained(f *command.Fabric, lfts, plan, src, dst string) (*planner.Explanation, error) {
 	tree, pods, err := f.EitherTree()
 	if err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func explained(f *fabricflags.Fabric, lfts, plan, src, dst string) (*planner.Exp
 	if pods != nil {
 		tree = pods.Exchange()
 	}
-	tables, err := fabricflags.ReadTables(lfts)
+	tables, err := command.ReadTables(lfts)
 	if err != nil {
 		return nil, err
 	}

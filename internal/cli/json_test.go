@@ -48,8 +48,9 @@ var (
 		"acceptance t --lfts p/lfts.dump": {"10"}, "acceptance u --intended t --failures 2 --keep pairs --shard 2/3": {"10"}, "diff p/lfts.dump q/lfts.dump": {fmt.Sprint(lft.Block)},
 		"setup --topology t --conf conf --config files.yaml --dry-run": {fmt.Sprint(ib.MaxUnicastLID)},
 	}
-	// silent do not answer: they say which command of theirs to take, or talk to Slurm.
-	silent = []string{"baseline", "job", "token", "slurm", "slurm prolog", "slurm epilog", "slurm task-prolog"}
+	// silent do not answer: they say which command of theirs to take, talk to Slurm, or become
+	// another program.
+	silent = []string{"rehearse", "baseline", "job", "token", "slurm", "slurm prolog", "slurm epilog", "slurm task-prolog"}
 )
 
 // TestJSON runs every command with --json and checks the form of the answers.

@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -102,6 +103,20 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for r := range 16 { // one host of each leaf: its cable has the transfers of the cable that leads there
+		text, err := os.ReadFile(fmt.Sprintf("log/rank-%d.csv", r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll("few", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if r%4 == 1 {
+			if err := os.WriteFile(fmt.Sprintf("few/rank-%d.csv", r), text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	for _, c := range []struct {
 		dir, flags, stdout, stderr string
 		code                       int
@@ -109,6 +124,8 @@ func TestMeasure(t *testing.T) {
 		{dir: "log", stdout: "Leaf002 port 6 → Spine001 port 3 ", stderr: "1 part is slow", code: command.Failed},
 		{dir: "well", stdout: "slow parts  none"},
 		{dir: "log", flags: "--one-clock", stderr: "want a positive time", code: command.Unusable},
+		{dir: "few", flags: "--log few --log few --log few --further more.bin", stdout: "Leaf002 port 6 – Spine001 port 3; Leaf002", stderr: "exchanges by it, and measure both logs together", code: command.Failed},
+		{dir: "log", flags: "--further more.bin", stderr: "1 part is slow", code: command.Failed},
 		{dir: "none", stderr: "none has no rank-N.csv", code: command.Unusable},
 		{dir: "posted", stderr: "run the program with FORS_WAY=plan", code: command.Unusable},
 		{dir: "columns", stderr: "no column time_ns", code: command.Unusable},
@@ -118,6 +135,36 @@ func TestMeasure(t *testing.T) {
 		args := append([]string{"measure", "t", "--lfts", "lfts", "--log", c.dir}, strings.Fields(c.flags)...)
 		if code := Run(args, &stdout, &stderr); code != c.code || !strings.Contains(stdout.String(), c.stdout) || !strings.Contains(stderr.String(), c.stderr) {
 			t.Errorf("%s %s: exit code %d\n%s\n%s", c.dir, c.flags, code, &stdout, &stderr)
+		}
+	}
+	data, err := os.ReadFile("more.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table, err := phasetable.Decode(data); err != nil || table.Servers() != 16 || table.Phases() < 1 || !table.ToBaseLIDs() {
+		t.Errorf("the further phases: %+v, %v", table, err)
+	}
+	for _, c := range []struct {
+		measured, flags, stdout, stderr string
+		code                            int
+	}{
+		{measured: "log", flags: "--lfts lfts", stdout: "Leaf002 port 6 – Spine001 port 3: now transfers take 4", stderr: "the fabric has 1 fault", code: command.Failed},
+		{measured: "slow.json", stdout: "Leaf002 port 6 – Spine001 port 3  4xHDR  200", stderr: "the fabric has 1 fault", code: command.Failed},
+		{measured: "well", flags: "--lfts lfts", stdout: "faults        0"},
+		{measured: "log", stderr: "--lfts must name the tables", code: command.Unusable},
+		{measured: "lfts", stderr: "lfts is not what forsctl measure --json prints", code: command.Unusable},
+		{measured: "gone", stderr: "gone: no such file", code: command.Unusable},
+	} {
+		var printed, stdout, stderr bytes.Buffer
+		if code := Run([]string{"measure", "t", "--lfts", "lfts", "--log", "log", "--json"}, &printed, &stderr); code != command.Failed {
+			t.Fatalf("%d: %s", code, &stderr)
+		}
+		if err := os.WriteFile("slow.json", printed.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"acceptance", "t", "--failures", "0", "--measured", c.measured}, strings.Fields(c.flags)...)
+		if code := Run(args, &stdout, &stderr); code != c.code || !strings.Contains(stdout.String(), c.stdout) || !strings.Contains(stderr.String(), c.stderr) {
+			t.Errorf("%s: exit code %d\n%s\n%s", c.measured, code, &stdout, &stderr)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -21,7 +20,7 @@ import (
 
 // planFlags are the flags of forsctl plan.
 type planFlags struct {
-	fabric        fabricflags.Fabric
+	fabric        command.Fabric
 	engine        string
 	lids          string
 	mayLeaveOut   float64
@@ -172,6 +171,9 @@ func (f *planFlags) print(w io.Writer, r *planner.Result, told *planTold) {
 	if f.fabric.Numbered {
 		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for renumbered LIDs\n", f.fabric.Topology, f.fabric.Value)
 	}
+	for _, note := range f.fabric.Rails {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
 	report := r.Report()
 	printReport(w, &report)
 	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Base), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
@@ -241,6 +243,9 @@ func printReport(w io.Writer, r *planner.Report) {
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", r.Phases, r.LowerBound, r.Certificate, r.Gap)
 	if b := r.Base; b != nil {
 		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d by %s, gap %d), %d entries moved\n", b.Phases, b.LowerBound, b.Certificate, b.Gap, b.Moved)
+	}
+	for _, g := range r.Groups {
+		fmt.Fprintf(w, "group %s\t%d servers, %d phases (bound alone %d)\n", g.Name, g.Servers, g.Phases, g.LowerBound)
 	}
 	if r.FairShare > 0 {
 		fmt.Fprintf(w, "all at once\t%s\n", loadText(r.Load))

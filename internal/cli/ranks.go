@@ -11,7 +11,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/internal/rankorder"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
@@ -32,7 +31,7 @@ type ranksReport struct {
 
 // ranksFlags are the flags of forsctl job ranks.
 type ranksFlags struct {
-	fabric fabricflags.Fabric
+	fabric command.Fabric
 	lfts   string
 	hosts  jobFlags
 	format string
@@ -120,7 +119,7 @@ func (f *ranksFlags) read(cmd *cobra.Command) (*topology.Fabric, *lft.Tables, er
 	if err != nil {
 		return nil, nil, err
 	}
-	tables, err := fabricflags.ReadTablesOf(cmd, fabric, f.fabric.Topology, f.lfts)
+	tables, err := command.ReadTablesOf(cmd, fabric, f.fabric.Topology, f.lfts)
 	return fabric, tables, err
 }
 

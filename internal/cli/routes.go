@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/sim"
 )
 
@@ -16,7 +15,7 @@ import (
 const shownFaults = 10
 
 func routesCommand() *cobra.Command {
-	var fabric fabricflags.Fabric
+	var fabric command.Fabric
 	var lfts string
 	var ports bool
 	cmd := &cobra.Command{
@@ -47,7 +46,7 @@ input cannot be used.`,
 			if err := fabric.Damage(f); err != nil {
 				return err
 			}
-			tables, err := fabricflags.ReadTablesOf(cmd, f, fabric.Topology, lfts)
+			tables, err := command.ReadTablesOf(cmd, f, fabric.Topology, lfts)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,6 +26,8 @@ func TestMain(m *testing.M) {
 //	spoil FILE FAULT [args]  put a fault into an output file of forsctl plan
 //	daemon SOCKET            serve a forsd whose answers are fixed
 //	exits CODE COMMAND…      run a command that must end with this exit code
+//
+// and $FORSCTL is the path of forsctl.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -32,9 +35,11 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": programs.Exits, "daemon": serveFake},
 		Setup: func(e *testscript.Env) error {
+			forsctl, err := exec.LookPath("forsctl")
+			e.Setenv("FORSCTL", forsctl)
 			e.Setenv("TZ", "UTC")
 			e.Setenv("FORSD_SERVER", "")
-			return nil
+			return err
 		},
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -214,14 +215,14 @@ func (s *setup) measure(f *topology.Fabric) {
 			}
 		}
 	}
-	base, err := topology.NewBaseline(f)
+	base, err := topology.Recognise(f)
 	if err != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("how many lanes the fabric has cannot be told, so the LMC stays as it is: %v", err))
 		return
 	}
-	s.Lanes = base.Lanes()
-	s.want.Lanes = s.Lanes
-	lmc, enough := opensm.SuitableLMC(base.LIDs(), s.Hosts, s.Switches)
+	lids, lanes := podplan.LIDs(base)
+	s.Lanes, s.want.Lanes = lanes, lanes
+	lmc, enough := opensm.SuitableLMC(lids, s.Hosts, s.Switches)
 	if s.LMC = lmc; !enough {
 		s.Notes = append(s.Notes, fmt.Sprintf("an LID for each of %d lanes would take more LIDs than there are (%d): with LMC %d plans take a few phases more, see forsctl plan --lids",
 			s.Lanes, ib.MaxUnicastLID, s.LMC))

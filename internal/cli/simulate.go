@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/topology"
@@ -24,7 +23,7 @@ const (
 )
 
 func simulateCommand() *cobra.Command {
-	var fabric fabricflags.Fabric
+	var fabric command.Fabric
 	var lfts string
 	var schedules []string
 	cmd := &cobra.Command{
@@ -67,7 +66,7 @@ can meet.`,
 					return err
 				}
 			}
-			tables, err := fabricflags.ReadTablesOf(cmd, f, fabric.Topology, lfts)
+			tables, err := command.ReadTablesOf(cmd, f, fabric.Topology, lfts)
 			if err != nil {
 				return err
 			}
@@ -89,9 +88,9 @@ can meet.`,
 }
 
 // simulateAtOnce shows the load on cables if all transfers of an exchange run at the same time.
-func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) error {
+func simulateAtOnce(cmd *cobra.Command, f *command.Fabric, lfts string) error {
 	var fabric *topology.Fabric
-	var hosts []topology.EndPort
+	var groups [][]topology.EndPort
 	tree, pods, err := f.EitherTree()
 	if pods != nil {
 		tree = pods.Exchange()
@@ -101,22 +100,20 @@ func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) erro
 			err = f.Damage(fabric)
 		}
 		if err == nil {
-			hosts, err = f.Without(fabric, fabric.ConnectedHosts())
+			groups = make([][]topology.EndPort, 1)
+			groups[0], err = f.Without(fabric, fabric.ConnectedHosts())
 		}
 	} else if err == nil {
-		fabric = tree.Fabric
-		for _, i := range tree.Servers {
-			hosts = append(hosts, tree.Hosts[i].EndPort)
-		}
+		fabric, groups = tree.Fabric, tree.ByExchange()
 	}
 	if err != nil {
 		return err
 	}
-	tables, err := fabricflags.ReadTablesOf(cmd, fabric, f.Topology, lfts)
+	tables, err := command.ReadTablesOf(cmd, fabric, f.Topology, lfts)
 	if err != nil {
 		return err
 	}
-	result, err := sim.AllAtOnce(fabric, tables, hosts)
+	result, err := sim.AllAtOnce(fabric, tables, groups...)
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", allAtOnce, f.Topology, err)
 	}
@@ -125,7 +122,7 @@ func simulateAtOnce(cmd *cobra.Command, f *fabricflags.Fabric, lfts string) erro
 
 // scheduled reads the fabric and the schedule. Only the linear shift requires a fat tree,
 // because a schedule in a file names its servers.
-func scheduled(f *fabricflags.Fabric, schedule string) (*topology.Fabric, []sim.Row, error) {
+func scheduled(f *command.Fabric, schedule string) (*topology.Fabric, []sim.Row, error) {
 	switch schedule {
 	case "":
 		return nil, nil, fmt.Errorf("--schedule is missing: want linear-shift, host-shift, all-at-once, or a phases.csv or phases.bin")

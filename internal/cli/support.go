@@ -20,7 +20,6 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/scrub"
 	"github.com/forsd/forsd/opensm"
 )
 
@@ -38,7 +37,7 @@ var told = []string{"status", "topology", "fabric", "cables", "drains", "jobs", 
 type bundle struct {
 	*archive
 	ctx     context.Context
-	clean   *scrub.Cleaner
+	clean   *cleaner
 	now     time.Time
 	missing strings.Builder // the missing parts, with reasons
 }
@@ -66,7 +65,7 @@ Run it as root to have everything.`,
 				c = config.Default() // doctor reports the reason
 			}
 			token, _ := cmd.Flags().GetString("token-file")
-			b := &bundle{archive: newArchive(), ctx: cmd.Context(), now: time.Now(), clean: scrub.New(secrets(path, token)...)}
+			b := &bundle{archive: newArchive(), ctx: cmd.Context(), now: time.Now(), clean: newCleaner(secrets(path, token)...)}
 			b.gather(cmd, path, c)
 			b.put("missing.txt", []byte(b.missing.String()))
 			data, err := b.end()

@@ -15,11 +15,10 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/describe"
-	"github.com/forsd/forsd/internal/fabricflags"
 )
 
 func topologyCommand() *cobra.Command {
-	var fabric fabricflags.Fabric
+	var fabric command.Fabric
 	var slurm slurmFlags
 	cmd := &cobra.Command{
 		Use:   "topology [FILE] [--format slurm|slurm-conf]",

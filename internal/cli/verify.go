@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/verify"
 )
@@ -23,7 +22,7 @@ type verdict struct {
 }
 
 func verifyCommand() *cobra.Command {
-	var fabric fabricflags.Fabric
+	var fabric command.Fabric
 	var lfts, plan string
 	cmd := &cobra.Command{
 		Use:   "verify FILE --lfts FILE --phases FILE",
@@ -41,7 +40,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 			if err != nil {
 				return err
 			}
-			tables, err := fabricflags.ReadTables(lfts)
+			tables, err := command.ReadTables(lfts)
 			if err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Package command has the shared parts of the command lines forsctl and forslab: running, exit
-// codes, input and output.
+// Package command has the shared parts of command lines: running, exit codes, input and output,
+// the flags that describe a fabric, the files of TLS, and the command that rehearses.
 package command
 
 import (

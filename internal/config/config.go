@@ -1,4 +1,4 @@
-// Package config reads forsd's configuration file.
+// Package config reads forsd's configuration file, and again while forsd runs.
 //
 // A file contains only the differences from Default; every key has a default that works with
 // Debian's OpenSM. Reading a file (types, unknown keys) and checking its values (ranges,
@@ -137,6 +137,8 @@ type Planning struct {
 	LIDs    planner.LIDs   `yaml:"lids"`               // LIDs per server in plans: auto, lanes, or a number
 	Exclude *regexp.Regexp `yaml:"exclude" live:"yes"` // descriptions of excluded hosts; nil excludes none
 	Roles   Roles          `yaml:"roles" live:"yes"`
+	// Exchange divides the servers into groups; zero is one exchange of all.
+	Exchange Exchange `yaml:"exchange" live:"yes"`
 	// OtherFabrics is the treatment of a fabric that is not a fat tree.
 	OtherFabrics OtherFabrics `yaml:"other_fabrics" one:"refuse liquid" live:"yes"`
 	// MaxUnreachable is the share of the ordered pairs of servers that a plan may leave out,

@@ -73,12 +73,12 @@ opensm:
   install_command: [push]
 api: {socket: /s, socket_mode: 0600, listen: "[::1]:7480", names: [fabric.example.org], read_over_tcp: false, tls: {listen: ":7481", certificate: /t.pem, key: /t.key, client_ca: /ca.pem, revoked: /crl.pem}, administrators: [anna, "cn:root"], operators: ["@ops"], viewers: ["ou:hosts"]}
 peer: {timeout: 3s}
-planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, other_fabrics: liquid, max_unreachable: 0.25, keep_price: 0.5}
+planning: {engine: exact, lids: 2, exclude: '^(login|adm)\d+', roles: {aggregation: an, gateway: '^gw', storage: st, management: mgmt}, exchange: rails, other_fabrics: liquid, max_unreachable: 0.25, keep_price: 0.5}
 jobs: {base_lids: never, own_lanes: true}
 drains: {grace: 7s}
 damping: {hold_down: 1s, max_hold_down: 1s, flaps: 1, window: 3s}
 cables:
-  {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, test: 5s, probation: 6s,
+  {mode: off, every: 2s, max_cost: 1, per_leaf: 3, in_all: 4, slow: 0.3, isolate_slow: true, test: 5s, probation: 6s,
    short: 9s, short_ber: 1e-10, long: 11s, long_ber: 1e-11, flaps: 18}
 safety: {max_loss: 1, confirm: 4s}
 retry: {first: 5s, max: 6s}
@@ -108,12 +108,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 			Administrators: []string{"anna", "cn:root"}, Operators: []string{"@ops"}, Viewers: []string{"ou:hosts"}},
 		Peer: Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),
-			Roles:        Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
-			OtherFabrics: OtherLiquid, MaxUnreachable: 0.25, KeepPrice: 0.5},
+			Roles:    Roles{regexp.MustCompile("an"), regexp.MustCompile("^gw"), regexp.MustCompile("st"), regexp.MustCompile("mgmt")},
+			Exchange: Exchange{Groups: planner.Groups{Rails: true}}, OtherFabrics: OtherLiquid, MaxUnreachable: 0.25, KeepPrice: 0.5},
 		Jobs:    Jobs{BaseLIDs: planner.RouteNever, OwnLanes: true},
 		Drains:  Drains{Grace: 7 * time.Second},
 		Damping: Damping{HoldDown: time.Second, MaxHoldDown: time.Second, Flaps: 1, Window: 3 * time.Second},
-		Cables: Cables{Every: 2 * time.Second, MaxCost: 1, Settings: cablehealth.Settings{Mode: cablehealth.Off, PerLeaf: 3, InAll: 4, Test: 5 * time.Second, Probation: 6 * time.Second,
+		Cables: Cables{Every: 2 * time.Second, MaxCost: 1, Settings: cablehealth.Settings{Mode: cablehealth.Off, PerLeaf: 3, InAll: 4, Slow: 0.3, IsolateSlow: true, Test: 5 * time.Second, Probation: 6 * time.Second,
 			Short: 9 * time.Second, ShortBER: 1e-10, Long: 11 * time.Second, LongBER: 1e-11, Flaps: 18}},
 		Safety:  Safety{MaxLoss: 1, Confirm: 4 * time.Second},
 		Retry:   Retry{First: 5 * time.Second, Max: 6 * time.Second},
@@ -125,7 +125,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	// A peer excludes an OpenSM on another host, so it has its own test.
-	if _, err := Parse([]byte("version: 1\nmode: watch\npeer: {address: /p2}\n"), "x.yaml"); err == nil || !strings.Contains(err.Error(), "x.yaml:2: mode: is watch, and there is a peer") {
+	if _, err := Parse([]byte("version: 1\nmode: watch\npeer: {address: /p2}\n"), "x.yaml"); err == nil || !strings.Contains(err.Error(), "x.yaml:2: mode: watch cannot be combined with peer.address") {
 		t.Errorf("mode with a peer: %v", err)
 	}
 	if got, err = Parse([]byte("version: 1\npeer: {address: /p2}\n"), "x.yaml"); err != nil || got.Peer.Address != "/p2" {
@@ -165,9 +165,9 @@ func TestProblems(t *testing.T) {
 		{"unknown key in group", "version: 1\nretry:\n  first: 2s\n  last: 3s\n", "c.yaml:4: retry.last: is unknown: the keys here are first, max"},
 		{"duplicate", "version: 1\nversion: 1\n", `c.yaml:2: is not YAML: mapping key "version" already defined at [1:1]`},
 		{"syntax", "version: 1\nlog: {level: info\n", "c.yaml:2: is not YAML: could not find flow mapping end token '}'"},
-		{"cables", "version: 1\ncables: {mode: maybe, every: 0s, short: 2m, long: 1m, short_ber: 1, per_leaf: -1}\n", "c.yaml:2: cables.every: 0s is not a positive duration\nc.yaml:2: cables.long: 1m0s is below cables.short, 2m0s\n" +
+		{"cables", "version: 1\ncables: {mode: maybe, every: 0s, short: 2m, long: 1m, short_ber: 1, per_leaf: -1, slow: -1}\n", "c.yaml:2: cables.every: 0s is not a positive duration\nc.yaml:2: cables.long: 1m0s is below cables.short, 2m0s\n" +
 			"c.yaml:2: cables.mode: \"maybe\" is not one of off, report, isolate\nc.yaml:2: cables.per_leaf: -1 is less than none: want 0 or more\n" +
-			"c.yaml:2: cables.short_ber: 1 is not a rate: want 0 to less than 1, such as 1e-14"},
+			"c.yaml:2: cables.short_ber: 1 is not a rate: want 0 to less than 1, such as 1e-14\nc.yaml:2: cables.slow: -1 is no part of a time: want 0 or more, such as 0.1"},
 		{"cables isolated by a watcher", "version: 1\nmode: watch\ncables: {mode: isolate}\n", "c.yaml:3: cables.mode: is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off"},
 		{"list", "- version: 1\n", "c.yaml: version: is missing: write version: 1\nc.yaml:1: is not a group of keys"},
 		{"two documents", "version: 1\n---\nversion: 1\n", "c.yaml:3: begins a second document: a configuration is one"},

@@ -177,7 +177,9 @@ func fields(t reflect.Type) []reflect.StructField {
 }
 
 // isGroup reports whether a field is a group of keys.
-func isGroup(t reflect.Type) bool { return t.Kind() == reflect.Struct }
+func isGroup(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
 
 // setValue reads a value, which must be one of the words if there are any. On error it leaves
 // the field unchanged.

@@ -49,7 +49,7 @@ func (c *Config) problems() []Problem {
 	}
 	v.peer(c)
 	if c.Mode == ModeWatch && c.Peer.Address != "" {
-		v.add("mode", "is watch, and there is a peer: a forsd that only watches takes over from nobody")
+		v.add("mode", "watch cannot be combined with peer.address")
 	}
 	if c.Mode == ModeWatch && c.Cables.Mode == cablehealth.Isolate {
 		v.add("cables.mode", "is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off")
@@ -165,6 +165,9 @@ func (v *judge) cables(c *Cables) {
 		if x.n < 0 {
 			v.add(x.key, "%d is less than none: want 0 or more", x.n)
 		}
+	}
+	if !(c.Slow >= 0 && c.Slow < 100) {
+		v.add("cables.slow", "%v is no part of a time: want 0 or more, such as 0.1", c.Slow)
 	}
 }
 

@@ -2,8 +2,12 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
+
+	"github.com/forsd/forsd/planner"
 )
 
 // Engine names a planner.
@@ -79,6 +83,32 @@ const (
 	OtherRefuse OtherFabrics = "refuse"
 	OtherLiquid OtherFabrics = "liquid"
 )
+
+// Exchange says which servers exchange data with each other.
+type Exchange struct{ planner.Groups }
+
+// UnmarshalText accepts all, rails, and the path of a file with groups, which it reads.
+func (x *Exchange) UnmarshalText(text []byte) error {
+	switch name := string(text); {
+	case name == "all":
+		*x = Exchange{}
+	case name == "rails":
+		*x = Exchange{planner.Groups{Rails: true}}
+	case !filepath.IsAbs(name):
+		return fmt.Errorf("%q is neither all, rails, nor an absolute path", text)
+	default:
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("has groups that cannot be read: %w", err)
+		}
+		groups, err := planner.ReadGroups(data)
+		if err != nil {
+			return fmt.Errorf("has groups that cannot be used: %s: %w", name, err)
+		}
+		*x = Exchange{groups}
+	}
+	return nil
+}
 
 // LMC is the LID mask control of the host ports, 0 to MaxLMC, or AutoLMC.
 type LMC int8

@@ -20,7 +20,7 @@ func TestWith(t *testing.T) {
 	now := Default()
 	merged, live, rest := now.With(next)
 	want := strings.Fields(`opensm.sweep_timeout planning.exclude planning.roles.aggregation planning.roles.gateway planning.roles.storage
-		planning.roles.management planning.other_fabrics jobs.own_lanes damping.hold_down damping.max_hold_down damping.flaps damping.window
+		planning.roles.management planning.exchange planning.other_fabrics jobs.own_lanes damping.hold_down damping.max_hold_down damping.flaps damping.window
 		safety.max_loss safety.confirm retry.first retry.max log.level`)
 	if d := cmp.Diff(want, live); d != "" {
 		t.Errorf("live keys (-want +got):\n%s", d)

@@ -16,7 +16,7 @@ import (
 )
 
 // openAccess reads the configuration that identifies callers.
-func (r *rooms) openAccess() {
+func (r *components) openAccess() {
 	c := &r.cfg.API
 	if u, err := url.Parse(r.cfg.Peer.Address); err == nil {
 		r.access.Peer = u.Hostname()
@@ -36,7 +36,7 @@ func (r *rooms) openAccess() {
 }
 
 // openCertificates reads forsd's certificates.
-func (r *rooms) openCertificates() {
+func (r *components) openCertificates() {
 	if files := certificateFiles(r.cfg); files.Certificate != "" {
 		r.access.Certificates = access.LoadCertificates(files, func(err error) {
 			if err != nil {
@@ -56,7 +56,7 @@ func certificateFiles(c *config.Config) access.Files {
 }
 
 // listening raises or clears the warning that forsd cannot listen on an address.
-func (r *rooms) listening(setting string, err error) {
+func (r *components) listening(setting string, err error) {
 	var found []health.Finding
 	if err != nil {
 		found = []health.Finding{{Code: access.ListenerDown, Text: setting + ": " + err.Error() + "; it is tried again"}}
@@ -67,13 +67,13 @@ func (r *rooms) listening(setting string, err error) {
 }
 
 // terms returns how long certificates, tokens and leases are valid.
-func (r *rooms) terms(now time.Time) (out []access.Term) {
+func (r *components) terms(now time.Time) (out []access.Term) {
 	if r.access.Certificates != nil {
 		out = r.access.Certificates.Terms()
 	}
 	out = append(out, r.access.Tokens.Terms(now)...)
 	for _, j := range r.jobs.List() {
-		from := j.Leased.Day
+		from := j.Leased.Wall
 		if from.IsZero() {
 			from = j.Created
 		}
@@ -86,7 +86,7 @@ func (r *rooms) terms(now time.Time) (out []access.Term) {
 const judgeEvery = time.Minute
 
 // judgeTerms warns of everything that has expired or will soon.
-func (r *rooms) judgeTerms(ctx context.Context) error {
+func (r *components) judgeTerms(ctx context.Context) error {
 	for {
 		now := time.Now()
 		r.health.Set("terms", access.Judge(r.terms(now), now), now)
@@ -99,7 +99,7 @@ func (r *rooms) judgeTerms(ctx context.Context) error {
 }
 
 // incomplete raises or clears the warning about one source of the callers' identities.
-func (r *rooms) incomplete(source, text string) {
+func (r *components) incomplete(source, text string) {
 	var found []health.Finding
 	if text != "" {
 		r.log.Error("access rules could not be fully applied", zap.String("because", text))
@@ -109,7 +109,7 @@ func (r *rooms) incomplete(source, text string) {
 }
 
 // credentials returns the credentials for the other forsd.
-func (r *rooms) credentials() api.Credentials {
+func (r *components) credentials() api.Credentials {
 	if r.access.Certificates == nil {
 		return api.Credentials{}
 	}

@@ -289,6 +289,7 @@ func TestAccess(t *testing.T) {
 // TestCertificates shows certificates that have expired, are revoked or come from another
 // authority, and replaces forsd's certificate while it runs.
 func TestCertificates(t *testing.T) {
+	t.Parallel()
 	g := guard(t)
 	pair := func(a *authority.Authority, name string, until time.Time) (tls.Certificate, int64) {
 		p, _, _ := a.Issue(t, name, until)
@@ -436,7 +437,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("a token that is revoked: %d", status)
 	}
 	ended := drained(stream.Body)
-	g.board.Say(api.KindLink, "something happens")
+	g.state.Emit(api.KindLink, "something happens")
 	select {
 	case <-ended:
 	case <-time.After(5 * time.Second):

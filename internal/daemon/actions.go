@@ -9,10 +9,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/delivery"
-	"github.com/forsd/forsd/internal/press"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/rights"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -21,8 +21,8 @@ import (
 // actions carries out the controller's requests concurrently with the loop, one action at
 // a time. Between two actions, it belongs to a turn.
 type actions struct {
-	*rooms
-	press *press.Press
+	*components
+	plans *plans.Publisher
 }
 
 // carryOut carries out a request of the controller and returns the result. Steps that a
@@ -33,23 +33,23 @@ func (x *actions) carryOut(ctx, act context.Context, a controller.Action) contro
 		if !a.Final && !a.Ahead {
 			x.desk.Changing()
 		}
-		e := x.press.Plan(act, a)
+		e := x.plans.Plan(act, a)
 		x.look(act, a)
 		return e
 	case controller.Publish:
-		return controller.Published{Err: controller.Text(x.press.Publish(act))}
+		return controller.Published{Err: controller.Text(x.plans.Publish(act))}
 	case controller.Write:
-		changed, err := x.press.Write(ctx, a)
+		changed, err := x.plans.Write(ctx, a)
 		if err != nil && x.manager.FallsBack() && x.desk.Withdraw(view.Of(a.Fabric).Fabric) {
 			err = errors.Join(err, x.manager.Signal(ctx))
 		}
 		if !changed {
-			x.press.JobsAhead(act) // otherwise the manager is told first
+			x.plans.JobsAhead(act) // otherwise the manager is told first
 		}
 		return controller.Written{Changed: changed, Err: controller.Text(rights.Explain(err))}
 	case controller.Signal:
 		err := x.signal(ctx)
-		x.press.JobsAhead(act)
+		x.plans.JobsAhead(act)
 		return controller.Signalled{Err: controller.Text(err)}
 	case controller.ReadBack:
 		return x.readBack(act, a)
@@ -86,7 +86,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 	got, whole, err := x.reader().Tables(ctx, v.Fabric)
 	unwritten := x.desk.Written()
 	if unwritten != nil {
-		unwritten = fmt.Errorf("OpenSM has the tables, but the file that it loads where forsd does not answer has not: %w", unwritten)
+		unwritten = fmt.Errorf("the tables were delivered by the plugin, but the fallback table file could not be written: %w", unwritten)
 	}
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
@@ -96,7 +96,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 		x.markRead(v, swept)
 		return controller.ReadBackDone{Match: true}
 	}
-	want, err := v.Route(ctx, a.Hold, x.press.Settings())
+	want, err := v.Route(ctx, a.Hold, x.plans.Settings())
 	if err != nil {
 		return controller.ReadBackDone{Err: err.Error()}
 	}
@@ -116,6 +116,6 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 
 // markRead records that the tables of a sweep have been read.
 func (x *actions) markRead(v *view.View, swept time.Time) {
-	x.board.Mark(v, swept, func(t *board.Times) *time.Time { return &t.Swept })
-	x.board.Mark(v, time.Now(), func(t *board.Times) *time.Time { return &t.ReadBack })
+	x.state.Mark(v, swept, func(t *state.Times) *time.Time { return &t.Swept })
+	x.state.Mark(v, time.Now(), func(t *state.Times) *time.Time { return &t.ReadBack })
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -28,7 +29,7 @@ type ahead struct {
 // prepare does the work of makePlan and stage for a failure, on the tables in force.
 func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	b.Helper()
-	v, err := view.New(f, d.board.Baseline(), nil)
+	v, err := view.New(f, d.state.Baseline(), &config.Planning{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func BenchmarkPublishAhead(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StartTimer()
-		if err := d.actions.press.Put(e, store.EpochInfo{Fabric: v.ID, What: d.board.WhatOf(v)}); err != nil {
+		if err := d.actions.plans.Put(e, store.EpochInfo{Fabric: v.ID, What: d.state.WhatOf(v)}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -150,7 +151,7 @@ func TestAhead(t *testing.T) {
 	a := prepare(t, d, f)
 	v := d.see(t, f)
 	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot()})
-	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.board.Current().Plan.Bytes()) {
-		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.board.Current().Plan.Bytes()))
+	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.state.Current().Plan.Bytes()) {
+		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.state.Current().Plan.Bytes()))
 	}
 }

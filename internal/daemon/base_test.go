@@ -21,7 +21,7 @@ import (
 // baseOf requests the plan for base LIDs from the API and verifies it on the tables.
 func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 	t.Helper()
-	h := server.Handler(server.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
+	h := server.Handler(server.Config{Backend: d.backend, Plans: d.state.Plans, Bases: d.state.Bases, Events: d.state.Events}, false)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forsd/v1/plan/phases?lids=base&format=binary", nil))
 	if w.Code != http.StatusOK {
@@ -48,31 +48,31 @@ func TestBasePlan(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	first := d.baseOf(t, d.bringUp(t, healthy))
-	if first.Phases() != 15 || first.Epoch() != d.board.EpochNumber() {
-		t.Errorf("base plan %d has %d phases; want 15, and the number of epoch %d", first.Epoch(), first.Phases(), d.board.EpochNumber())
+	if first.Phases() != 15 || first.Epoch() != d.state.EpochNumber() {
+		t.Errorf("base plan %d has %d phases; want 15, and the number of epoch %d", first.Epoch(), first.Phases(), d.state.EpochNumber())
 	}
-	if d.board.LastBase() != d.board.Current().Plan {
+	if d.state.LastBase() != d.state.Current().Plan {
 		t.Error("the plan for base LIDs, which is that of the epoch, is kept twice")
 	}
 
 	v := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Avoid: v.Down})
-	if now := d.board.Bases.Current(); now.Epoch != first.Epoch() {
+	if now := d.state.Bases.Current(); now.Epoch != first.Epoch() {
 		t.Errorf("base plan %d is in force before its tables are, want %d", now.Epoch, first.Epoch())
 	}
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {
+	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)
 	} else if !e.Same {
-		ok(t, d.actions.press.Publish(context.Background()))
+		ok(t, d.actions.plans.Publish(context.Background()))
 	}
 	second := d.baseOf(t, v)
 	if second.Phases() != 16 || second.Epoch() <= first.Epoch() {
 		t.Errorf("base plan %d with %d phases after %d; want 16 phases and a higher number", second.Epoch(), second.Phases(), first.Epoch())
 	}
-	if s := d.board.Status(); s.Base == nil || s.Base.Phases != 16 || s.Base.Epoch != second.Epoch() {
+	if s := d.state.Status(); s.Base == nil || s.Base.Phases != 16 || s.Base.Epoch != second.Epoch() {
 		t.Errorf("the status has %+v", s.Base)
 	}
 	stored, err := d.store.Base()
@@ -81,12 +81,12 @@ func TestBasePlan(t *testing.T) {
 		t.Errorf("base plan %d is stored, want %d", stored.Epoch(), second.Epoch())
 	}
 
-	d.actions.press.PublishBase(context.Background(), v, controller.Plan{Fabric: v.Snapshot(), Final: true})
-	if again := d.board.Bases.Current(); again.Epoch != second.Epoch() {
+	d.actions.plans.PublishBase(context.Background(), v, controller.Plan{Fabric: v.Snapshot(), Final: true})
+	if again := d.state.Bases.Current(); again.Epoch != second.Epoch() {
 		t.Errorf("the same plan is published as %d, and was %d", again.Epoch, second.Epoch())
 	}
-	d.board.NoBase(nil)
-	if d.board.Bases.Current() != nil || d.board.Status().Base != nil {
+	d.state.NoBase(nil)
+	if d.state.Bases.Current() != nil || d.state.Status().Base != nil {
 		t.Error("a plan for base LIDs that has ended is in force")
 	}
 }
@@ -99,21 +99,21 @@ func TestBasePlanInDoubt(t *testing.T) {
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
 	j := d.ask(t, healthy, api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 600})
-	before, ofJob := d.board.Bases.Current().Epoch, j.Bases.Current().Epoch
+	before, ofJob := d.state.Bases.Current().Epoch, j.Bases.Current().Epoch
 	const above = 1000
 	d.lead(t.Context(), standby.Lead{Above: above, Doubt: "nobody answers"})
 	d.step(t.Context(), controller.Reroute{})
 	d.rest(t, healthy)
-	if now := d.board.Bases.Current().Epoch; now <= above {
+	if now := d.state.Bases.Current().Epoch; now <= above {
 		t.Errorf("the base plan is %d, and was %d", now, before)
 	}
 	if now := d.job(t, "a").Bases.Current().Epoch; now <= above {
 		t.Errorf("the job's base plan is %d, and was %d", now, ofJob)
 	}
-	before, ofJob = d.board.Bases.Current().Epoch, d.job(t, "a").Bases.Current().Epoch
+	before, ofJob = d.state.Bases.Current().Epoch, d.job(t, "a").Bases.Current().Epoch
 	d.step(t.Context(), controller.Reroute{})
 	d.rest(t, healthy)
-	if d.board.Bases.Current().Epoch != before || d.job(t, "a").Bases.Current().Epoch != ofJob {
+	if d.state.Bases.Current().Epoch != before || d.job(t, "a").Bases.Current().Epoch != ofJob {
 		t.Error("base plans get new numbers each time")
 	}
 }
@@ -125,15 +125,15 @@ func TestChangesAfterRestart(t *testing.T) {
 	healthy := fabric(4, 4)
 	d := readable(daemonIn(t, dir))
 	d.atRest(t, healthy)
-	since := d.board.EpochNumber()
+	since := d.state.EpochNumber()
 	cut := lacking(healthy, 4, 1, 2)
 	d.dumpSeen(t.Context(), dump(cut))
 	d.drive(t, cut)
-	epoch := d.board.EpochNumber()
-	want := len(phasetable.Changes(d.board.Plans.Exactly(since).Table, d.board.Plans.Exactly(epoch).Table))
+	epoch := d.state.EpochNumber()
+	want := len(phasetable.Changes(d.state.Plans.Exactly(since).Table, d.state.Plans.Exactly(epoch).Table))
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
-	h := server.Handler(server.Config{Backend: d.backend, Plans: d.board.Plans, Bases: d.board.Bases, Events: d.board.Events}, false)
+	h := server.Handler(server.Config{Backend: d.backend, Plans: d.state.Plans, Bases: d.state.Bases, Events: d.state.Events}, false)
 	for query, code := range map[string]int{fmt.Sprintf("since=%d", since): 200, fmt.Sprintf("since=%d&lids=base", since): 503, "since=999": 410} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://forsd/v1/plan/changes?"+query, nil))

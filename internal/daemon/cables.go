@@ -6,53 +6,47 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/portcounters"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/topology"
 )
 
 // This file makes the plan follow the health of the cables.
 
-// care is the loop when it follows the health of the cables.
-type care struct{ *loop }
-
-// cableDecisions is the name under which decisions about cables are kept.
-const cableDecisions = "cables"
-
 // counters returns a reader of the counters at the cables' ends. It reads while this
 // forsd leads or watches.
-func (d *Daemon) counters() *portcounters.Reader {
+func (d *Daemon) counters() *cables.Reader {
 	fabric := func() *topology.Fabric {
-		if v := d.board.Latest(); v != nil {
+		if v := d.state.Latest(); v != nil {
 			return v.Fabric
 		}
 		return nil
 	}
-	r := portcounters.New(string(d.cfg.OpenSM.Umad), fabric)
+	r := cables.NewReader(string(d.cfg.OpenSM.Umad), fabric)
 	r.Every, r.Log = d.cfg.Cables.Every, d.log
-	r.Want = func() []portcounters.Switch {
-		if d.board.StandsBy() && !d.watches() {
+	r.Want = func() []cables.Switch {
+		if d.state.StandsBy() && !d.watches() {
 			return nil
 		}
-		v := d.board.Latest()
+		v := d.state.Latest()
 		if v == nil {
 			return nil
 		}
 		return cables.Want(v.Tree)
 	}
-	r.Told = func(ctx context.Context, round portcounters.Round) {
+	r.Told = func(ctx context.Context, round cables.Round) {
 		// A round is lost only if the daemon is shutting down.
-		_ = d.call(ctx, func(_ context.Context, l *loop) { care{l}.read(round) })
+		_ = d.call(ctx, func(_ context.Context, l *loop) { excluder{l}.read(round) })
 	}
 	return r
 }
 
-// seen shows the cables of a fabric to the room that follows their health.
-func (l care) seen(v *view.View) {
+// seen shows the cables of a fabric to the tracker of their health.
+func (l excluder) seen(v *view.View) {
 	if l.cfg.Cables.Mode != cablehealth.Off {
 		l.cables.Seen(time.Now(), v.Tree)
 	}
@@ -85,7 +79,7 @@ func (u *unrest) goesOn(now time.Time, idle bool) {
 }
 
 // read handles a round of counters, except readings made during a change.
-func (l care) read(round portcounters.Round) {
+func (l excluder) read(round cables.Round) {
 	if l.core.Standby() && !l.watches() {
 		return
 	}
@@ -97,46 +91,37 @@ func (l care) read(round portcounters.Round) {
 	} else {
 		l.unrest = unrest{}
 	}
-	v := l.board.Latest()
+	v := l.state.Latest()
 	var plan *phasetable.View
-	if e := l.board.Current(); e != nil && v.TwoLevels() != nil {
+	if e := l.state.Current(); e != nil && v.TwoLevels() != nil {
 		plan = e.Plan
 	}
 	l.cables.Traffic(v.TwoLevels(), plan, round)
-	drained := func(c withheld.Cable) bool { return l.book.Has(withheld.Drained, c) }
+	drained := func(c ib.End) bool { return l.excluded.Has(exclusions.Drained, c) }
 	l.carryOut(l.cables.Round(time.Now(), round, drained))
 }
 
 // carryOut schedules decisions about cables for the next turn.
-func (l care) carryOut(o cables.Orders) {
+func (l excluder) carryOut(o cables.Orders) {
 	l.waiting = append(l.waiting, func(ctx context.Context, t turn) { t.carryOut(ctx, o) })
 }
 
 // carryOut stores decisions about cables and carries them out.
 func (t turn) carryOut(ctx context.Context, o cables.Orders) {
 	if t.MayLead() == nil {
-		t.keepCables()
+		t.store.NotStored(t.store.Decide(cableDecisions, t.cables.Keep(time.Now())))
 	}
 	if o.Withhold {
-		t.withhold(ctx, withheld.Isolated, o.Cables, o.Text)
+		t.withhold(ctx, exclusions.Isolated, o.Cables, o.Text)
 	}
 	if o.Weigh != nil {
-		care(t).weigh(ctx, *o.Weigh)
+		excluder(t).weigh(ctx, *o.Weigh)
 	}
-}
-
-// keepCables stores the decisions about cables.
-func (t turn) keepCables() {
-	var what any
-	if kept := t.cables.Keep(time.Now()); kept != nil {
-		what = kept
-	}
-	t.store.NotStored(t.store.Decide(cableDecisions, what))
 }
 
 // weigh determines the cost of isolating a cable, concurrently with the loop.
-func (l care) weigh(ctx context.Context, c withheld.Cable) {
-	v := l.board.Latest()
+func (l excluder) weigh(ctx context.Context, c ib.End) {
+	v := l.state.Latest()
 	lane, others, isolated := l.weighing(v, c)
 	l.work.Go(func() {
 		cost := cables.Cost{Refuse: "the fabric does not have it any more"}
@@ -144,22 +129,22 @@ func (l care) weigh(ctx context.Context, c withheld.Cable) {
 			cost = l.costs.Of(ctx, v, *lane, others, isolated)
 		}
 		// The cost is lost only if the daemon is shutting down.
-		_ = l.call(ctx, func(_ context.Context, l *loop) { care{l}.carryOut(l.cables.Weighed(time.Now(), c, cost)) })
+		_ = l.call(ctx, func(_ context.Context, l *loop) { excluder{l}.carryOut(l.cables.Weighed(time.Now(), c, cost)) })
 	})
 }
 
 // weighing returns the lane of a cable, nil if the fabric does not have it, the lanes
 // that are held back for other reasons than isolation, and the isolated lanes.
-func (l care) weighing(v *view.View, c withheld.Cable) (lane *controller.Lane, others, isolated []controller.Lane) {
+func (l excluder) weighing(v *view.View, c ib.End) (lane *controller.Lane, others, isolated []controller.Lane) {
 	if v == nil || v.Tree == nil {
 		return nil, nil, nil
 	}
-	for _, x := range withheld.Links(v.Tree) {
-		if x.Cable == c {
+	for _, x := range exclusions.Links(v.Tree) {
+		if x.Lower.End == c {
 			lane = &x.Lane
 		}
 	}
-	return lane, slices.Concat(l.core.Bouncing(), l.book.Lanes(v.Tree, withheld.Drained)), l.book.Lanes(v.Tree, withheld.Isolated)
+	return lane, slices.Concat(l.core.Bouncing(), l.excluded.Lanes(v.Tree, exclusions.Drained)), l.excluded.Lanes(v.Tree, exclusions.Isolated)
 }
 
 // release puts an isolated cable on probation. The decision is stored when it returns.
@@ -169,14 +154,4 @@ func (t turn) release(ctx context.Context, name string) error {
 		t.carryOut(ctx, o)
 	}
 	return err
-}
-
-// resume resumes from the decisions of this forsd or of the other one.
-func (l care) resume() {
-	var kept cables.Kept
-	if err := l.store.Decision(cableDecisions, &kept); err != nil {
-		l.health.Raise(stateDamaged, err.Error(), time.Now())
-	}
-	l.cables.Resume(time.Now(), kept)
-	l.book.Set(withheld.Isolated, l.cables.Withheld())
 }

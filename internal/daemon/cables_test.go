@@ -13,10 +13,8 @@ import (
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/portcounters"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
 )
@@ -26,10 +24,10 @@ import (
 func TestReleaseIsKept(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.leader.cables.Settings.Mode = cablehealth.Isolate
-	v := w.leader.board.Latest()
-	c := v.Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Cable
+	v := w.leader.state.Latest()
+	c := v.Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
 	spine := &v.Tree.Spines[v.Tree.LaneOf[2]]
-	isolated := cablehealth.Cable{Leaf: cablehealth.End{GUID: c.Leaf, Port: c.Port}, Spine: cablehealth.End{GUID: spine.GUID, Port: v.Tree.Leaves[1].Cables[2].SpinePort}}
+	isolated := cablehealth.Cable{Leaf: c, Spine: ib.End{GUID: spine.GUID, Port: v.Tree.Leaves[1].Cables[2].SpinePort}}
 	stored := func() string {
 		text, err := os.ReadFile(filepath.Join(w.leader.cfg.StateDir, "decisions.json"))
 		ok(t, err)
@@ -39,7 +37,7 @@ func TestReleaseIsKept(t *testing.T) {
 		l.cables.Resume(time.Now(), cables.Kept{Cables: []cables.KeptCable{{Cable: isolated,
 			Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}})
 		l.cables.Seen(time.Now(), v.TwoLevels())
-		l.carryOut(ctx, cables.Orders{Withhold: true, Cables: []withheld.Cable{{Leaf: c.Leaf, Port: c.Port}}, Text: "it is isolated"})
+		l.carryOut(ctx, cables.Orders{Withhold: true, Cables: []ib.End{c}, Text: "it is isolated"})
 	}))
 	if !strings.Contains(stored(), "isolated") {
 		t.Fatalf("stored is %s", stored())
@@ -55,18 +53,18 @@ func TestReleaseIsKept(t *testing.T) {
 func TestCountersAmidChange(t *testing.T) {
 	s := running(t, fabric(4, 4))
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
-	v := s.board.Latest()
+	v := s.state.Latest()
 	want := cables.Want(v.Tree)
 	round := func(asked time.Time, symbols uint64) (suspect int) {
 		t.Helper()
-		r := portcounters.Round{Began: asked, Ended: time.Now(), Asked: map[ib.GUID]time.Time{}, Ports: map[portcounters.End]umad.PortCounters{}}
+		r := cables.Round{Began: asked, Ended: time.Now(), Asked: map[ib.GUID]time.Time{}, Ports: map[ib.End]umad.PortCounters{}}
 		for _, w := range want {
 			r.Asked[w.GUID] = asked
 			for _, p := range w.Ports {
-				r.Ports[portcounters.End{Switch: w.GUID, Port: p}] = umad.PortCounters{Counters: ib.Counters{Symbols: symbols}}
+				r.Ports[ib.End{GUID: w.GUID, Port: p}] = umad.PortCounters{Counters: ib.Counters{Symbols: symbols}}
 			}
 		}
-		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) { care{l}.read(r) }))
+		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) { excluder{l}.read(r) }))
 		for _, c := range s.backend.Cables.Answer(v.Tree, nil).Cables {
 			if c.State == "suspect" {
 				suspect++

@@ -14,29 +14,24 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// This file carries out the API's requests to the loop.
-
-// commands is the loop for API requests.
-type commands struct{ *rooms }
-
-var _ backend.Loop = commands{}
+// This file carries out the API's requests to the loop: it implements backend.Loop.
 
 // Stopped is closed when the loop has ended.
-func (c commands) Stopped() <-chan struct{} { return c.stopped }
+func (r *components) Stopped() <-chan struct{} { return r.stopped }
 
 // Reroute repeats every step.
-func (c commands) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
-	err = c.call(ctx, func(ctx context.Context, l *loop) {
-		done = l.board.NextRest() // from now on: an earlier rest does not count
+func (r *components) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
+	err = r.call(ctx, func(ctx context.Context, l *loop) {
+		done = l.state.NextRest() // from now on: an earlier rest does not count
 		l.step(ctx, controller.Reroute{})
 	})
 	return done, err
 }
 
 // Rollback publishes an old plan again if it holds on the present fabric.
-func (c commands) Rollback(ctx context.Context, n uint64) error {
+func (r *components) Rollback(ctx context.Context, n uint64) error {
 	var err error
-	if cerr := c.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
+	if cerr := r.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
 		return cerr
 	}
 	if err != nil {
@@ -46,9 +41,9 @@ func (c commands) Rollback(ctx context.Context, n uint64) error {
 }
 
 // Accept makes the present fabric the baseline.
-func (c commands) Accept(ctx context.Context) error {
+func (r *components) Accept(ctx context.Context) error {
 	var err error
-	if cerr := c.call(ctx, func(ctx context.Context, l *loop) { err = l.accept(ctx) }); cerr != nil {
+	if cerr := r.call(ctx, func(ctx context.Context, l *loop) { err = l.accept(ctx) }); cerr != nil {
 		return cerr
 	}
 	if err != nil {
@@ -58,20 +53,25 @@ func (c commands) Accept(ctx context.Context) error {
 }
 
 // ReleaseCable puts an isolated cable on probation.
-func (c commands) ReleaseCable(ctx context.Context, name string) error {
-	err := c.MayLead()
+func (r *components) ReleaseCable(ctx context.Context, name string) error {
+	err := r.MayLead()
 	if err != nil {
 		return err
 	}
-	if cerr := c.between(ctx, func(ctx context.Context, t turn) { err = t.release(ctx, name) }); cerr != nil {
+	if cerr := r.between(ctx, func(ctx context.Context, t turn) { err = t.release(ctx, name) }); cerr != nil {
 		return cerr
 	}
 	return err
 }
 
+// Measured shows what an exchange tells of the cables to the tracker of their health.
+func (r *components) Measured(ctx context.Context, m *api.Measured) error {
+	return r.call(ctx, func(_ context.Context, l *loop) { excluder{l}.carryOut(l.cables.Measured(time.Now(), m)) })
+}
+
 // Between runs f while no action is under way.
-func (c commands) Between(ctx context.Context, f func(backend.Ground)) error {
-	return c.between(ctx, func(_ context.Context, t turn) {
+func (r *components) Between(ctx context.Context, f func(backend.Ground)) error {
+	return r.between(ctx, func(_ context.Context, t turn) {
 		fabric, avoid := t.core.Ground()
 		g := backend.Ground{Avoid: avoid, Sweeping: t.core.State() == controller.Sweeping}
 		if fabric != nil {
@@ -90,7 +90,7 @@ func (l *loop) rollback(n uint64) error {
 	if s := l.core.State(); !rests || s != controller.Idle {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	v, tables := l.board.Latest(), l.desk.InSwitches()
+	v, tables := l.state.Latest(), l.desk.InSwitches()
 	if fabric, _ := l.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && (fabric == nil || v.ID != fabric.ID) {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
@@ -107,7 +107,7 @@ func (l *loop) rollback(n uint64) error {
 	if err != nil {
 		return err
 	}
-	return t.actions.press.Put(t.actions.press.Epoch(plan), store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return t.actions.plans.Put(t.actions.plans.Epoch(plan), store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
 }
 
 // accept must run between two events.
@@ -115,7 +115,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err := l.MayLead(); err != nil {
 		return err
 	}
-	v := l.board.Latest()
+	v := l.state.Latest()
 	if v == nil {
 		return errors.New("OpenSM has not written a usable dump yet")
 	}
@@ -129,15 +129,15 @@ func (l *loop) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := view.New(v.Fabric, base, l.settings.Now().Planning.Exclude)
+	fresh, err := view.New(v.Fabric, base, &l.settings.Now().Planning)
 	if err != nil {
 		return err
 	}
-	fresh = upkeep{l}.without(fresh)
+	fresh = excluder{l}.without(fresh)
 	if err := t.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}
-	l.board.Resume(fresh.Tree.Baseline, false, false)
+	l.state.Resume(fresh.Tree.Baseline, false, false)
 	t.store.BaselineFound()
 	fresh.SeenAt, fresh.Complete, fresh.Why = time.Now(), v.Complete, "the fabric was accepted as the baseline"
 	l.show(ctx, fresh, true)

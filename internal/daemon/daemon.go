@@ -1,5 +1,5 @@
-// Package daemon is forsd. It connects the rooms (internal/manager, internal/press,
-// internal/board and so on) to the state machines that decide, which are the controller,
+// Package daemon is forsd. It connects the components (internal/manager, internal/plans,
+// internal/state and so on) to the state machines that decide, which are the controller,
 // the link state and the standby, and carries out their actions.
 package daemon
 
@@ -18,10 +18,10 @@ import (
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/linkstate/probe"
-	"github.com/forsd/forsd/internal/press"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/opensm"
 )
@@ -41,16 +41,13 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if err != nil {
 		return nil, err
 	}
-	x := &actions{rooms: r, press: press.New(press.Parts{Log: log, Board: r.board, Store: r.store, Desk: r.desk, Jobs: r.jobs, Planning: r.planning,
+	x := &actions{components: r, plans: plans.NewPublisher(plans.Parts{Log: log, State: r.state, Store: r.store, Desk: r.desk, Jobs: r.jobs, Planning: r.planning,
 		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()})}
-	l := &loop{rooms: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
+	l := &loop{components: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
 		costs:  cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
-		drains: drains.New(drains.Settings{Grace: cfg.Drains.Grace, Look: drainLook})}
-	if err := (upkeep{l}).resume(); err != nil {
-		r.health.Raise(stateDamaged, err.Error(), r.started)
-	}
-	care{l}.resume()
+		drains: exclusions.NewDrains(exclusions.DrainSettings{Grace: cfg.Drains.Grace, Look: drainLook})}
+	excluder{l}.resume()
 	return &Daemon{l}, nil
 }
 
@@ -119,7 +116,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	kept := make(chan error, 1)
 	go func() { kept <- d.history.Run(keep) }()
-	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.board.EpochNumber()))
+	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.state.EpochNumber()))
 	// The API answers, so dependent services may start. Plans follow when OpenSM has
 	// brought the subnet up.
 	d.notify("READY=1\nSTATUS=no plan is in force yet")
@@ -131,7 +128,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.work.Wait()
 		d.store.RestoreNow()
 		if err := d.desk.Written(); err != nil {
-			d.log.Error("OpenSM has the tables, but the file that it loads without forsd has not", zap.Error(err))
+			d.log.Error("the tables were delivered by the plugin, but the fallback table file could not be written", zap.Error(err))
 		}
 		group.Wait()
 		stopKeeping()

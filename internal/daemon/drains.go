@@ -12,58 +12,65 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 )
 
-// This file carries out the decisions of internal/drains: it makes the fabric's view and
-// the controller follow, looks for remaining uses of a part, and stores the drains.
+// This file carries out the decisions of internal/exclusions about drains: it makes the fabric's
+// view and the controller follow, looks for remaining uses of a part, and stores the drains.
 
-// drainsDecided is the key of the drains in the store.
-const drainsDecided = "drains"
+// The names of the decisions in the store.
+const (
+	cableDecisions = "cables"
+	drainsDecided  = "drains"
+)
 
 // drainLook is how often the uses of draining parts are examined, in addition to when a
 // change has settled.
 const drainLook = 2 * time.Second
 
-// upkeep is the loop when it handles drains.
-type upkeep struct{ *loop }
+// excluder is the loop when it follows what is excluded from the plan: bad cables and drains.
+type excluder struct{ *loop }
 
-// resume resumes from the stored drains, or from those that the other forsd has handed
-// over.
-func (l upkeep) resume() error {
-	var stored []drains.Drain
-	err := l.store.Decision(drainsDecided, &stored)
-	if err == nil {
-		l.drains.Step(time.Now(), drains.Load{Drains: stored}) // the next view follows the drains
+// resume resumes from the decisions of this forsd or of the other one.
+func (l excluder) resume() {
+	var kept cables.Kept
+	var stored []exclusions.Drain
+	noCables, noDrains := l.store.Decision(cableDecisions, &kept), l.store.Decision(drainsDecided, &stored)
+	if err := errors.Join(noCables, noDrains); err != nil {
+		l.health.Raise(stateDamaged, err.Error(), time.Now())
+	}
+	l.cables.Resume(time.Now(), kept)
+	l.excluded.Replace(exclusions.Isolated, l.cables.Withheld())
+	if noDrains == nil {
+		l.drains.Step(time.Now(), exclusions.Load{Drains: stored}) // the next view follows the drains
 		if len(stored) == 0 {
-			l.book.Set(withheld.Drained, nil)
+			l.excluded.Replace(exclusions.Drained, nil)
 		}
 	}
-	l.show()
-	return err
+	l.showDrains()
 }
 
 // stepDrains passes an event to the machine and carries out the actions.
-func (t turn) stepDrains(ctx context.Context, e drains.Event) {
+func (t turn) stepDrains(ctx context.Context, e exclusions.Event) {
 	keep, look, follow := false, false, []string(nil)
 	for _, a := range t.drains.Step(time.Now(), e) {
 		switch a := a.(type) {
-		case drains.Keep:
+		case exclusions.Keep:
 			keep = true
-		case drains.Follow:
+		case exclusions.Follow:
 			keep, follow = true, append(follow, a.Why)
-		case drains.Look:
+		case exclusions.Look:
 			look = true
-		case drains.Tell:
+		case exclusions.Tell:
 			t.log.Info("drain "+a.What, zap.String("part", a.Drain.Name), zap.String("reason", a.Drain.Reason), zap.Strings("uses", a.Drain.Uses))
-			t.board.Say(api.KindDrain, api.DrainEvent{What: a.What, Drain: a.Drain.Shown()})
+			t.state.Emit(api.KindDrain, api.DrainEvent{What: a.What, Drain: a.Drain.APIView()})
 		}
 	}
-	upkeep(t).show()
+	excluder(t).showDrains()
 	if keep {
-		t.keepDrains()
+		t.store.NotStored(t.store.Decide(drainsDecided, t.drains.List()))
 	}
 	if follow != nil { // this may begin an action, so it comes last
 		t.followDrains(ctx, strings.Join(follow, "; "))
@@ -73,19 +80,8 @@ func (t turn) stepDrains(ctx context.Context, e drains.Event) {
 	}
 }
 
-// keepDrains stores the drains.
-func (t turn) keepDrains() {
-	var what any
-	if list := t.drains.List(); len(list) > 0 {
-		what = list
-	}
-	if err := t.store.Decide(drainsDecided, what); err != nil {
-		t.log.Error("drains are not stored", zap.Error(err))
-	}
-}
-
-// show publishes the drains.
-func (l upkeep) show() {
+// showDrains publishes the drains.
+func (l excluder) showDrains() {
 	list := l.drains.List()
 	l.drained.Store(&list)
 	var texts []string
@@ -95,16 +91,16 @@ func (l upkeep) show() {
 		}
 	}
 	if len(texts) == 0 {
-		l.health.Clear(drains.Drained)
+		l.health.Clear(exclusions.DrainedWarning)
 		return
 	}
-	l.health.Raise(drains.Drained, strings.Join(texts, "; "), time.Now())
+	l.health.Raise(exclusions.DrainedWarning, strings.Join(texts, "; "), time.Now())
 }
 
 // followDrains makes the plan and the tables follow the drains. Hosts of drained leaves
 // leave the view, and cables are withheld.
 func (t turn) followDrains(ctx context.Context, why string) {
-	seen := t.board.Latest()
+	seen := t.state.Latest()
 	if seen == nil || seen.Tree == nil {
 		return
 	}
@@ -113,12 +109,12 @@ func (t turn) followDrains(ctx context.Context, why string) {
 		t.log.Warn("the fabric with what is drained cannot be used", zap.Error(err))
 		return
 	}
-	cables := drains.Cables(next.Tree, t.drains.List())
+	drained := exclusions.DrainedCables(exclusions.Links(next.Tree), t.drains.List())
 	if next.ID == seen.ID {
-		t.withhold(ctx, withheld.Drained, cables, why)
+		t.withhold(ctx, exclusions.Drained, drained, why)
 		return
 	}
-	t.book.Set(withheld.Drained, cables)
+	t.excluded.Replace(exclusions.Drained, drained)
 	next.SeenAt, next.Complete, next.Why = time.Now(), seen.Complete, why
 	t.showAgain(ctx, next)
 }
@@ -126,17 +122,17 @@ func (t turn) followDrains(ctx context.Context, why string) {
 // lookAtDrains determines the uses of drained parts, concurrently with the loop. During a
 // change they are unknown, and are determined after it.
 func (t turn) lookAtDrains(ctx context.Context) {
-	v, e, on := t.board.Latest(), t.board.Current(), t.desk.Possible()
+	v, e, on := t.state.Latest(), t.state.Current(), t.desk.Possible()
 	match, _ := t.desk.Match()
 	if v == nil || v.Tree == nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
 		return
 	}
-	plans, list, held := upkeep(t).plans(), t.drains.List(), t.core.Held()
+	plans, list, held := excluder(t).plans(), t.drains.List(), t.core.Held()
 	t.work.Go(func() {
-		uses := drains.Uses(v.Tree, on, plans, list)
+		uses := exclusions.Uses(v.Tree, on, plans, list)
 		err := t.between(ctx, func(ctx context.Context, t turn) {
-			if t.board.Latest().ID == v.ID && t.board.Current() == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
-				t.stepDrains(ctx, drains.Looked{Uses: uses})
+			if t.state.Latest().ID == v.ID && t.state.Current() == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
+				t.stepDrains(ctx, exclusions.Looked{Uses: uses})
 			}
 		})
 		if err != nil && ctx.Err() == nil {
@@ -146,23 +142,23 @@ func (t turn) lookAtDrains(ctx context.Context) {
 }
 
 // plans lists all plans by which programs may communicate now.
-func (l upkeep) plans() []drains.Plan {
-	out := []drains.Plan{{Name: "the plan", View: l.board.Current().Plan}}
-	if base, _ := l.board.BasePlan(); base != nil && l.board.BaseLIDs() != nil {
-		out = append(out, drains.Plan{Name: "the plan for base LIDs", View: base})
+func (l excluder) plans() []exclusions.Plan {
+	out := []exclusions.Plan{{Name: "the plan", View: l.state.Current().Plan}}
+	if base, _ := l.state.BasePlan(); base != nil && l.state.BaseLIDs() != nil {
+		out = append(out, exclusions.Plan{Name: "the plan for base LIDs", View: base})
 	}
 	for _, j := range l.jobs.List() {
-		out = append(out, drains.Plan{Name: j.Label(), View: j.Plan, Members: j.Guids()})
+		out = append(out, exclusions.Plan{Name: j.Label(), View: j.Plan, Members: j.Guids()})
 		if j.Base != nil && j.Bases.Current() != nil {
-			out = append(out, drains.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base, Members: []ib.GUID{}})
+			out = append(out, exclusions.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base, Members: []ib.GUID{}})
 		}
 	}
 	return out
 }
 
 // due returns when a drain needs attention; zero means never.
-func (l upkeep) due() time.Time {
-	if l.board.StandsBy() {
+func (l excluder) due() time.Time {
+	if l.state.StandsBy() {
 		return time.Time{} // the leading daemon handles them
 	}
 	return l.drains.Wake()
@@ -170,25 +166,25 @@ func (l upkeep) due() time.Time {
 
 // dueDrains does the work on drains that is due.
 func (t turn) dueDrains(ctx context.Context, now time.Time) {
-	due := upkeep(t).due()
+	due := excluder(t).due()
 	switch {
-	case t.board.StandsBy():
+	case t.state.StandsBy():
 	case t.changed:
 		t.changed = false
-		t.stepDrains(ctx, drains.Settled{})
+		t.stepDrains(ctx, exclusions.Settled{})
 	case !due.IsZero() && !now.Before(due):
-		t.stepDrains(ctx, drains.Tick{})
+		t.stepDrains(ctx, exclusions.Tick{})
 	}
 }
 
 // without returns a view without the drained parts, and with the present jobs.
-func (l upkeep) without(v *view.View) *view.View {
-	return v.Without(drains.Leaves(l.drains.List())).WithJobs(l.jobs.Planning())
+func (l excluder) without(v *view.View) *view.View {
+	return v.Without(exclusions.DrainedLeaves(l.drains.List())).WithJobs(l.jobs.Planning())
 }
 
 // Drain drains parts or gives them back.
-func (c commands) Drain(ctx context.Context, all ...drains.Event) (err error) {
-	cerr := c.between(ctx, func(ctx context.Context, t turn) {
+func (r *components) Drain(ctx context.Context, all ...exclusions.Event) (err error) {
+	cerr := r.between(ctx, func(ctx context.Context, t turn) {
 		if err = t.MayLead(); err == nil {
 			for _, e := range all {
 				t.stepDrains(ctx, e)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
@@ -26,7 +26,7 @@ import (
 
 // hasty sets a machine for drains with short times.
 func hasty(d *Daemon) {
-	d.drains = drains.New(drains.Settings{Grace: 100 * time.Millisecond, Look: 20 * time.Millisecond})
+	d.drains = exclusions.NewDrains(exclusions.DrainSettings{Grace: 100 * time.Millisecond, Look: 20 * time.Millisecond})
 }
 
 // order posts a request about drains as forsctl does.
@@ -34,7 +34,7 @@ func (s *site) order(path string, q any) (int, api.Drained, string) {
 	s.t.Helper()
 	body, err := json.Marshal(q)
 	ok(s.t, err)
-	status, text := ask(s.ctx, s.interfaces().Local["POST "+path], string(body))
+	status, text := ask(s.ctx, s.interfaces().Mount[api.Operator]["POST "+path], string(body))
 	var out api.Drained
 	if status == http.StatusOK {
 		ok(s.t, json.Unmarshal([]byte(text), &out))
@@ -43,7 +43,7 @@ func (s *site) order(path string, q any) (int, api.Drained, string) {
 }
 
 // drainsAre waits until the drains satisfy a condition.
-func (s *site) drainsAre(what string, good func([]drains.Drain) bool) {
+func (s *site) drainsAre(what string, good func([]exclusions.Drain) bool) {
 	s.t.Helper()
 	for !good(*s.drained.Load()) {
 		select {
@@ -54,19 +54,19 @@ func (s *site) drainsAre(what string, good func([]drains.Drain) bool) {
 	}
 }
 
-func safe(all []drains.Drain) bool {
-	return !slices.ContainsFunc(all, func(d drains.Drain) bool { return d.State != drains.Safe })
+func safe(all []exclusions.Drain) bool {
+	return !slices.ContainsFunc(all, func(d exclusions.Drain) bool { return d.State != exclusions.Safe })
 }
 
 // uses counts the transfers of the plans in force that the loss of a part of the fabric
 // would stop, by the lanes and the servers of the plan.
 func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n int) {
-	v := s.board.Latest()
+	v := s.state.Latest()
 	at := map[ib.GUID]int{}
 	for i := range v.Tree.Hosts {
 		at[v.Tree.Hosts[i].GUID] = v.Tree.Hosts[i].Leaf
 	}
-	plan := s.board.Current().Plan
+	plan := s.state.Current().Plan
 	for i := range plan.Servers() {
 		from := at[plan.Server(i).GUID]
 		if gone(from) {
@@ -86,6 +86,7 @@ func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n 
 // TestDrains drains a cable, a spine, a leaf, and two parts together, lets them vanish
 // and return, and gives them back.
 func TestDrains(t *testing.T) {
+	t.Parallel()
 	healthy := fabric(4, 4)
 	never := func(int) bool { return false }
 	for _, c := range []struct {
@@ -101,7 +102,7 @@ func TestDrains(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.parts, "+"), func(t *testing.T) {
 			s := running(t, healthy, hasty)
-			before := s.board.Current()
+			before := s.state.Current()
 			status, dry, text := s.order("/v1/drains", api.DrainRequest{Parts: c.parts, DryRun: true})
 			if status != http.StatusOK || dry.Cost.Phases != c.phases || dry.Cost.PhasesNow != 15 || len(dry.Drains) != len(c.parts) || len(*s.drained.Load()) != 0 {
 				t.Fatalf("a dry run: %d %s, want %d phases", status, text, c.phases)
@@ -112,7 +113,7 @@ func TestDrains(t *testing.T) {
 			}
 			s.drainsAre("safe", safe)
 			s.settles(func(*store.Epoch, *view.View) bool { return true })
-			drained := s.board.Current()
+			drained := s.state.Current()
 			if n := s.uses(c.cut, c.gone); n > 0 || drained.Report.Phases != c.phases || drained.Epoch == before.Epoch {
 				t.Errorf("epoch %d after %d has %d phases, and uses what is drained %d times", drained.Epoch, before.Epoch, drained.Report.Phases, n)
 			}
@@ -120,7 +121,7 @@ func TestDrains(t *testing.T) {
 			for i, f := range []*topology.Fabric{pulled(t, healthy, c.parts), healthy} {
 				s.sweep(f)
 				s.rests(f)
-				if now := s.board.Current(); now.Epoch != drained.Epoch {
+				if now := s.state.Current(); now.Epoch != drained.Epoch {
 					t.Errorf("pulled or put back (%d): epoch %d after %d, because of %v", i, now.Epoch, drained.Epoch, now.What)
 				}
 				s.quiet("pulled or put back")
@@ -132,7 +133,7 @@ func TestDrains(t *testing.T) {
 				t.Fatalf("%d %s", status, text)
 			}
 			s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch > drained.Epoch })
-			if n := len(phasetable.Changes(before.Plan, s.board.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
+			if n := len(phasetable.Changes(before.Plan, s.state.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
 				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
 			}
 		})
@@ -169,7 +170,7 @@ func (s *site) rests(f *topology.Fabric) {
 	ranges, err := topology.ReadGUID2LID(lids)
 	ok(s.t, err, f.ApplyGUID2LID(ranges))
 	for {
-		if v := s.board.Latest(); s.board.Status().State == "idle" && s.board.Change().Settled && v.Fabric.Hash() == f.Hash() {
+		if v := s.state.Latest(); s.state.Status().State == "idle" && s.state.Change().Settled && v.Fabric.Hash() == f.Hash() {
 			return
 		}
 		select {
@@ -200,19 +201,19 @@ func TestDrainsLast(t *testing.T) {
 	if status, _, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Spine002"}}); status != http.StatusOK {
 		t.Fatal(text)
 	}
-	s.drainsAre("safe", func(all []drains.Drain) bool { return len(all) == 1 && safe(all) })
+	s.drainsAre("safe", func(all []exclusions.Drain) bool { return len(all) == 1 && safe(all) })
 	soon := time.Now().Add(time.Second)
 	if status, _, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Leaf000"}, At: soon, Until: soon.Add(5 * time.Second)}); status != http.StatusOK {
 		t.Fatal(text)
 	}
-	s.drainsAre("safe, and one scheduled unless this took until its time", func(all []drains.Drain) bool {
-		return len(all) == 2 && all[0].State == drains.Safe && (all[1].State == drains.Scheduled || !time.Now().Before(soon))
+	s.drainsAre("safe, and one scheduled unless this took until its time", func(all []exclusions.Drain) bool {
+		return len(all) == 2 && all[0].State == exclusions.Safe && (all[1].State == exclusions.Scheduled || !time.Now().Before(soon))
 	})
 	s.cancel()
 	ok(t, <-s.ended)
-	last := s.board.EpochNumber()
+	last := s.state.EpochNumber()
 	again := daemonIn(t, s.dir)
-	if all := again.drains.List(); len(all) != 2 || all[0].State != drains.Safe || all[0].Name != "Spine002" {
+	if all := again.drains.List(); len(all) != 2 || all[0].State != exclusions.Safe || all[0].Name != "Spine002" {
 		t.Fatalf("after a restart: %+v", all)
 	}
 	again.cfg.OpenSM.DumpCommand = s.cfg.OpenSM.DumpCommand
@@ -221,9 +222,9 @@ func TestDrainsLast(t *testing.T) {
 	n := &site{Daemon: again, t: t, dir: s.dir, ctx: ctx, cancel: cancel, ended: make(chan error, 1)}
 	go func() { n.ended <- n.Run(ctx) }()
 	n.settles(func(*store.Epoch, *view.View) bool { return true })
-	n.drainsAre("as before, and one expired", func(all []drains.Drain) bool { return len(all) == 1 && all[0].State == drains.Safe })
+	n.drainsAre("as before, and one expired", func(all []exclusions.Drain) bool { return len(all) == 1 && all[0].State == exclusions.Safe })
 	n.settles(func(e *store.Epoch, _ *view.View) bool { return e.Report.Servers == 16 })
-	if e := n.board.Current(); e.Epoch < last || e.Report.Servers != 16 || e.Report.Phases != 16 {
+	if e := n.state.Current(); e.Epoch < last || e.Report.Servers != 16 || e.Report.Phases != 16 {
 		t.Errorf("epoch %d after %d: %+v", e.Epoch, last, e.Report)
 	}
 	cancel()
@@ -265,12 +266,12 @@ func TestDrainRequests(t *testing.T) {
 // changes the drains, and the fabric without drains costs what it cost before.
 func TestDrainPreviews(t *testing.T) {
 	s := running(t, fabric(4, 4), hasty)
-	before := s.board.Current().Report.Phases
+	before := s.state.Current().Report.Phases
 	_, first, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Leaf001"}})
 	if first.Cost == nil {
 		t.Fatal(text)
 	}
-	s.drainsAre("safe", func(all []drains.Drain) bool { return len(all) == 1 && safe(all) })
+	s.drainsAre("safe", func(all []exclusions.Drain) bool { return len(all) == 1 && safe(all) })
 	for path, q := range map[string]any{"/v1/drains": api.DrainRequest{Parts: []string{"Leaf001"}, DryRun: true}, "/v1/undrain": api.Undrain{Parts: []string{"Leaf001"}, DryRun: true}} {
 		status, out, text := s.order(path, q)
 		if all := *s.drained.Load(); status != http.StatusOK || out.Cost == nil || len(all) != 1 || all[0].Name != "Leaf001" {

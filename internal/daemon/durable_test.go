@@ -18,7 +18,7 @@ import (
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/published"
-	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
@@ -184,8 +184,8 @@ func (h *besideDisk) start() {
 // look checks the published plans: no number is given twice, and none decreases.
 func (h *besideDisk) look() {
 	h.t.Helper()
-	h.take(series{}, h.board.Plans)
-	h.take(series{base: true}, h.board.Bases)
+	h.take(series{}, h.state.Plans)
+	h.take(series{base: true}, h.state.Bases)
 	for _, j := range h.jobs.List() {
 		h.take(series{job: j.ID}, j.Plans)
 		h.take(series{job: j.ID, base: true}, j.Bases)
@@ -216,8 +216,8 @@ func (h *besideDisk) settle() {
 	h.atRest(h.t, h.now)
 	h.giveTurns(h.t.Context())
 	h.look()
-	v, e := h.board.Latest(), h.board.Current()
-	if e == nil || h.board.Plans.Current() == nil || h.board.Plans.Current().Epoch != e.Epoch {
+	v, e := h.state.Latest(), h.state.Current()
+	if e == nil || h.state.Plans.Current() == nil || h.state.Plans.Current().Epoch != e.Epoch {
 		h.fail("the fabric has no plan")
 	}
 	if match, _ := h.desk.Match(); !match {
@@ -228,8 +228,8 @@ func (h *besideDisk) settle() {
 	if err := verify.Plan(v.Tree, h.desk.InSwitches(), rows, nil); err != nil {
 		h.fail("the plan in force: %v", err)
 	}
-	if w := h.warned(vault.StateNotDurable); w != (h.store.Owed() != nil) {
-		h.fail("warned: %v, and owed: %v", w, h.store.Owed())
+	if w := h.warned(state.StateNotDurable); w != (h.store.PendingErr() != nil) {
+		h.fail("warned: %v, and pending: %v", w, h.store.PendingErr())
 	}
 }
 
@@ -298,7 +298,7 @@ func (h *besideDisk) step() {
 
 // kill ends the process abruptly.
 func (h *besideDisk) kill() {
-	h.note("killed, epoch %d, last %d, owed: %v", h.board.EpochNumber(), h.store.Last(), h.store.Owed())
+	h.note("killed, epoch %d, last %d, pending: %v", h.state.EpochNumber(), h.store.Last(), h.store.PendingErr())
 	h.finish()
 	ok(h.t, h.store.Close())
 }
@@ -314,17 +314,17 @@ func (h *besideDisk) mend() {
 	if !rests {
 		h.fail("an action is under way")
 	}
-	at.routine(h.t.Context(), time.Now().Add(time.Minute)) // owed state is stored again by then
-	if err := h.store.Owed(); err != nil {
-		h.fail("the disk is back, and this is owed: %v", err)
+	at.routine(h.t.Context(), time.Now().Add(time.Minute)) // pending state is stored again by then
+	if err := h.store.PendingErr(); err != nil {
+		h.fail("the disk is back, and this is pending: %v", err)
 	}
-	if h.warned(vault.StateNotDurable) {
+	if h.warned(state.StateNotDurable) {
 		h.fail("the warning stays")
 	}
-	before, jobs := h.board.Current(), h.jobs.List()
+	before, jobs := h.state.Current(), h.jobs.List()
 	h.kill()
 	h.start()
-	e := h.board.Current()
+	e := h.state.Current()
 	if before != nil && (e == nil || e.Epoch != before.Epoch || string(e.Plan.Bytes()) != string(before.Plan.Bytes())) {
 		h.fail("epoch %d was stored, and after a restart %+v is in force", before.Epoch, e)
 	}
@@ -397,6 +397,7 @@ func TestCableOverFullDisk(t *testing.T) {
 // killed. Plans and tables always follow the fabric. No number is given to two plans or
 // after a higher one. When the disk works again, everything is stored.
 func TestDisk(t *testing.T) {
+	t.Parallel()
 	cases := 50
 	if os.Getenv("FORS_LONG") != "" {
 		cases = 1000
@@ -423,7 +424,7 @@ func TestDamagedEpoch(t *testing.T) {
 	d.atRest(t, lacking(healthy, 4, 1, 2))
 	d.make(t, "a", names(0, 7))
 	d.atRest(t, healthy)
-	last, job := d.board.Current().Epoch, d.job(t, "a").Epoch
+	last, job := d.state.Current().Epoch, d.job(t, "a").Epoch
 	ok(t, d.store.Close())
 	for _, path := range []string{fmt.Sprintf("epochs/%010d", last), fmt.Sprintf("jobs/%010d-%010d", d.job(t, "a").ID, job)} {
 		path = filepath.Join(d.cfg.StateDir, path, "phases.bin")
@@ -435,14 +436,14 @@ func TestDamagedEpoch(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	plans, err := backend.Jobs{Backend: d.backend}.JobPlans("a")
 	ok(t, err)
-	if d.board.Plans.Current() != nil || plans.Current() != nil || d.board.EpochNumber() != 0 {
+	if d.state.Plans.Current() != nil || plans.Current() != nil || d.state.EpochNumber() != 0 {
 		t.Error("an older plan is given out, which nobody has verified")
 	}
 	if d.warning(stateDamaged) == "" {
 		t.Error("no warning of the damage")
 	}
 	d.atRest(t, healthy)
-	if p := d.board.Plans.Current(); p == nil || p.Epoch <= last {
+	if p := d.state.Plans.Current(); p == nil || p.Epoch <= last {
 		t.Errorf("epoch %d was in force, and now %+v", last, p)
 	}
 	if p := d.job(t, "a").Plans.Current(); p == nil || p.Epoch <= job {
@@ -470,7 +471,7 @@ func TestBaselineLost(t *testing.T) {
 	}
 	ok(t, os.Remove(base))
 	again()
-	if d.warning(stateDamaged) == "" || d.warning(vault.BaselineLost) != "" || len(d.board.Latest().Down) != 1 {
+	if d.warning(stateDamaged) == "" || d.warning(state.BaselineLost) != "" || len(d.state.Latest().Down) != 1 {
 		t.Error("the copy is not used, or nobody is told")
 	}
 	if again(); d.warning(stateDamaged) != "" {
@@ -479,7 +480,7 @@ func TestBaselineLost(t *testing.T) {
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
 	for range 2 {
 		again()
-		if d.warning(vault.BaselineLost) == "" || len(d.board.Latest().Down) != 0 {
+		if d.warning(state.BaselineLost) == "" || len(d.state.Latest().Down) != 0 {
 			t.Error("the baseline is lost, and nobody is told")
 		}
 		if _, err := os.Stat(base); err == nil {
@@ -487,14 +488,14 @@ func TestBaselineLost(t *testing.T) {
 		}
 	}
 	ok(t, os.WriteFile(base, text, 0o644))
-	if again(); d.warning(vault.BaselineLost) != "" || len(d.board.Latest().Down) != 1 {
+	if again(); d.warning(state.BaselineLost) != "" || len(d.state.Latest().Down) != 1 {
 		t.Error("the baseline is back, and is not used")
 	}
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
 	again()
 	ok(t, d.accept(t.Context()))
 	d.drive(t, cut)
-	if _, err := os.Stat(base); err != nil || d.warning(vault.BaselineLost) != "" {
-		t.Errorf("the fabric was accepted: %v, and the warning says %q", err, d.warning(vault.BaselineLost))
+	if _, err := os.Stat(base); err != nil || d.warning(state.BaselineLost) != "" {
+		t.Errorf("the fabric was accepted: %v, and the warning says %q", err, d.warning(state.BaselineLost))
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -89,7 +89,7 @@ func tree(t *testing.T) *view.View {
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2})
 	base, err := topology.NewBaseline(f)
 	ok(t, err)
-	v, err := view.New(f, base, nil)
+	v, err := view.New(f, base, &config.Planning{})
 	ok(t, err)
 	return v
 }
@@ -124,19 +124,19 @@ func promise(t *testing.T, dir string, n uint64, boot string) {
 // see shows a fabric to the daemon as OpenSM's dump does, but not to the controller.
 func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
-	base := d.board.Baseline()
+	base := d.state.Baseline()
 	if base == nil {
 		var err error
 		if base, err = topology.NewBaseline(f); err != nil {
 			t.Fatal(err)
 		}
 	}
-	v, err := view.New(f, base, nil)
+	v, err := view.New(f, base, &config.Planning{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.SeenAt = time.Now()
-	d.board.Remember(v)
+	d.state.Remember(v)
 	return v
 }
 
@@ -144,7 +144,7 @@ func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	v := d.see(t, f)
-	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: v.Snapshot()}); err != nil {
+	if _, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: v.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}
 	tables, err := tablesOf(v, nil)
@@ -159,10 +159,10 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 // planAndPublish makes a plan, which must differ from the one in force, and publishes it.
 func (d *Daemon) planAndPublish(t testing.TB, a controller.Plan) {
 	t.Helper()
-	if e := d.actions.press.Plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
+	if e := d.actions.plans.Plan(context.Background(), a).(controller.Planned); e.Same || e.Err != "" {
 		t.Fatalf("planned: %+v", e)
 	}
-	if err := d.actions.press.Publish(context.Background()); err != nil {
+	if err := d.actions.plans.Publish(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -215,5 +215,5 @@ func ask(ctx context.Context, h http.Handler, body string) (int, string) {
 
 // withoutJobs removes the daemon's jobs from memory, but not from disk.
 func (d *Daemon) withoutJobs() {
-	*d.jobs = jobs.Registry{Log: d.log, Board: d.board, Store: d.store}
+	*d.jobs = plans.Jobs{Log: d.log, State: d.state, Store: d.store}
 }

@@ -33,7 +33,7 @@ func TestHistoryOutlastsForsd(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if page == nil || len(page.Entries) != run+1 || !strings.HasPrefix(page.Entries[0].ID, d.board.Events.Run()+"-") {
+		if page == nil || len(page.Entries) != run+1 || !strings.HasPrefix(page.Entries[0].ID, d.state.Events.Run()+"-") {
 			t.Fatalf("run %d: %+v", run, page)
 		}
 		if last != "" {
@@ -74,7 +74,7 @@ func TestHistoryBlocks(t *testing.T) {
 			return len(v.Down) == 1 && v.Down[0].Leaf == k
 		})
 	}
-	last := s.board.EpochNumber()
+	last := s.state.EpochNumber()
 	if n := s.history.Bytes(); n != 0 || last < 1+failures {
 		t.Errorf("%d bytes are stored, and the last plan is number %d", n, last)
 	}

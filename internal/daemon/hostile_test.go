@@ -20,7 +20,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/internal/press"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
@@ -60,7 +60,7 @@ func asForsd() {
 // the socket returns the median and the longest time of the calls since the last
 // connection, 0 without a call.
 func probed(path, socket string) int {
-	press.SetUp()
+	plans.SetUp()
 	cfg, _, err := loadConfig(path)
 	if err != nil {
 		panic(err)
@@ -264,6 +264,7 @@ func TestHostileBodies(t *testing.T) {
 // TestHostileConnections opens more connections than there are descriptors. They wait for
 // a plan that never comes.
 func TestHostileConnections(t *testing.T) {
+	t.Parallel()
 	b := besiege(t, 4, 4)
 	held, told := 0, 0
 	for range 400 {

@@ -23,22 +23,22 @@ import (
 func TestFailureAmidILP(t *testing.T) {
 	healthy := fabric(32, 32)
 	first, both := lackingSome(healthy, 32, 32, 1, 2), lackingSome(healthy, 32, 32, 1, 3)
-	byILP := func(d *Daemon) { d.actions.press.Planning.Engine = string(config.EngineILP) }
+	byILP := func(d *Daemon) { d.actions.plans.Planning.Engine = string(config.EngineILP) }
 	var alone, cancelled []time.Duration
 	for range 3 {
 		alone = append(alone, after(t, healthy, both, func(*site) {}, byILP))
 		core, lines := observer.New(zap.InfoLevel)
 		var told time.Time
 		after(t, healthy, both, func(s *site) {
-			epoch := s.board.EpochNumber()
+			epoch := s.state.EpochNumber()
 			s.told(first)
 			s.in(controller.Before)
 			time.Sleep(50 * time.Millisecond)
-			if state := s.Daemon.backend.Status().State; state != controller.Before.String() || s.board.EpochNumber() != epoch {
+			if state := s.Daemon.backend.Status().State; state != controller.Before.String() || s.state.EpochNumber() != epoch {
 				t.Errorf("the first failure has its plan already (%s)", state)
 			}
 			told = time.Now()
-		}, byILP, func(d *Daemon) { d.actions.press.Log = zap.New(core) })
+		}, byILP, func(d *Daemon) { d.actions.plans.Log = zap.New(core) })
 		ends := lines.Filter(func(line observer.LoggedEntry) bool {
 			return slices.ContainsFunc(line.Context, func(f zap.Field) bool {
 				err, is := f.Interface.(error)
@@ -63,5 +63,5 @@ func TestStopsAmidILP(t *testing.T) {
 		s.told(lackingSome(healthy, 32, 32, 1, 2))
 		s.in(controller.Before)
 		time.Sleep(100 * time.Millisecond)
-	}}}, func(d *Daemon) { d.actions.press.Planning.Engine = string(config.EngineILP) })
+	}}}, func(d *Daemon) { d.actions.plans.Planning.Engine = string(config.EngineILP) })
 }

@@ -31,7 +31,7 @@ func (s *site) told(f *topology.Fabric) {
 func (s *site) planned() {
 	s.t.Helper()
 	for {
-		if e, v := s.board.Current(), s.board.Latest(); e != nil && e.Fabric == v.ID {
+		if e, v := s.state.Current(), s.state.Latest(); e != nil && e.Fabric == v.ID {
 			return
 		}
 		select {
@@ -91,8 +91,8 @@ func TestJobsOvertaken(t *testing.T) {
 		published := s.actions.carryOut(s.ctx, gone, controller.Publish{Fabric: v.Snapshot()}).(controller.Published)
 		written := s.actions.carryOut(s.ctx, gone, controller.Write{Fabric: v.Snapshot()}).(controller.Written)
 		signalled := s.actions.carryOut(s.ctx, gone, controller.Signal{}).(controller.Signalled)
-		if published.Err != "" || written.Err != "" || !written.Changed || signalled.Err != "" || s.board.Current().Fabric != v.ID || s.jobs.List()[0] != before {
-			t.Errorf("%v, %v, %v; the plan in force is for %s, that of the job is %d, and was %d", published, written, signalled, s.board.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
+		if published.Err != "" || written.Err != "" || !written.Changed || signalled.Err != "" || s.state.Current().Fabric != v.ID || s.jobs.List()[0] != before {
+			t.Errorf("%v, %v, %v; the plan in force is for %s, that of the job is %d, and was %d", published, written, signalled, s.state.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
 		}
 	}))
 }
@@ -117,7 +117,7 @@ func TestJobsWithoutTables(t *testing.T) {
 		if now := d.job(t, "a"); d.core.State() != controller.Backoff || now.Epoch <= j.Epoch {
 			t.Errorf("in state %s the job has epoch %d, as before", d.core.State(), now.Epoch)
 		} else {
-			holds(t, d.board.Latest(), now, old)
+			holds(t, d.state.Latest(), now, old)
 		}
 	}
 }

@@ -13,17 +13,16 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/backend"
-	"github.com/forsd/forsd/internal/board"
-	"github.com/forsd/forsd/internal/drains"
-	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/exclusions"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/internal/worker"
 )
 
 func TestJobRequests(t *testing.T) {
@@ -113,8 +112,8 @@ func TestJobsAreLimited(t *testing.T) {
 // deadline.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &loop{rooms: &rooms{inbox: newInbox(), board: &board.Board{}, jobs: &jobs.Registry{Board: &board.Board{}}, store: &vault.Vault{Store: &store.Store{}}, peer: &replica.Peer{}},
-			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{}), drains: drains.New(drains.Settings{})}
+		d := &loop{components: &components{inbox: newInbox(), state: &state.State{}, jobs: &plans.Jobs{State: &state.State{}}, store: &state.Store{Store: &store.Store{}}, peer: &replica.Peer{}},
+			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{}), drains: exclusions.NewDrains(exclusions.DrainSettings{})}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
 			for call := range d.calls {
@@ -161,8 +160,8 @@ func TestJobOfNewcomer(t *testing.T) {
 		v := view.Of(fabric)
 		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
 		ok(t, err)
-		asked := jobs.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
-		if p, err := aside.PlanJob(t.Context(), d.workers.Orders, &aside.NewJob{Tree: v.Held(avoid), Settings: aside.Settings(d.planning),
+		asked := plans.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
+		if p, err := worker.PlanJob(t.Context(), d.workers.Orders, &worker.JobRequest{Tree: v.Held(avoid), Settings: worker.Settings(d.planning),
 			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Next()}); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %s", p.Report)
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
-	"github.com/forsd/forsd/internal/jobs"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
-	"github.com/forsd/forsd/internal/reload"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
-	"github.com/forsd/forsd/internal/vault"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/webhook"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
@@ -30,7 +30,7 @@ const (
 
 // kinds lists every kind of warning. docs/warnings.md is generated from them.
 func kinds() []health.Warnable {
-	return slices.Concat(warnables, reload.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds(), access.Kinds())
+	return slices.Concat(warnables, config.Kinds(), opensm.Kinds(), history.Kinds(), webhook.Kinds(), access.Kinds())
 }
 
 // warnables lists the kinds that their packages do not provide.
@@ -48,6 +48,7 @@ var warnables = []health.Warnable{
 	{Code: topology.HostNew, Severity: health.Info, Title: "Hosts are new"},
 	{Code: topology.HostReplaced, Severity: health.Info, Title: "Host adapters were replaced"},
 	{Code: topology.LeafBinds, Severity: health.Info, Title: "Every exchange waits for leaves with few cables"},
+	{Code: topology.ExchangeDiffers, Severity: health.Degraded, Title: "The fabric differs from the groups of servers in the settings"},
 	{Code: topology.FewSpineCables, Severity: health.Degraded, Title: "Leaves have few cables to spines"},
 	{Code: topology.PartlyCovered, Severity: health.Degraded, Title: "The fat tree does not cover all of the fabric"},
 
@@ -68,10 +69,10 @@ var warnables = []health.Warnable{
 	{Code: controller.NotFatTree, Severity: health.Degraded, Title: "The fabric is not a fat tree and is scheduled on OpenSM's routes"},
 	{Code: controller.LiquidFailed, Severity: health.Critical, Title: "No plan could be made on OpenSM's routes"},
 
-	{Code: jobs.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
-	{Code: jobs.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned"},
-	{Code: jobs.JobSharesLanes, Severity: health.Degraded, Title: "Jobs that asked for lanes of their own share them"},
-	{Code: jobs.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
+	{Code: plans.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
+	{Code: plans.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned"},
+	{Code: plans.JobSharesLanes, Severity: health.Degraded, Title: "Jobs that asked for lanes of their own share them"},
+	{Code: plans.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
 
 	{Code: controller.FabricRefused, Severity: health.Critical, Title: "The fabric cannot be used"},
 	{Code: controller.FabricIncomplete, Severity: health.Critical, Title: "Most servers are missing"},
@@ -84,10 +85,10 @@ var warnables = []health.Warnable{
 	{Code: controller.ReadBackFailed, Severity: health.Critical, Title: "The switches' tables could not be read"},
 	{Code: controller.TablesStale, Severity: health.Critical, Title: "The switches hold other tables than those planned"},
 
-	{Code: drains.Drained, Severity: health.Info, Title: "Parts of the fabric are drained"},
+	{Code: exclusions.DrainedWarning, Severity: health.Info, Title: "Parts of the fabric are drained"},
 
-	{Code: vault.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
-	{Code: vault.BaselineLost, Severity: health.Critical, Title: "The baseline is lost"},
+	{Code: state.StateNotDurable, Severity: health.Critical, Title: "The state cannot be stored"},
+	{Code: state.BaselineLost, Severity: health.Critical, Title: "The baseline is lost"},
 	{Code: stateDamaged, Severity: health.Degraded, Title: "Stored state was damaged and skipped"},
 	{Code: manager.Absent, Severity: health.Critical, Title: "OpenSM is not running", Delay: 5 * time.Second},
 	{Code: manager.PluginMissing, Severity: health.Degraded, Title: "OpenSM's plugin is not connected", Delay: 5 * time.Second},

@@ -21,16 +21,16 @@ func TestTablesFirst(t *testing.T) {
 	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})
 	d.see(t, healthy) // for the baseline
 	d.bringUp(t, lacking(healthy, 4, 1, 2))
-	if r := d.board.Current().Report; r.LIDs != 1 || r.LMC != 0 {
+	if r := d.state.Current().Report; r.LIDs != 1 || r.LMC != 0 {
 		t.Fatalf("the plan uses %s LIDs of LMC %d, want 1 of 0", r.LIDs, r.LMC)
 	}
 
 	cut := d.see(t, lacking(healthy, 4, 3, 0))
 	for range 2 { // before the tables are written, and before they are read back
-		if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot()}).(controller.Planned); e.Err == "" {
+		if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot()}).(controller.Planned); e.Err == "" {
 			t.Error("a plan passed whose tables may not be in the switches")
 		}
-		if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
+		if _, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,13 +45,13 @@ func TestTablesFirst(t *testing.T) {
 	ok(t, d.store.Close())
 	d = daemonIn(t, dir)
 	cut = d.see(t, lacking(healthy, 4, 3, 0))
-	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); changed || err != nil {
+	if changed, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); changed || err != nil {
 		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
 	}
 	tables, err = tablesOf(cut, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("after a restart: %+v, want the plan in force", e)
 	}
 }
@@ -69,7 +69,7 @@ func TestTablesFirstHolding(t *testing.T) {
 	}
 	d.desk.Read(r.Tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Avoid: hold, Hold: hold, Final: true})
-	rows, err := view.RowsOf(d.board.Current().Plan, v.Tree)
+	rows, err := view.RowsOf(d.state.Current().Plan, v.Tree)
 	ok(t, err)
 	for i, lane := range rows.Lane {
 		src, dst := i%len(v.Tree.Servers), rows.To[i]

@@ -33,7 +33,7 @@ func (l *loop) observe(ctx context.Context, e linkstate.Event) (believe *linksta
 
 // switchesSaid handles answers of switches.
 func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
-	b := l.observe(ctx, l.probe.Said(first))
+	b := l.observe(ctx, l.probe.PortsRead(first))
 	if b == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 // heldBack reports the switches at bouncing cables to the link state.
 func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	var e linkstate.HeldBack
-	for _, c := range l.board.Latest().Cables(lanes) {
+	for _, c := range l.state.Latest().Cables(lanes) {
 		e.Switches = append(e.Switches, c.Lower.GUID, c.Upper.GUID)
 	}
 	l.observe(ctx, e)

@@ -83,7 +83,7 @@ func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	for busy := true; busy; {
 		ok(t, d.call(t.Context(), func(_ context.Context, _ *loop) { busy = d.core.Busy() }))
 	}
-	return d.board.Current()
+	return d.state.Current()
 }
 
 // raised reports whether a warning is in force whose text contains the given one.
@@ -152,9 +152,9 @@ func TestOtherFabrics(t *testing.T) {
 	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
 		other.Epoch = d.store.Next()
 		e, err := store.NewEpoch(other)
-		ok(t, err, d.actions.press.Put(e, first.EpochInfo))
+		ok(t, err, d.actions.plans.Put(e, first.EpochInfo))
 	}))
-	first = d.board.Current()
+	first = d.state.Current()
 	unused := shortest(f)
 	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, on a detour
 	program(t, d, unused)
@@ -183,8 +183,8 @@ func TestOtherFabrics(t *testing.T) {
 
 	// A tree that lacks most servers is not believed, whatever the previous fabric was.
 	show(t, d, fabric(2, 2))
-	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.board.Current() != second {
-		t.Errorf("epoch %d, warnings %v", d.board.EpochNumber(), d.health.List(time.Now()))
+	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.state.Current() != second {
+		t.Errorf("epoch %d, warnings %v", d.state.EpochNumber(), d.health.List(time.Now()))
 	}
 }
 

@@ -9,13 +9,12 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/linkstate"
-	"github.com/forsd/forsd/internal/press"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -26,14 +25,14 @@ const watchdogEvery = 5 * time.Second
 // loop turns events into events of the state machines and carries out their actions. Only
 // its goroutine may use it. Other goroutines reach it through the inbox.
 type loop struct {
-	*rooms
-	core    *controller.Controller
-	links   *linkstate.Links
-	standby *standby.Machine
-	actions *actions
-	book    withheld.Book // cables withheld from the plan by decisions
-	costs   cables.Costs  // of isolating cables
-	drains  *drains.Machine
+	*components
+	core     *controller.Controller
+	links    *linkstate.Links
+	standby  *standby.Machine
+	actions  *actions
+	excluded exclusions.Set // cables withheld from the plan by decisions
+	costs    cables.Costs   // of isolating cables
+	drains   *exclusions.Drains
 
 	giveUp   context.CancelFunc            // ends the read-back or the planning under way
 	waiting  []func(context.Context, turn) // run when no action is under way
@@ -79,7 +78,7 @@ func (l *loop) run(ctx context.Context) {
 			l.notify("WATCHDOG=1")
 			if !l.core.Busy() {
 				l.store.LookAtDisk()
-				go press.Release()
+				go plans.Release()
 			}
 		}
 		l.giveTurns(ctx)
@@ -94,7 +93,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) wake() time.Time {
 	due := []time.Time{l.core.Wake(), l.links.Wake()}
 	if !l.core.Busy() { // otherwise these wait until the action has ended
-		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), upkeep{l}.due())
+		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), excluder{l}.due())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {
@@ -145,7 +144,7 @@ func (l *loop) step(ctx context.Context, e controller.Event) {
 			})
 		}
 	}
-	l.board.Show(l.core.State(), l.core.Held(), l.core.Standby())
+	l.state.Show(l.core.State(), l.core.Held(), l.core.Standby())
 	if bouncing := l.core.Bouncing(); !slices.Equal(bouncing, l.bouncing) {
 		l.bouncing = bouncing
 		l.heldBack(ctx, bouncing)

@@ -15,12 +15,10 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/forsd/forsd/ilp"
-	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/journal"
 	"github.com/forsd/forsd/internal/manager"
-	"github.com/forsd/forsd/internal/press"
-	"github.com/forsd/forsd/internal/reload"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/worker"
 )
@@ -36,7 +34,7 @@ const (
 
 // Main runs forsd with the arguments until SIGINT or SIGTERM, and returns its exit code.
 func Main(args []string, version string) int {
-	worker.Main(aside.Tasks())
+	worker.Main(worker.Tasks())
 	flags := flag.NewFlagSet("forsd", flag.ContinueOnError)
 	path := flags.String("config", config.DefaultPath, "configuration `file`; the default one may be absent")
 	check := flags.Bool("check", false, "check the configuration and end")
@@ -81,7 +79,7 @@ func Main(args []string, version string) int {
 		}
 		return exitOK
 	}
-	press.SetUp()
+	plans.SetUp()
 	level := zap.NewAtomicLevelAt(levels[cfg.Log.Level])
 	log := newLogger(cfg.Log, level)
 	defer func() { _ = log.Sync() }()
@@ -91,7 +89,7 @@ func Main(args []string, version string) int {
 	signal.Notify(reloads, syscall.SIGHUP) // otherwise the signal ends the process while it starts
 	d, err := New(cfg, version, log, tellSystemd)
 	if err == nil {
-		d.Configuration(reload.File{Path: *path, Load: func() (*config.Config, error) {
+		d.Configuration(config.File{Path: *path, Load: func() (*config.Config, error) {
 			next, _, err := loadConfig(*path)
 			return next, err
 		}, Level: func(l config.LogLevel) { level.SetLevel(levels[l]) }})

@@ -4,12 +4,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/forsd/forsd/internal/aside"
 	"github.com/forsd/forsd/internal/worker"
 )
 
 func TestMain(m *testing.M) {
-	worker.Main(aside.Tasks())
+	worker.Main(worker.Tasks())
 	asForsd()
 	asLoad()
 	os.Exit(m.Run())

@@ -53,7 +53,7 @@ func (l *loop) showPeer() {
 	}
 	leads, claim := l.standby.Role() == standby.Leads, l.standby.Claim()
 	if t, rests := l.atRest(); rests {
-		l.peer.Desk.Show(t.state().Now(leads, claim))
+		l.peer.Desk.Show(t.handover().Now(leads, claim))
 	} else {
 		l.peer.Desk.Begins(leads, claim)
 	}
@@ -67,8 +67,8 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 		l.store.PassOver(a.Over(l.store.Last()))
 	}
 	if l.peer.Exists() {
-		l.log.Info("forsd leads", zap.Uint64("epoch", l.board.EpochNumber()), zap.Uint64("last", l.store.Last()))
-		l.board.Say(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.board.EpochNumber()})
+		l.log.Info("forsd leads", zap.Uint64("epoch", l.state.EpochNumber()), zap.Uint64("last", l.store.Last()))
+		l.state.Emit(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.state.EpochNumber()})
 	}
 	l.step(ctx, controller.Mastership{Master: true})
 	if !l.peer.Exists() || l.own == nil {
@@ -90,7 +90,7 @@ func (l *loop) follow(ctx context.Context, a standby.Follow) {
 		l.log.Warn(a.Why, zap.String("peer", l.peer.Address))
 	}
 	if l.peer.Exists() {
-		l.board.Say(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.board.EpochNumber()})
+		l.state.Emit(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.state.EpochNumber()})
 	}
 	if !l.standby.Master() {
 		l.own = nil

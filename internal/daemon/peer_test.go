@@ -42,7 +42,7 @@ func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	ok(t, err)
 	t.Cleanup(p.Client.Close)
 	p.Desk.Claimed = d.peerClaims
-	d.actions.press.Paired = true
+	d.actions.plans.Paired = true
 	d.standby = standby.New(standby.Settings{Peer: url, TakeoverWait: 5 * time.Second, Salt: rand.Uint32()})
 	if d.peer = p; !leads {
 		return
@@ -133,15 +133,15 @@ func (w *twins) same(t *testing.T) {
 		jobs, damagedJobs := d.store.Jobs()
 		base, err := d.store.Baseline()
 		ok(t, damaged, damagedJobs, err)
-		if in := d.board.Current(); in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.board.Plans.Current().Epoch != e.Epoch {
-			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.board.Plans.Current().Epoch)
+		if in := d.state.Current(); in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.state.Plans.Current().Epoch != e.Epoch {
+			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.state.Plans.Current().Epoch)
 		}
 		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
-		if onBase, _ := d.board.BasePlan(); onBase != nil {
+		if onBase, _ := d.state.BasePlan(); onBase != nil {
 			stored, err := d.store.Base()
 			ok(t, err)
 			text += fmt.Sprintf("%d %x\n", onBase.Epoch(), stored.Bytes())
-			if now := d.board.Bases.Current(); now == nil || now.Epoch != onBase.Epoch() || !bytes.Equal(stored.Bytes(), onBase.Bytes()) {
+			if now := d.state.Bases.Current(); now == nil || now.Epoch != onBase.Epoch() || !bytes.Equal(stored.Bytes(), onBase.Bytes()) {
 				t.Errorf("plan %d for base LIDs is in force, and is not stored or not handed out", onBase.Epoch())
 			}
 		}
@@ -176,7 +176,7 @@ func TestFollow(t *testing.T) {
 	ok(t, err)
 	r := w.sync(t, "")
 	w.same(t)
-	if onBase, _ := w.follower.board.BasePlan(); onBase == nil {
+	if onBase, _ := w.follower.state.BasePlan(); onBase == nil {
 		t.Error("the follower has no plan for base LIDs")
 	}
 	if !r.Leads || !r.Whole {
@@ -189,7 +189,7 @@ func TestFollow(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the follower has other tables ready than the leader has written")
 	}
-	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.board.Latest().ID); err != nil || tables == nil {
+	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.state.Latest().ID); err != nil || tables == nil {
 		t.Errorf("the follower has no tables ready for a sweep: %v", err)
 	}
 	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
@@ -250,7 +250,7 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	d := w.follower
 	d.managerIs(t, true)
-	for d.board.StandsBy() {
+	for d.state.StandsBy() {
 		d.hear(t)
 	}
 	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) {
@@ -292,15 +292,15 @@ func TestTakeOverInDoubt(t *testing.T) {
 	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
-	old := w.follower.board.Current()
+	old := w.follower.state.Current()
 	w.api.Close()
 	began := uint64(time.Now().UnixMilli())
 	w.takeOver(t, f)
-	e, job := w.follower.board.Current(), w.follower.jobs.List()[0]
+	e, job := w.follower.state.Current(), w.follower.jobs.List()[0]
 	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
 		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
 	}
-	if !view.SameRows(old.Plan, w.follower.board.Latest().Tree, rows(t, e, w.follower)) {
+	if !view.SameRows(old.Plan, w.follower.state.Latest().Tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
 	j, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
@@ -323,6 +323,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 // leads again with the other's state when the other stops leading and its own manager is
 // still the master.
 func TestYield(t *testing.T) {
+	t.Parallel()
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	w.sync(t, "")
@@ -332,22 +333,22 @@ func TestYield(t *testing.T) {
 	ok(t, err)
 	behind := w.leader
 	behind.hear(t)
-	if !behind.board.StandsBy() {
+	if !behind.state.StandsBy() {
 		t.Fatal("it goes on with numbers that have been given")
 	}
 	behind.hear(t)
 	w.same(t)
 	w.follower.managerIs(t, false)
-	for behind.board.StandsBy() {
+	for behind.state.StandsBy() {
 		behind.hear(t)
 	}
 	w.same(t)
 	behind.hear(t)
-	if behind.board.StandsBy() {
+	if behind.state.StandsBy() {
 		t.Error("it yields to its equal")
 	}
 	behind.managerIs(t, false)
-	if behind.hear(t); !behind.board.StandsBy() {
+	if behind.hear(t); !behind.state.StandsBy() {
 		t.Error("it leads, and its manager is not the master")
 	}
 }
@@ -366,12 +367,12 @@ func TestYieldsOnItsFabric(t *testing.T) {
 		d := w.leader
 		ok(t, d.call(t.Context(), func(ctx context.Context, l *loop) { l.seenBy(ctx, less) }))
 		d.sweeps(t, less)
-		for d.board.EpochNumber() >= w.follower.board.EpochNumber() {
+		for d.state.EpochNumber() >= w.follower.state.EpochNumber() {
 			_, err := w.follower.backend.Rollback(t.Context(), 1)
 			ok(t, err)
 		}
 		d.hear(t)
-		if !d.board.StandsBy() {
+		if !d.state.StandsBy() {
 			t.Fatal("it goes on with numbers that have been given")
 		}
 		if follows {
@@ -379,11 +380,11 @@ func TestYieldsOnItsFabric(t *testing.T) {
 		}
 		given := w.follower.store.Last()
 		w.follower.managerIs(t, false)
-		for d.board.StandsBy() {
+		for d.state.StandsBy() {
 			d.hear(t)
 		}
 		d.sweeps(t, less)
-		e, v := d.board.Current(), d.board.Latest()
+		e, v := d.state.Current(), d.state.Latest()
 		if e.Epoch <= given || v.Fabric.Hash() != less.Hash() || e.Fabric != v.ID {
 			t.Errorf("followed: %t; epoch %d after %d is for fabric %s, and its own is %s", follows, e.Epoch, given, e.Fabric, v.ID)
 		}
@@ -414,7 +415,7 @@ func (l *loop) seenBy(ctx context.Context, f *topology.Fabric) {
 // rows returns the rows of an epoch.
 func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()
-	out, err := view.RowsOf(e.Plan, d.board.Latest().Tree)
+	out, err := view.RowsOf(e.Plan, d.state.Latest().Tree)
 	ok(t, err)
 	return out
 }
@@ -448,6 +449,7 @@ func TestReplicaWaits(t *testing.T) {
 // TestReplicaDamaged checks that a follower keeps its state if the leader's answer is
 // inconsistent.
 func TestReplicaDamaged(t *testing.T) {
+	t.Parallel()
 	w := newTwins(t, fabric(4, 4))
 	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
@@ -506,7 +508,7 @@ func TestPeerLost(t *testing.T) {
 		}
 		return false
 	}
-	wait("it does not follow", func() bool { return d.board.EpochNumber() == 1 })
+	wait("it does not follow", func() bool { return d.state.EpochNumber() == 1 })
 	_ = w.api.Listener.Close() // otherwise the client reconnects immediately
 	w.api.CloseClientConnections()
 	w.api.Close()

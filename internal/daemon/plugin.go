@@ -33,7 +33,7 @@ type named struct {
 
 // tablesAsked answers the plugin. The fabric goes through the loop first. If it is new,
 // the plan and the tables are made while the plugin waits.
-func (r *rooms) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
+func (r *components) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
 	reply := make(chan named, 1)
 	select {
 	case r.questions <- question{q, reply}:
@@ -65,7 +65,7 @@ func (l *loop) tablesWanted(ctx context.Context, q question) {
 	}
 	l.show(ctx, v, false)
 	switch {
-	case l.core.Doubts():
+	case l.core.LossUnconfirmed():
 		l.desk.Decline(v.ID, "most servers are missing from it")
 	case v.Kind == controller.OwnRoutes:
 		l.desk.Decline(v.ID, v.Reason)
@@ -163,7 +163,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 		return
 	}
 	l.desk.Missed()
-	if e.Result == plugin.Declined && l.board.OwnRoutes() {
+	if e.Result == plugin.Declined && l.state.OwnRoutes() {
 		l.health.Clear(pluginUnused) // OpenSM makes its own tables this way
 		return
 	}
@@ -178,7 +178,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 // tablesLoaded records how a sweep was routed.
 func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
-	case e.Own || l.board.OwnRoutes():
+	case e.Own || l.state.OwnRoutes():
 		l.health.Clear(pluginUnused)
 		l.health.Clear(opensm.EngineFallback)
 	case e.Engine == opensm.PluginEngine: // the plugin has mended the tables that it held
@@ -192,6 +192,6 @@ func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 // seenAgain shows the fabric of the last sweep to the controller once more: the
 // controller was not ready for the end of that sweep.
 func (l *loop) seenAgain(ctx context.Context) {
-	v := *l.board.Latest()
+	v := *l.state.Latest()
 	l.show(ctx, &v, true)
 }

@@ -37,6 +37,7 @@ func failing(t *testing.T, f *topology.Fabric, what ...string) *topology.Fabric 
 // holds on the tables, and a restart does not change it. With LIDs for every lane, the
 // tables of living lanes stay the same; with fewer, they follow the plan.
 func TestThreeLevels(t *testing.T) {
+	t.Parallel()
 	for name, spec := range map[string]fabgen.TreeSpec{
 		"tables follow": fabgen.KAry(4),
 		"two LIDs":      {Pods: 4, Leaves: 2, Mids: 2, Tops: 2, Hosts: 2, LMC: 1},
@@ -53,13 +54,13 @@ func TestThreeLevels(t *testing.T) {
 				b.shows(failing(t, whole, dead...), nil)
 				b.holds(strings.Join(dead, ", ") + " dead")
 				b.baseHolds(strings.Join(dead, ", ") + " dead")
-				now := b.d.board.Current()
-				if st := b.d.backend.Status(); st.FabricKind != controller.ThreeLevels.String() || st.State != "idle" || now.Report.Gap < 0 || (dead == nil) != (len(b.d.board.Latest().Down) == 0) {
+				now := b.d.state.Current()
+				if st := b.d.backend.Status(); st.FabricKind != controller.ThreeLevels.String() || st.State != "idle" || now.Report.Gap < 0 || (dead == nil) != (len(b.d.state.Latest().Down) == 0) {
 					t.Fatalf("%v dead: %+v", dead, st)
 				}
 				b.restart()
 				b.holds("a restart")
-				if again := b.d.board.Current(); again.Epoch != now.Epoch {
+				if again := b.d.state.Current(); again.Epoch != now.Epoch {
 					t.Errorf("%v dead: a restart makes epoch %d of epoch %d", dead, again.Epoch, now.Epoch)
 				}
 			}
@@ -75,13 +76,13 @@ func TestThreeLevels(t *testing.T) {
 // baseHolds checks the plan for base LIDs in force on the tables in the switches.
 func (b *bench) baseHolds(after string) {
 	b.Helper()
-	base := b.d.board.Bases.Current()
+	base := b.d.state.Bases.Current()
 	if base == nil {
 		b.Errorf("after %s there is no plan for base LIDs", after)
 		return
 	}
 	tables, err := b.held()
-	ok(b.T, err, b.d.board.Latest().Carries(tables, base.Table, nil))
+	ok(b.T, err, b.d.state.Latest().Carries(tables, base.Table, nil))
 	for s := range base.Table.Servers() {
 		for phase := range base.Table.Phases() {
 			if x := base.Table.At(s, phase); x.SendTo >= 0 && x.DLID != base.Table.Server(x.SendTo).LID {
@@ -103,10 +104,10 @@ func TestThreeLevelsAsked(t *testing.T) {
 		top.Servers != 16 || top.Leaves[3].LanesUp != 2 || top.Mids[3].LanesUp != 2 || top.Spines[3].Lanes != 1 || top.Leaves[3].Servers != 2 {
 		t.Errorf("the topology is %+v", top)
 	}
-	before := b.d.board.Current().Report.Phases
+	before := b.d.state.Current().Report.Phases
 	forecast, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Leaf001/3"}})
 	ok(t, err)
-	if forecast.Table.Phases() <= before || b.d.board.Current().Report.Phases != before {
+	if forecast.Table.Phases() <= before || b.d.state.Current().Report.Phases != before {
 		t.Errorf("a cable less: %d phases after %d", forecast.Table.Phases(), before)
 	}
 	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Done: &api.Progress{}}); err == nil || !strings.Contains(err.Error(), "two levels") {
@@ -122,7 +123,7 @@ func TestThreeLevelsAsked(t *testing.T) {
 	}
 	ok(t, b.accept())
 	b.holds("the damaged tree was accepted")
-	if n := len(b.d.board.Latest().Down); n != 0 {
+	if n := len(b.d.state.Latest().Down); n != 0 {
 		t.Errorf("%d cables are down of a tree that was accepted as it is", n)
 	}
 }
@@ -147,6 +148,7 @@ func quiet(s *site, when string) {
 // TestDrainsThreeLevels drains each kind of part of a tree of three levels, lets it
 // vanish and return, and gives it back.
 func TestDrainsThreeLevels(t *testing.T) {
+	t.Parallel()
 	spec := fabgen.KAry(4)
 	spec.LMC = 1
 	healthy := fabgen.GenerateTree(spec)
@@ -170,7 +172,7 @@ func TestDrainsThreeLevels(t *testing.T) {
 	} {
 		t.Run(c.part, func(t *testing.T) {
 			s := running(t, healthy, hasty)
-			before := s.board.Current()
+			before := s.state.Current()
 			if s.uses(c.cut, c.gone) == 0 {
 				t.Fatal("nothing leads over it at the start")
 			}
@@ -183,7 +185,7 @@ func TestDrainsThreeLevels(t *testing.T) {
 			}
 			s.drainsAre("safe", safe)
 			s.settles(func(*store.Epoch, *view.View) bool { return true })
-			drained := s.board.Current()
+			drained := s.state.Current()
 			if n := s.uses(c.cut, c.gone); n > 0 || drained.Report.Phases != dry.Cost.Phases || drained.Epoch == before.Epoch {
 				t.Errorf("epoch %d after %d has %d phases, %d were foretold, and uses what is drained %d times", drained.Epoch, before.Epoch, drained.Report.Phases, dry.Cost.Phases, n)
 			}
@@ -191,7 +193,7 @@ func TestDrainsThreeLevels(t *testing.T) {
 			for i, f := range []*topology.Fabric{pulled(t, healthy, []string{c.part}), healthy} {
 				s.sweep(f)
 				s.rests(f)
-				if now := s.board.Current(); now.Epoch != drained.Epoch {
+				if now := s.state.Current(); now.Epoch != drained.Epoch {
 					t.Errorf("pulled or put back (%d): epoch %d after %d, because of %v", i, now.Epoch, drained.Epoch, now.What)
 				}
 				quiet(s, "pulled or put back")
@@ -203,7 +205,7 @@ func TestDrainsThreeLevels(t *testing.T) {
 				t.Fatalf("%d %s", status, text)
 			}
 			s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch > drained.Epoch })
-			if n := len(phasetable.Changes(before.Plan, s.board.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
+			if n := len(phasetable.Changes(before.Plan, s.state.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
 				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
 			}
 		})
@@ -221,7 +223,7 @@ func TestStaleAtStart(t *testing.T) {
 		d := readable(daemonIn(t, dir))
 		d.atRest(t, cut)
 		tables := d.desk.InSwitches()
-		before, onBase := d.board.Current(), d.board.Bases.Current()
+		before, onBase := d.state.Current(), d.state.Bases.Current()
 		ok(t, d.store.Close())
 		top := slices.Clone(tables.Switches[tables.Find(fabgen.TopGUID+1)].Out)
 		stale := &lft.Tables{Switches: slices.Clone(tables.Switches)}
@@ -247,15 +249,15 @@ func TestStaleAtStart(t *testing.T) {
 		for d.core.State() != controller.Sweeping {
 			d.step(t.Context(), d.next(t.Context(), t))
 		}
-		now := d.board.Bases.Current()
+		now := d.state.Bases.Current()
 		if used {
-			if now != nil || d.board.IsReady() {
+			if now != nil || d.state.IsReady() {
 				t.Error("a plan is in force that does not hold on the tables")
 			}
 			continue
 		}
-		if e := d.board.Current(); e == nil || e.Epoch != before.Epoch || !d.board.IsReady() {
-			t.Errorf("the plan in force was epoch %d, and is %+v; ready: %v", before.Epoch, e, d.board.IsReady())
+		if e := d.state.Current(); e == nil || e.Epoch != before.Epoch || !d.state.IsReady() {
+			t.Errorf("the plan in force was epoch %d, and is %+v; ready: %v", before.Epoch, e, d.state.IsReady())
 		}
 		if now == nil || now.Epoch != onBase.Epoch {
 			t.Errorf("the plan for base LIDs in force was %d, and is %+v", onBase.Epoch, now)

@@ -17,7 +17,7 @@ func podsUp(t *testing.T, spec fabgen.TreeSpec) (*Daemon, *topology.Fabric, *lft
 	b, err := topology.NewPodBaseline(whole)
 	ok(t, err)
 	d := newDaemon(t)
-	d.board.Adopt(&topology.Baseline{Pods: b})
+	d.state.Adopt(&topology.Baseline{Pods: b})
 	v := d.bringUp(t, whole)
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
@@ -28,7 +28,7 @@ func podsUp(t *testing.T, spec fabgen.TreeSpec) (*Daemon, *topology.Fabric, *lft
 func (d *Daemon) holdsOnAll(t *testing.T, when string, v *view.View, tables ...*lft.Tables) {
 	t.Helper()
 	for i, x := range tables {
-		if err := v.Carries(x, d.board.Current().Plan, nil); err != nil {
+		if err := v.Carries(x, d.state.Current().Plan, nil); err != nil {
 			t.Errorf("%s the plan in force does not hold on tables %d of %d: %v", when, i+1, len(tables), err)
 		}
 	}
@@ -39,6 +39,7 @@ func (d *Daemon) holdsOnAll(t *testing.T, when string, v *view.View, tables ...*
 // before and after the change. The new tables give base LIDs their plan. A better plan
 // that is worth its table changes comes last, and the plan in force holds until then.
 func TestStages(t *testing.T) {
+	t.Parallel()
 	spec := fabgen.KAry(8)
 	for _, c := range []struct {
 		lmc    uint8
@@ -54,49 +55,49 @@ func TestStages(t *testing.T) {
 		t.Run(c.dead+" at LMC "+port(int(c.lmc)), func(t *testing.T) {
 			spec.LMC = c.lmc
 			d, whole, before := podsUp(t, spec)
-			first := d.board.Bases.Current()
+			first := d.state.Bases.Current()
 			v := d.see(t, failing(t, whole, c.dead)).Stage(true)
-			d.board.Remember(v)
+			d.state.Remember(v)
 			after, err := tablesOf(v, nil)
 			ok(t, err)
 			if n := lft.Changes(before, after).Blocks; n > c.blocks {
 				t.Errorf("%d blocks of tables change", n)
 			}
-			e := d.actions.press.Plan(t.Context(), controller.Plan{Fabric: v.Snapshot(), Avoid: v.Down}).(controller.Planned)
+			e := d.actions.plans.Plan(t.Context(), controller.Plan{Fabric: v.Snapshot(), Avoid: v.Down}).(controller.Planned)
 			if (e.Err == "") != (c.bridge > 0) {
 				t.Fatalf("before the tables: %+v", e)
 			}
 			if c.bridge > 0 {
-				ok(t, d.actions.press.Publish(t.Context()))
+				ok(t, d.actions.plans.Publish(t.Context()))
 				d.holdsOnAll(t, "before the tables", v, before, after)
-				if n := d.board.Current().Report.Phases; n > c.bridge {
+				if n := d.state.Current().Report.Phases; n > c.bridge {
 					t.Errorf("%d phases before the tables", n)
 				}
-				if d.board.Bases.Current() != first {
+				if d.state.Bases.Current() != first {
 					t.Error("the plan for base LIDs has changed before its tables are there")
 				}
 			}
 			d.reads(t, v, after)
 			d.holdsOnAll(t, "on its tables", v, after)
-			if base := d.board.Bases.Current(); base == nil || base.Table.Phases() > c.base {
+			if base := d.state.Bases.Current(); base == nil || base.Table.Phases() > c.base {
 				t.Fatalf("the plan for base LIDs is %+v", base)
 			}
-			better := d.actions.press.PrepareAhead(t.Context(), v, nil)
+			better := d.actions.plans.PrepareAhead(t.Context(), v, nil)
 			if (better != nil) != c.better {
 				t.Fatalf("a better plan: %v", better)
 			}
 			if better == nil {
 				return
 			}
-			ours := d.board.Current().Report.Phases
-			d.board.Remember(better)
+			ours := d.state.Current().Report.Phases
+			d.state.Remember(better)
 			last, err := tablesOf(better, nil)
 			ok(t, err)
 			d.holdsOnAll(t, "until the tables of a new plan are there", better, after, last)
 			d.reads(t, better, last)
 			d.holdsOnAll(t, "at last", better, last)
-			if n := d.board.Current().Report.Phases; n >= ours || d.board.Bases.Current().Table.Phases() > c.base {
-				t.Errorf("at last it has %d phases, before %d; base LIDs %d", n, ours, d.board.Bases.Current().Table.Phases())
+			if n := d.state.Current().Report.Phases; n >= ours || d.state.Bases.Current().Table.Phases() > c.base {
+				t.Errorf("at last it has %d phases, before %d; base LIDs %d", n, ours, d.state.Bases.Current().Table.Phases())
 			}
 		})
 	}
@@ -105,12 +106,12 @@ func TestStages(t *testing.T) {
 // reads lets tables be written and read back, and publishes their plan.
 func (d *Daemon) reads(t *testing.T, v *view.View, tables *lft.Tables) {
 	t.Helper()
-	_, err := d.actions.press.Write(t.Context(), controller.Write{Fabric: v.Snapshot()})
+	_, err := d.actions.plans.Write(t.Context(), controller.Write{Fabric: v.Snapshot()})
 	ok(t, err)
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(t.Context(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {
+	if e := d.actions.plans.Plan(t.Context(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)
 	} else if !e.Same {
-		ok(t, d.actions.press.Publish(t.Context()))
+		ok(t, d.actions.plans.Publish(t.Context()))
 	}
 }

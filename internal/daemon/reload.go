@@ -10,7 +10,6 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/view"
 )
 
@@ -18,7 +17,7 @@ import (
 
 // Configuration sets the file that the configuration was read from, for Reload. It must be
 // called before Run.
-func (d *Daemon) Configuration(f reload.File) { d.settings.File = f }
+func (d *Daemon) Configuration(f config.File) { d.settings.File = f }
 
 // Reload reads the configuration again, and applies the settings that may change while
 // forsd runs. Errors are logged and raise a warning.
@@ -41,7 +40,7 @@ func (d *Daemon) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 }
 
 // reconfigure applies settings between two actions.
-func (r *rooms) reconfigure(ctx context.Context, next *config.Config, take func()) error {
+func (r *components) reconfigure(ctx context.Context, next *config.Config, take func()) error {
 	var err error
 	if werr := r.between(ctx, func(ctx context.Context, t turn) { err = t.reconfigure(ctx, next, take) }); werr != nil {
 		return werr
@@ -52,7 +51,7 @@ func (r *rooms) reconfigure(ctx context.Context, next *config.Config, take func(
 // reconfigure applies settings unless the fabric cannot be planned with them. If other
 // hosts take part under the new settings, the fabric is a different one.
 func (t turn) reconfigure(ctx context.Context, next *config.Config, take func()) error {
-	was := t.board.Latest()
+	was := t.state.Latest()
 	var v *view.View
 	if was != nil && t.raw != nil {
 		var err error

@@ -14,7 +14,6 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/reload"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 )
@@ -38,7 +37,7 @@ opensm:
 api: {socket: %[1]s/s}
 %[5]s`, s.dir, s.cfg.OpenSM.DumpCommand[0], s.cfg.OpenSM.DumpCommand[1], s.cfg.OpenSM.DumpCommand[2], lines), 0o644))
 	}
-	s.Configuration(reload.File{Path: path, Load: func() (*config.Config, error) { return config.Load(path) }, Level: func(l config.LogLevel) { *level = l }})
+	s.Configuration(config.File{Path: path, Load: func() (*config.Config, error) { return config.Load(path) }, Level: func(l config.LogLevel) { *level = l }})
 	return write
 }
 
@@ -53,7 +52,7 @@ func TestReload(t *testing.T) {
 	ok(t, err)
 	ask := func(dry bool) (*api.Reload, error) { return client.Reload(s.ctx, api.ReloadRequest{DryRun: dry}) }
 	warned := func(code string) string { return s.warning(code) }
-	first := s.board.EpochNumber()
+	first := s.state.EpochNumber()
 
 	write("planing: {exclude: Hca0003}\ndamping: {flaps: 0}\n")
 	for _, dry := range []bool{true, false} {
@@ -63,15 +62,15 @@ func TestReload(t *testing.T) {
 			t.Fatalf("a wrong file: %+v, %v", out, err)
 		}
 		for _, text := range []string{"forsd.yaml:12: planing: is unknown: the keys here are version,", "forsd.yaml:13: damping.flaps: 0 is too few"} {
-			if !strings.Contains(refused.Text, text) || !dry && !strings.Contains(warned(reload.Refused), text) {
-				t.Errorf("dry run %v: the answer is %q, and the warning %q; neither may lack %q", dry, refused.Text, warned(reload.Refused), text)
+			if !strings.Contains(refused.Text, text) || !dry && !strings.Contains(warned(config.Refused), text) {
+				t.Errorf("dry run %v: the answer is %q, and the warning %q; neither may lack %q", dry, refused.Text, warned(config.Refused), text)
 			}
 		}
-		if good, _ := s.settings.Last(); good != dry || dry && warned(reload.Refused) != "" {
-			t.Errorf("dry run %v: the last reload was good: %v, warning %q", dry, good, warned(reload.Refused))
+		if good, _ := s.settings.Last(); good != dry || dry && warned(config.Refused) != "" {
+			t.Errorf("dry run %v: the last reload was good: %v, warning %q", dry, good, warned(config.Refused))
 		}
 	}
-	if s.settings.Now() != s.cfg || s.board.EpochNumber() != first {
+	if s.settings.Now() != s.cfg || s.state.EpochNumber() != first {
 		t.Error("a file that is refused changes something")
 	}
 
@@ -91,8 +90,8 @@ func TestReload(t *testing.T) {
 	if now := s.settings.Now(); now.Damping.Flaps != 9 || now.KeepEpochs != s.cfg.KeepEpochs || level != config.LevelDebug {
 		t.Errorf("in force are %+v, log level %q", now, level)
 	}
-	if text := warned(reload.Waiting); warned(reload.Refused) != "" || !strings.Contains(text, "keep_epochs, planning.engine: run systemctl restart forsd") {
-		t.Errorf("warnings: %q, %q", warned(reload.Refused), text)
+	if text := warned(config.Waiting); warned(config.Refused) != "" || !strings.Contains(text, "keep_epochs, planning.engine: run systemctl restart forsd") {
+		t.Errorf("warnings: %q, %q", warned(config.Refused), text)
 	}
 	if epochs, err := client.Epochs(s.ctx); err != nil || !slices.Contains(epochs[len(epochs)-1].What, "the configuration was reloaded") {
 		t.Errorf("the last epoch: %+v, %v", epochs, err)
@@ -106,8 +105,8 @@ func TestReload(t *testing.T) {
 	write("planning: {roles: {storage: Hca0003}}\n")
 	out, err := ask(false)
 	ok(t, err)
-	if !slices.Equal(out.Changed, []string{"planning.exclude", "planning.roles.storage", "damping.flaps", "log.level"}) || len(out.Restart) > 0 || warned(reload.Waiting) != "" {
-		t.Errorf("back: %+v, warning %q", out, warned(reload.Waiting))
+	if !slices.Equal(out.Changed, []string{"planning.exclude", "planning.roles.storage", "damping.flaps", "log.level"}) || len(out.Restart) > 0 || warned(config.Waiting) != "" {
+		t.Errorf("back: %+v, warning %q", out, warned(config.Waiting))
 	}
 	s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Plan.Servers() == 15 })
 	write("")
@@ -159,7 +158,7 @@ func TestHangup(t *testing.T) {
 	for _, c := range []struct {
 		more   string
 		warned string // "" if none
-	}{{"nonsense: 1\n", reload.Refused}, {"keep_epochs: 5\n", reload.Waiting}, {"damping: {flaps: 7}\n", ""}} {
+	}{{"nonsense: 1\n", config.Refused}, {"keep_epochs: 5\n", config.Waiting}, {"damping: {flaps: 7}\n", ""}} {
 		ok(t, os.WriteFile(path, append(slices.Clone(good), c.more...), 0o644), syscall.Kill(b.pid, syscall.SIGHUP))
 		hears("RELOADING=1\nMONOTONIC_USEC=")
 		hears("READY=1")

@@ -11,15 +11,16 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -46,9 +47,11 @@ func TestFollowAfterReboot(t *testing.T) {
 	w.sync(t, "")
 	w.same(t)
 	var brief *replica.Replica
-	ok(t, w.follower.between(t.Context(), func(_ context.Context, at turn) { brief = at.state().Now(false, 0).Replica(standby.Ask{Brief: true}) }))
+	ok(t, w.follower.between(t.Context(), func(_ context.Context, at turn) {
+		brief = at.handover().Now(false, 0).Replica(standby.Ask{Brief: true})
+	}))
 	ok(t, w.leader.told(t, brief))
-	if w.leader.board.StandsBy() {
+	if w.leader.state.StandsBy() {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
@@ -56,7 +59,7 @@ func TestFollowAfterReboot(t *testing.T) {
 			t.Errorf("the next number is %d, and up to 70 may have been given", n)
 		}
 	}))
-	ok(t, w.leader.between(t.Context(), func(_ context.Context, _ turn) { w.leader.store.Raise(80) }))
+	ok(t, w.leader.between(t.Context(), func(_ context.Context, _ turn) { w.leader.store.AdvanceTo(80) }))
 	w.sync(t, "")
 	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
 		if n := w.follower.store.Next(); n != 81 || w.follower.store.Passed() != 0 {
@@ -137,20 +140,16 @@ func TestDecisionOutlastsTakeover(t *testing.T) {
 func TestIsolatedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.follower.cables.Settings.Mode = cablehealth.Isolate
-	c := w.leader.board.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Cable
-	kept := &cables.Kept{Cables: []cables.KeptCable{{Cable: cablehealth.Cable{Leaf: cablehealth.End{GUID: c.Leaf, Port: c.Port}, Spine: cablehealth.End{GUID: 1, Port: 2}},
+	c := w.leader.state.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
+	kept := &cables.Kept{Cables: []cables.KeptCable{{Cable: cablehealth.Cable{Leaf: c, Spine: ib.End{GUID: 1, Port: 2}},
 		Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}}
 	for _, what := range []*cables.Kept{kept, nil} {
 		ok(t, w.leader.between(t.Context(), func(context.Context, turn) {
-			if what == nil {
-				ok(t, w.leader.store.Decide(cableDecisions, nil))
-			} else {
-				ok(t, w.leader.store.Decide(cableDecisions, what))
-			}
+			ok(t, w.leader.store.Decide(cableDecisions, what))
 		}))
 		w.sync(t, "")
 		ok(t, w.follower.between(t.Context(), func(_ context.Context, f turn) {
-			if f.book.Has(withheld.Isolated, c) != (what != nil) {
+			if f.excluded.Has(exclusions.Isolated, c) != (what != nil) {
 				t.Errorf("the leader has %+v, and the follower withholds %+v", what, f.cables.Withheld())
 			}
 			if held := f.core.Held(); what != nil && !slices.Equal(held, []controller.Lane{{Leaf: 1, Lane: 2}}) {
@@ -164,13 +163,13 @@ func TestIsolatedTravels(t *testing.T) {
 // has drained, even if the last drain was given back just before it leads.
 func TestDrainedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
-	c := w.leader.board.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Cable
-	drain := drains.Drain{Part: drains.Part{Kind: drains.Cable, GUID: c.Leaf, Port: c.Port}, Name: "Leaf001/7", State: drains.Safe}
-	for _, list := range [][]drains.Drain{{drain}, nil} {
+	c := w.leader.state.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
+	drain := exclusions.Drain{Part: exclusions.Part{Kind: exclusions.Cable, GUID: c.GUID, Port: c.Port}, Name: "Leaf001/7", State: exclusions.Safe}
+	for _, list := range [][]exclusions.Drain{{drain}, nil} {
 		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide(drainsDecided, list)) }))
 		w.sync(t, "")
 		ok(t, w.follower.between(t.Context(), func(_ context.Context, f turn) {
-			if f.book.Has(withheld.Drained, c) != (list != nil) || len(f.core.Held()) != len(list) {
+			if f.excluded.Has(exclusions.Drained, c) != (list != nil) || len(f.core.Held()) != len(list) {
 				t.Errorf("drained are %v, and the follower plans ahead with %v held back", list, f.core.Held())
 			}
 		}))
@@ -197,7 +196,7 @@ func FuzzReplica(f *testing.F) {
 			return
 		}
 		if base, err := topology.NewBaseline(g); err == nil {
-			_, _ = view.New(g, base, nil)
+			_, _ = view.New(g, base, &config.Planning{})
 		}
 	})
 }
@@ -210,7 +209,7 @@ func TestLaterPlansStay(t *testing.T) {
 	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 60})
 	ok(t, err)
 	const last = 50
-	ok(t, w.leader.between(t.Context(), func(context.Context, turn) { w.leader.store.Raise(last) }))
+	ok(t, w.leader.between(t.Context(), func(context.Context, turn) { w.leader.store.AdvanceTo(last) }))
 	w.sync(t, "")
 	d := w.follower
 	ok(t, d.between(t.Context(), func(context.Context, turn) {
@@ -221,15 +220,15 @@ func TestLaterPlansStay(t *testing.T) {
 			ok(t, err)
 			return plan
 		}
-		base, report := d.board.BasePlan()
-		ok(t, d.board.SetBase(later(base), report, nil))
+		base, report := d.state.BasePlan()
+		ok(t, d.state.SetBase(later(base), report, nil))
 		j := *d.jobs.List()[0]
 		j.Plan, j.Epoch, j.Base, j.BaseEpoch = later(j.Plan), last, later(base), last
 		ok(t, d.jobs.Set(&j))
 	}))
 	w.sync(t, "")
 	ok(t, d.between(t.Context(), func(context.Context, turn) {
-		if now := d.board.Bases.Current(); now != nil && now.Epoch < last {
+		if now := d.state.Bases.Current(); now != nil && now.Epoch < last {
 			t.Errorf("plan %d for base LIDs is in force after plan %d", now.Epoch, last)
 		}
 		if j := d.jobs.List()[0]; j.Epoch < last || j.BaseEpoch < last {

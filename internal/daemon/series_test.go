@@ -14,18 +14,19 @@ const mostSeries = 300
 // TestSeriesAreBounded counts the series of a small fabric and of one with 2048 hosts,
 // each with dead cables and with every warning.
 func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
 	counts := map[int]int{}
 	for _, leaves := range []int{4, 64} {
 		d := newDaemon(t)
 		const spines, perLeaf = 16, 32
 		f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, Hosts: []int{perLeaf}, LMC: 4})
 		d.bringUp(t, f)
-		hosts := len(d.board.Latest().Tree.Hosts)
+		hosts := len(d.state.Latest().Tree.Hosts)
 		d.see(t, lacking(lacking(f, perLeaf, 1, 3), perLeaf, 2, 5))
 		for _, k := range kinds() {
 			d.health.Raise(k.Code, "it is", time.Now().Add(-time.Hour))
 		}
-		change, now := d.board.Change(), time.Now().Add(time.Second)
+		change, now := d.state.Change(), time.Now().Add(time.Second)
 		change.Verified, change.Published, change.Written, change.ReadBack = now, now, now, now
 		d.backend.Metrics.Observe(change)
 		families, err := d.backend.Metrics.Registry.Gather()

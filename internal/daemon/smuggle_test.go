@@ -71,6 +71,7 @@ const smuggled = "POST /v1/reroute HTTP/1.1\r\nHost: localhost\r\nContent-Type: 
 // the socket, TCP and TLS. Each has at most one answer, and the bytes after it are not
 // taken for a request.
 func TestSmuggled(t *testing.T) {
+	t.Parallel()
 	g := guard(t)
 	post := func(headers, body string) string {
 		return "POST /v1/whatif HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + headers + "\r\n" + body

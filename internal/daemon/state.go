@@ -10,11 +10,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/drains"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/withheld"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/topology"
 )
@@ -40,56 +40,56 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 // show shows a view to the controller, at the end of a sweep or before.
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.own = v
-	if last := l.board.Latest(); last == nil || last.ID != v.ID {
+	if last := l.state.Latest(); last == nil || last.ID != v.ID {
 		l.unrest.begins(time.Now())
 	}
-	l.board.Remember(v)
+	l.state.Remember(v)
 	snapshot := *v.Snapshot()
-	snapshot.Lost = v.Lost(l.board.Current(), l.board.Baseline())
-	care{l}.seen(v)
+	snapshot.Lost = v.Lost(l.state.Current(), l.state.Baseline())
+	excluder{l}.seen(v)
 	if tree := v.Tree; tree != nil {
 		if list := l.drains.List(); len(list) > 0 { // a drained spine's cables to new leaves are included
-			l.book.Set(withheld.Drained, drains.Cables(tree, list))
+			l.excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(tree), list))
 		}
-		snapshot.Withheld = l.book.Lanes(tree)
+		snapshot.Withheld = l.excluded.Lanes(tree, exclusions.Any)
 	}
 	if swept {
 		l.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
 		l.step(ctx, controller.Found{Snapshot: snapshot})
 	}
-	if l.core.Overtaken() {
+	if l.core.Superseded() {
 		l.giveUp() // the new fabric must not wait for switches that may not answer, or for a plan of the old one
 	}
-	if v.Tree != nil && !l.core.Doubts() {
-		l.board.Adopt(v.Tree.Baseline) // so that the next new part does not get the index of this one
+	if v.Tree != nil && !l.core.LossUnconfirmed() {
+		l.state.Adopt(v.Tree.Baseline) // so that the next new part does not get the index of this one
 	}
-	l.health.Set("fabric", drains.Quiet(v.Tree, l.drains.List(), v.Findings()), time.Now())
+	l.health.Set("fabric", exclusions.WithoutDrained(v.Tree, l.drains.List(), v.Findings()), time.Now())
 }
 
 // withhold makes the plan and the tables follow a decision about cables, which replaces the
 // previous one for the same cause. text describes the decision.
-func (l *loop) withhold(ctx context.Context, cause withheld.Cause, cables []withheld.Cable, text string) {
-	v := l.board.Latest()
-	before := care{l}.inUse(v)
-	l.book.Set(cause, cables)
+func (l *loop) withhold(ctx context.Context, cause exclusions.Cause, cables []ib.End, text string) {
+	v := l.state.Latest()
+	before := excluder{l}.inUse(v)
+	l.excluded.Replace(cause, cables)
 	if v == nil {
 		return
 	}
-	if !slices.Equal(care{l}.inUse(v), before) {
-		l.board.Decided(v, text)
+	if !slices.Equal(excluder{l}.inUse(v), before) {
+		l.state.Decided(v, text)
 	}
 	again := *v
 	l.showAgain(ctx, &again)
 }
 
 // inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
-func (l care) inUse(v *view.View) []controller.Lane {
+func (l excluder) inUse(v *view.View) []controller.Lane {
 	if v == nil || v.Tree == nil {
 		return nil
 	}
 	bouncing := l.core.Bouncing()
-	return slices.DeleteFunc(l.book.Lanes(v.Tree), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
+	return slices.DeleteFunc(l.excluded.Lanes(v.Tree, exclusions.Any), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
 }
 
 // showAgain shows the controller the last fabric after a decision about it.
@@ -102,8 +102,8 @@ func (l *loop) showAgain(ctx context.Context, v *view.View) {
 // heldCables names the cables that are held back.
 func (l *loop) heldCables() string {
 	var names []string
-	for _, c := range l.board.Latest().Cables(l.core.Bouncing()) {
-		names = append(names, fmt.Sprintf("%s port %d – %s", c.Lower.Name, c.Port, c.Upper.Name))
+	for _, c := range l.state.Latest().Cables(l.core.Bouncing()) {
+		names = append(names, fmt.Sprintf("%s port %d – %s", c.Lower.Name, c.Lower.Port, c.Upper.Name))
 	}
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }
@@ -116,12 +116,12 @@ func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
 
 // fitBy is fit with other settings than those in force.
 func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error) {
-	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.board.Baseline(), by, l.board.Current() == nil)
+	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.state.Baseline(), by, l.state.Current() == nil)
 	if err != nil {
 		return nil, err
 	}
-	if v = (upkeep{l}).without(v); l.board.Current() != nil && !l.core.Standby() { // at a start there is time
-		v = v.After(l.board.Latest(), func(t *topology.FatTree) []controller.Lane { return l.book.Lanes(t) })
+	if v = (excluder{l}).without(v); l.state.Current() != nil && !l.core.Standby() { // at a start there is time
+		v = v.After(l.state.Latest(), func(t *topology.FatTree) []controller.Lane { return l.excluded.Lanes(t, exclusions.Any) })
 	}
 	return v, nil
 }
@@ -131,13 +131,13 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	if match, _ := l.desk.Match(); match {
 		l.actions.markRead(view.Of(a.Fabric), time.Now()) // tables that had not changed are not read back
 	}
-	marks, planned := l.board.Settled()
+	marks, planned := l.state.Settled()
 	if planned && !a.Planless {
-		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.board.EpochNumber()))
+		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.state.EpochNumber()))
 	}
-	if v, held := l.board.Latest(), l.board.HeldBack(); v != nil && v.Tree != nil {
+	if v, held := l.state.Latest(), l.state.HeldBack(); v != nil && v.Tree != nil {
 		l.work.Go(func() {
-			better := l.actions.press.PrepareAhead(ctx, v, held)
+			better := l.actions.plans.PrepareAhead(ctx, v, held)
 			if v.AtOnce {
 				_ = l.between(ctx, func(ctx context.Context, t turn) { t.improve(ctx, v, better) })
 			}
@@ -145,25 +145,25 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	}
 	l.changed = true
 	if marks.Settled {
-		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.board.EpochNumber()))
+		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.EpochNumber()))
 		return
 	}
 	l.backend.Metrics.Observe(marks)
-	l.log.Info("settled", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.board.EpochNumber()), zap.Strings("what", marks.What),
+	l.log.Info("settled", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.EpochNumber()), zap.Strings("what", marks.What),
 		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
 		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
 }
 
 // improve changes to a better plan if one was found and nothing has changed.
 func (t turn) improve(ctx context.Context, v, better *view.View) {
-	if t.weighed = v.ID; better != nil && t.board.Latest().ID == v.ID && !t.board.StandsBy() {
+	if t.weighed = v.ID; better != nil && t.state.Latest().ID == v.ID && !t.state.StandsBy() {
 		t.showAgain(ctx, better)
 	}
 }
 
 // nowReady records that a verified plan is in force.
 func (l *loop) nowReady() {
-	if l.board.GetReady() {
-		l.log.Info("ready", zap.Uint64("epoch", l.board.EpochNumber()))
+	if l.state.GetReady() {
+		l.log.Info("ready", zap.Uint64("epoch", l.state.EpochNumber()))
 	}
 }

@@ -42,7 +42,7 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
 	ok(t, err)
 	what.begin(s)
-	epoch, jobs, state := s.board.EpochNumber(), s.jobs.List(), s.Daemon.backend.Status().State
+	epoch, jobs, state := s.state.EpochNumber(), s.jobs.List(), s.Daemon.backend.Status().State
 	began := time.Now()
 	s.cancel()
 	ok(t, <-s.ended)
@@ -51,8 +51,8 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 
 	_ = s.store.Close() // if work was under way, only the end of the process closes it
 	again := daemonIn(t, s.dir)
-	if again.board.EpochNumber() < epoch || again.store.Next() <= epoch {
-		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.board.EpochNumber(), again.store.Next())
+	if again.state.EpochNumber() < epoch || again.store.Next() <= epoch {
+		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.state.EpochNumber(), again.store.Next())
 	}
 	if list := again.jobs.List(); len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
 		t.Errorf("%s: the jobs were %v, and are %v", what.name, jobs, list)
@@ -92,6 +92,7 @@ func (s *site) asks(socket, text string) {
 
 // TestStops stops a daemon during any work or wait.
 func TestStops(t *testing.T) {
+	t.Parallel()
 	f := fabric(8, 6)
 	cut := lacking(f, 8, 1, 2)
 	get := func(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n" }
@@ -139,6 +140,7 @@ func TestStops(t *testing.T) {
 
 // TestStopsAmidChange stops a daemon at different times of a change.
 func TestStopsAmidChange(t *testing.T) {
+	t.Parallel()
 	f := fabric(20, 18)
 	cut := lacking(f, 20, 1, 2)
 	var all []doing
@@ -148,7 +150,7 @@ func TestStopsAmidChange(t *testing.T) {
 			time.Sleep(time.Duration(ms) * time.Millisecond)
 		}})
 	}
-	stops(t, f, all, func(d *Daemon) { d.actions.press.Planning.Engine = "exact" })
+	stops(t, f, all, func(d *Daemon) { d.actions.plans.Planning.Engine = "exact" })
 }
 
 // TestStopsPlanningOnRoutes stops a daemon while it schedules a fabric other than a fat

@@ -52,7 +52,7 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 // followJobs makes the tables follow jobs whose base LIDs are routed. With different such
 // jobs, the fabric must be planned as a different one.
 func (t turn) followJobs(ctx context.Context) {
-	v := t.board.Latest()
+	v := t.state.Latest()
 	if v == nil || !t.jobs.Changed() {
 		return
 	}
@@ -72,13 +72,13 @@ func (t turn) stand(ctx context.Context, e standby.Event) {
 // peerSays handles an answer of the other forsd.
 func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, err error) {
 	t.said = r
-	own := standby.Numbers{Last: t.store.Last(), Epoch: t.board.EpochNumber()}
+	own := standby.Numbers{Last: t.store.Last(), Epoch: t.state.EpochNumber()}
 	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
-// state returns the state for the transfer between the two forsd.
-func (t turn) state() *replica.State {
-	return &replica.State{Board: t.board, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
+// handover returns the state for the transfer between the two forsd.
+func (t turn) handover() *replica.State {
+	return &replica.State{State: t.state, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
 }
 
 // adopt adopts the state of the other forsd. A follower plans the fabric ahead. A daemon
@@ -90,20 +90,17 @@ func (t turn) adopt(ctx context.Context) error {
 		later.Decisions = own
 		r = &later
 	}
-	if err := t.state().Keep(r); err != nil {
+	if err := t.handover().Keep(r); err != nil {
 		return err
 	}
-	care(t).resume()
-	if err := upkeep(t).resume(); err != nil {
-		return err
-	}
+	excluder(t).resume()
 	if t.standby.Role() == standby.TakesOver {
 		return nil
 	}
-	if t.board.Current() != nil {
+	if t.state.Current() != nil {
 		t.nowReady()
 	}
-	if r.Fabric == nil || t.board.Baseline() == nil {
+	if r.Fabric == nil || t.state.Baseline() == nil {
 		return nil
 	}
 	f, err := r.CheckedFabric()
@@ -122,7 +119,7 @@ func (t turn) adopt(ctx context.Context) error {
 
 // forgetTables forgets the contents of the switches if another forsd controls them.
 func (t turn) forgetTables() {
-	if t.board.StandsBy() {
+	if t.state.StandsBy() {
 		t.desk.Forget()
 	}
 }

@@ -96,7 +96,7 @@ func TestUnreadBodies(t *testing.T) {
 	for _, by := range transports {
 		by.CloseIdleConnections()
 	}
-	for due := time.Now().Add(3 * watchdogEvery); ; time.Sleep(100 * time.Millisecond) {
+	for due := time.Now().Add(12 * watchdogEvery); ; time.Sleep(100 * time.Millisecond) {
 		if now := b.resident(t); now <= before+25 {
 			t.Logf("when they have left it has %d MB", now)
 			return

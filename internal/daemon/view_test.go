@@ -27,7 +27,7 @@ func without(t *testing.T, v *view.View, specs ...string) *view.View {
 		_, err := f.Fail(spec)
 		ok(t, err)
 	}
-	w, err := view.New(f, v.Tree.Baseline, nil)
+	w, err := view.New(f, v.Tree.Baseline, &config.Planning{})
 	ok(t, err)
 	return w
 }
@@ -41,7 +41,7 @@ func TestIdentity(t *testing.T) {
 	}
 	renamed := v.Tree.Fabric.Clone()
 	renamed.Nodes[renamed.Find(fabgen.SpineGUID)].Name = "another"
-	if w, err := view.New(renamed, v.Tree.Baseline, nil); err != nil || w.ID != v.ID {
+	if w, err := view.New(renamed, v.Tree.Baseline, &config.Planning{}); err != nil || w.ID != v.ID {
 		t.Errorf("a new name makes another fabric: %v", err)
 	}
 	seen := map[string]string{v.ID: "the whole fabric"}
@@ -57,14 +57,14 @@ func TestIdentity(t *testing.T) {
 	}
 	lids := v.Tree.Fabric.Clone()
 	lids.At(v.Tree.Hosts[2].PortRef).LID += 64
-	w, err := view.New(lids, v.Tree.Baseline, nil)
+	w, err := view.New(lids, v.Tree.Baseline, &config.Planning{})
 	ok(t, err)
 	note("a moved LID", w)
 	base, err := topology.ReadBaseline(v.Tree.Baseline.Encode())
 	ok(t, err)
 	s := base.Leaves[1].Slots
 	s[0], s[1] = s[1], s[0]
-	w, err = view.New(v.Tree.Fabric, base, nil)
+	w, err = view.New(v.Tree.Fabric, base, &config.Planning{})
 	ok(t, err)
 	note("exchanged indices", w)
 }
@@ -172,7 +172,7 @@ func TestRowsOf(t *testing.T) {
 	swapped.Nodes[at].GUID, swapped.Nodes[at].Ports[1].GUID = 0x500000, 0x500001
 	f, err := topology.NewFabric(swapped.Nodes, 0)
 	ok(t, err)
-	other, err := view.New(f, v.Tree.Baseline, nil)
+	other, err := view.New(f, v.Tree.Baseline, &config.Planning{})
 	ok(t, err)
 	if _, err := view.RowsOf(e.Plan, other.Tree); err == nil || !strings.Contains(err.Error(), "0x0000000000500001") {
 		t.Errorf("on a fabric with another adapter: %v", err)
@@ -195,8 +195,8 @@ func daemon(t *testing.T, v *view.View) *Daemon {
 // sees makes v the present fabric, with its tables in the switches.
 func (d *Daemon) sees(t *testing.T, v *view.View) {
 	t.Helper()
-	d.board.Remember(v)
-	d.board.Adopt(v.Tree.Baseline)
+	d.state.Remember(v)
+	d.state.Adopt(v.Tree.Baseline)
 	tables, err := tablesOf(v, nil)
 	ok(t, err)
 	d.desk.Read(tables, true)
@@ -205,10 +205,10 @@ func (d *Daemon) sees(t *testing.T, v *view.View) {
 // publishes plans and publishes the fabric last seen.
 func (d *Daemon) publishes(t *testing.T) {
 	t.Helper()
-	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: d.board.Latest().Snapshot(), Final: true}).(controller.Planned); done.Err != "" || done.Same {
+	if done := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: d.state.Latest().Snapshot(), Final: true}).(controller.Planned); done.Err != "" || done.Same {
 		t.Fatalf("the plan came out as %+v", done)
 	}
-	ok(t, d.actions.press.Publish(context.Background()))
+	ok(t, d.actions.plans.Publish(context.Background()))
 }
 
 func TestRollback(t *testing.T) {
@@ -224,13 +224,13 @@ func TestRollback(t *testing.T) {
 			t.Errorf("rollback to epoch %d without the cable: %v", n, err)
 		}
 	}
-	if n := d.board.EpochNumber(); n != 2 || d.store.Last() != 2 {
+	if n := d.state.EpochNumber(); n != 2 || d.store.Last() != 2 {
 		t.Errorf("a refused rollback left epoch %d in force", n)
 	}
 
 	d.sees(t, v) // the cable is back, and the plan without it still holds
 	ok(t, d.rollback(2))
-	e := d.board.Current()
+	e := d.state.Current()
 	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.ID || e.Plan.Epoch() != 3 {
 		t.Errorf("the rollback gave %+v", e.EpochInfo)
 	}
@@ -244,7 +244,7 @@ func TestRollback(t *testing.T) {
 		t.Error("the rollback is not the plan that it repeats")
 	}
 	// It stays in force only while the fabric does not change.
-	if done := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); !done.Same {
+	if done := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); !done.Same {
 		t.Errorf("on the same fabric: %+v", done)
 	}
 	d.sees(t, without(t, v, "Leaf002/7"))
@@ -272,7 +272,7 @@ func TestWhatOfAChange(t *testing.T) {
 		{whole, true, []string{"Leaf000 port 5 – Spine001 port 1 came up", "Leaf002 port 4 – Spine000 port 3 came up"}},
 	} {
 		v := d.see(t, c.fabric)
-		if diff := cmp.Diff(c.what, d.board.WhatOf(v)); diff != "" {
+		if diff := cmp.Diff(c.what, d.state.WhatOf(v)); diff != "" {
 			t.Errorf("what (-want +got):\n%s", diff)
 		}
 		if c.settles {

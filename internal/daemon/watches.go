@@ -7,8 +7,8 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/internal/watching"
 	"github.com/forsd/forsd/lft"
 )
 
@@ -19,7 +19,7 @@ import (
 var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
 
 // watches reports whether forsd only watches.
-func (r *rooms) watches() bool { return r.cfg.Mode == config.ModeWatch }
+func (r *components) watches() bool { return r.cfg.Mode == config.ModeWatch }
 
 // untouched returns a configuration with which forsd sends nothing to OpenSM or its
 // fabric, except questions to switches.
@@ -38,7 +38,7 @@ func (x *actions) look(ctx context.Context, a controller.Plan) {
 	if !x.watches() || v.Tree == nil {
 		return
 	}
-	x.backend.Watched.Store(watching.Look(ctx, v, x.planning, func(ctx context.Context) (*lft.Tables, error) {
+	x.backend.Watched.Store(plans.Compare(ctx, v, x.planning, func(ctx context.Context) (*lft.Tables, error) {
 		tables, _, err := x.reader().Tables(ctx, v.Fabric)
 		return tables, err
 	}))

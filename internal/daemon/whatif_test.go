@@ -62,7 +62,7 @@ func TestWhatRemains(t *testing.T) {
 	}
 	healthy := fabric(4, 4)
 	whole := d.bringUp(t, healthy)
-	first := d.board.Current()
+	first := d.state.Current()
 
 	forecast, err := ask(0, "Leaf001/7")
 	ok(t, err)
@@ -88,7 +88,7 @@ func TestWhatRemains(t *testing.T) {
 	ok(t, err)
 
 	// The cable is back, but the switches may hold the tables without it.
-	if _, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
+	if _, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}
 	d.see(t, healthy)
@@ -113,7 +113,7 @@ func TestWhatIfHolds(t *testing.T) {
 		held   []controller.Lane
 		phases int
 	}{{nil, 16}, {[]controller.Lane{{Leaf: 1, Lane: 2}}, 24}} {
-		d.board.Show(controller.Idle, c.held, false)
+		d.state.Show(controller.Idle, c.held, false)
 		f, err := d.backend.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Spine003"}})
 		ok(t, err)
 		var plan struct{ Phases int }
@@ -127,6 +127,7 @@ func TestWhatIfHolds(t *testing.T) {
 // TestWhatIfsAreLimited sends thirty what-ifs together. Few are planned at a time, and
 // those that would wait too long are refused immediately.
 func TestWhatIfsAreLimited(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.bringUp(t, fabric(20, 18))
 	var clients sync.WaitGroup

@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/exclusions"
 )
 
 // TestWithheld withholds a cable by a decision and gives it back, without a change of the
@@ -13,23 +14,23 @@ import (
 func TestWithheld(t *testing.T) {
 	d, f := readable(newDaemon(t)), fabric(4, 4)
 	d.atRest(t, f)
-	c := d.board.Latest().Cables([]controller.Lane{{Leaf: 2, Lane: 1}})[0].Cable
-	decide := func(text string, cables ...withheld.Cable) {
+	c := d.state.Latest().Cables([]controller.Lane{{Leaf: 2, Lane: 1}})[0].Lower.End
+	decide := func(text string, cables ...ib.End) {
 		t.Helper()
-		before := d.board.EpochNumber()
-		d.withhold(t.Context(), withheld.Drained, cables, text)
+		before := d.state.EpochNumber()
+		d.withhold(t.Context(), exclusions.Drained, cables, text)
 		d.rest(t, f)
-		e := d.board.Current()
+		e := d.state.Current()
 		if e.Epoch != before+1 || !slices.Equal(e.What, []string{text}) {
 			t.Errorf("epoch %d after %d, because of %q; want one more because of %q", e.Epoch, before, e.What, text)
 		}
 	}
 	uses := func() bool {
-		e, v := d.board.Current().Plan, d.board.Latest()
+		e, v := d.state.Current().Plan, d.state.Latest()
 		for s := range e.Servers() {
 			for p := range e.Phases() {
 				if x := e.Row(s).At(p); x.SendTo >= 0 && x.Lane == 1 && e.Server(s).Leaf != e.Server(x.SendTo).Leaf &&
-					(v.Tree.Leaves[e.Server(s).Leaf].GUID == c.Leaf || v.Tree.Leaves[e.Server(x.SendTo).Leaf].GUID == c.Leaf) {
+					(v.Tree.Leaves[e.Server(s).Leaf].GUID == c.GUID || v.Tree.Leaves[e.Server(x.SendTo).Leaf].GUID == c.GUID) {
 					return true
 				}
 			}
@@ -40,21 +41,21 @@ func TestWithheld(t *testing.T) {
 		t.Fatal("the plan does not use the cable: this tells nothing")
 	}
 	decide("Leaf002 port 6 is drained", c)
-	if held := d.board.HeldBack(); uses() || !slices.Equal(held, []controller.Lane{{Leaf: 2, Lane: 1}}) {
+	if held := d.state.HeldBack(); uses() || !slices.Equal(held, []controller.Lane{{Leaf: 2, Lane: 1}}) {
 		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), held)
 	}
-	if marks := d.board.Change(); !marks.Settled || marks.ReadBack.IsZero() {
+	if marks := d.state.Change(); !marks.Settled || marks.ReadBack.IsZero() {
 		t.Errorf("the change has settled: %+v", marks)
 	}
 	// A second decision to withhold the cable changes nothing.
-	before := d.board.EpochNumber()
-	d.withhold(t.Context(), withheld.Isolated, []withheld.Cable{c}, "Leaf002 port 6 is isolated")
-	if d.rest(t, f); d.board.EpochNumber() != before || len(d.bouncing) > 0 {
-		t.Errorf("epoch %d after %d; the link state reads %v", d.board.EpochNumber(), before, d.bouncing)
+	before := d.state.EpochNumber()
+	d.withhold(t.Context(), exclusions.Isolated, []ib.End{c}, "Leaf002 port 6 is isolated")
+	if d.rest(t, f); d.state.EpochNumber() != before || len(d.bouncing) > 0 {
+		t.Errorf("epoch %d after %d; the link state reads %v", d.state.EpochNumber(), before, d.bouncing)
 	}
-	d.withhold(t.Context(), withheld.Isolated, nil, "")
+	d.withhold(t.Context(), exclusions.Isolated, nil, "")
 	decide("Leaf002 port 6 is no longer drained")
-	if !uses() || d.board.HeldBack() != nil {
-		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), d.board.HeldBack())
+	if !uses() || d.state.HeldBack() != nil {
+		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), d.state.HeldBack())
 	}
 }

@@ -28,17 +28,17 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	whole := d.bringUp(t, healthy)
 	cut := d.see(t, lacking(healthy, 4, 1, 2))
 	d.planAndPublish(t, controller.Plan{Fabric: cut.Snapshot()})
-	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); !changed || err != nil {
+	if changed, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot()}).(controller.Planned); e.Err == "" {
+	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot()}).(controller.Planned); e.Err == "" {
 		t.Error("a plan passed that uses a lane which the table file does not carry")
 	}
 	avoid := []controller.Lane{{Leaf: 1, Lane: 2}}
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot(), Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
+	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot(), Avoid: avoid}).(controller.Planned); e.Err != "" || !e.Same {
 		t.Errorf("the plan without the lane: %+v, want the one in force", e)
 	}
-	if changed, err := d.actions.press.Write(context.Background(), controller.Write{Fabric: whole.Snapshot()}); !changed || err != nil {
+	if changed, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: whole.Snapshot()}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
 	tables, err := tablesOf(whole, nil)
@@ -46,7 +46,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.desk.Read(tables, true)
-	if e := d.actions.press.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || e.Same {
+	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: whole.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || e.Same {
 		t.Errorf("the plan with the lane, after the read-back: %+v", e)
 	}
 }
@@ -61,7 +61,7 @@ func TestNoServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := string(d.board.Baseline().Encode())
+	base := string(d.state.Baseline().Encode())
 	empty := healthy.Clone()
 	for i := range empty.Nodes {
 		if empty.Nodes[i].Kind == topology.Adapter {
@@ -74,7 +74,7 @@ func TestNoServers(t *testing.T) {
 		t.Error("no warning tells that the dump is refused")
 	}
 	after, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
-	if err != nil || string(after) != string(before) || string(d.board.Baseline().Encode()) != base || d.core.Busy() {
+	if err != nil || string(after) != string(before) || string(d.state.Baseline().Encode()) != base || d.core.Busy() {
 		t.Errorf("the dump changed something: %v", err)
 	}
 }
@@ -199,26 +199,26 @@ func TestPlanAfterLoss(t *testing.T) {
 	}
 	d := readable(daemonIn(t, dir))
 	d.atRest(t, f)
-	first := d.board.Current()
+	first := d.state.Current()
 	d, _ = again(d, "")
-	if n := d.board.EpochNumber(); n != first.Epoch {
+	if n := d.state.EpochNumber(); n != first.Epoch {
 		t.Errorf("after a restart epoch %d is in force, %d was", n, first.Epoch)
 	}
 	d, last := again(d, "another")
-	rows, err := view.RowsOf(first.Plan, d.board.Latest().Tree)
+	rows, err := view.RowsOf(first.Plan, d.state.Latest().Tree)
 	ok(t, err)
-	if e := d.board.Current(); e.Epoch != last+1 || !view.SameRows(e.Plan, d.board.Latest().Tree, rows) {
+	if e := d.state.Current(); e.Epoch != last+1 || !view.SameRows(e.Plan, d.state.Latest().Tree, rows) {
 		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, last)
 	}
 	ok(t, d.rollback(first.Epoch))
-	chosen := d.board.Current()
+	chosen := d.state.Current()
 	d, last = again(d, "a third")
-	if e := d.board.Current(); e.Epoch != last+1 || e.RollbackOf != first.Epoch || !view.SameRows(e.Plan, d.board.Latest().Tree, rows) {
+	if e := d.state.Current(); e.Epoch != last+1 || e.RollbackOf != first.Epoch || !view.SameRows(e.Plan, d.state.Latest().Tree, rows) {
 		t.Errorf("epoch %d is in force, of the rollback to %d, and %d were promised; a rollback to %d chose %d", e.Epoch, e.RollbackOf, last, first.Epoch, chosen.Epoch)
 	}
-	chosen = d.board.Current()
-	if d, _ = again(d, ""); d.board.EpochNumber() != chosen.Epoch {
-		t.Errorf("epoch %d is in force after a restart, and was %d", d.board.EpochNumber(), chosen.Epoch)
+	chosen = d.state.Current()
+	if d, _ = again(d, ""); d.state.EpochNumber() != chosen.Epoch {
+		t.Errorf("epoch %d is in force after a restart, and was %d", d.state.EpochNumber(), chosen.Epoch)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestDoubtedFabricsPass(t *testing.T) {
 	d := readable(newDaemon(t))
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
-	before := d.board.EpochNumber()
+	before := d.state.EpochNumber()
 	cut := lacking(healthy, 4, 1, 2)
 	d.dumpSeen(t.Context(), dump(cut))
 	for i := range 8 {
@@ -239,7 +239,7 @@ func TestDoubtedFabricsPass(t *testing.T) {
 				ok(t, err)
 			}
 		}
-		if d.dumpSeen(t.Context(), dump(half)); !d.core.Doubts() {
+		if d.dumpSeen(t.Context(), dump(half)); !d.core.LossUnconfirmed() {
 			t.Fatal("a fabric discovered by half is believed")
 		}
 	}
@@ -250,7 +250,7 @@ func TestDoubtedFabricsPass(t *testing.T) {
 		}
 	}
 	d.drive(t, cut)
-	if n := d.board.EpochNumber(); n <= before {
+	if n := d.state.EpochNumber(); n <= before {
 		t.Errorf("epoch %d is in force, and was before", n)
 	}
 	if match, _ := d.desk.Match(); !match {

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/gpu/mscclpp"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/nics"
-	"github.com/forsd/forsd/internal/svg"
 )
 
 func gpuCommand() *cobra.Command {
@@ -64,7 +64,8 @@ the default, takes that with the least predicted time.
 
 With --fabric, the stages are pinned on the lanes of the fat tree that joins the NICs:
 the answer of --json says for each transfer which LID it is sent to. Where cables are
-dead (--fail), stages are cut into parts in which each cable carries one transfer each way.
+dead (--fail), the plan has no more transfers of a leaf in a stage than lanes are left, and
+stages that do not fit are cut into parts in which a cable carries one transfer each way.
 
 Every rank may plan for itself: the same input gives the same plan. --out writes the
 lists of all ranks in a compact form that docs/gpu.md describes.`,
@@ -111,7 +112,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	t, err := f.read(cmd)
+	t, tokens, err := f.read(cmd)
 	if err != nil {
 		return err
 	}
@@ -125,17 +126,21 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	if site, err = gpu.Without(site, t.Cluster, f.site.rails, f.site.nics, f.site.gpus); err != nil {
 		return err
 	}
+	if tokens != nil && f.mscclpp != "" {
+		if f.once != "" {
+			return errors.New("--once server: MSCCL++ does not hand tokens on: want --once gpu")
+		}
+		tokens = nil
+	}
 	if o := &f.options; f.mscclpp != "" && o.Grain == 0 && o.MaxStretch == 0 && (o.Mode == gpu.Auto || o.Mode == gpu.Bytes) && site == nil {
 		o.Grain = int64(mscclpp.Alignment * t.GPUs) // auto could choose a grain that MSCCL++ cannot copy
 	}
-	done := command.Searching(cmd, "planning", f.options.Mode == gpu.Auto && site == nil)
-	plan, elapsed, err := f.plan(cmd.Context(), t, site)
-	done()
-	if err != nil {
-		return err
-	}
-	done = command.Searching(cmd, "planning", true)
-	pinned, err := f.lanes.pin(cmd.Context(), plan, f.options.Model)
+	done := command.Searching(cmd, "planning", f.options.Mode == gpu.Auto || f.lanes.fabric.Topology != "")
+	start := time.Now()
+	plan, pinned, err := nics.Within(t.Cluster, site, f.options, func(site *gpu.Site, o gpu.Options) (*gpu.Plan, error) {
+		return f.plan(cmd.Context(), t, tokens, site, o)
+	}, func(plan *gpu.Plan) (*lanes.Plan, error) { return f.lanes.pin(cmd.Context(), plan, f.options.Model) })
+	elapsed := time.Since(start)
 	done()
 	if err != nil {
 		return err
@@ -145,7 +150,7 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	report := plan.Report(f.options.Model)
-	chart := func() *svg.Chart { return gpuChart(plan, f.options.Model) }
+	chart := func() *chart { return gpuChart(plan, f.options.Model) }
 	err = f.svg.show(cmd, f.out != "-" && f.programs != "-" && f.mscclpp != "-", chart, nics.Report{Report: report, Fabric: pinned}, func(w io.Writer) {
 		printExchange(w, report, elapsed)
 		if pinned != nil {
@@ -158,29 +163,42 @@ func (f *gpuScheduleFlags) run(cmd *cobra.Command) error {
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
-// plan makes and carries out the plan, and returns how long planning took. If ctx ends
-// during planning, it uses the best plan so far.
-func (f *gpuScheduleFlags) plan(ctx context.Context, t *gpu.Traffic, site *gpu.Site) (plan *gpu.Plan, elapsed time.Duration, err error) {
+// plan makes and carries out the plan. If ctx ends during planning, it uses the best plan so far.
+func (f *gpuScheduleFlags) plan(ctx context.Context, t *gpu.Traffic, tokens *gpu.Tokens, site *gpu.Site, o gpu.Options) (plan *gpu.Plan, err error) {
 	var planner gpu.Planner
-	start := time.Now()
-	if site != nil {
-		plan, err = planner.PlanSite(ctx, site, t.Bytes, f.options)
-	} else {
-		plan, err = planner.Plan(ctx, t, f.options)
+	switch {
+	case site != nil && site.Lanes != nil && f.mscclpp != "":
+		return nil, errors.New("MSCCL++ wants servers that are all alike")
+	case site != nil && tokens != nil:
+		plan, err = planner.PlanSiteTokens(ctx, site, tokens, o)
+	case site != nil:
+		plan, err = planner.PlanSite(ctx, site, t.Bytes, o)
+	case tokens != nil:
+		plan, err = planner.PlanTokens(ctx, tokens, o)
+	default:
+		plan, err = planner.Plan(ctx, t, o)
 	}
-	if elapsed = time.Since(start); plan == nil || err != nil && ctx.Err() == nil {
-		return nil, 0, err
+	if plan == nil || err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	if tokens != nil && f.back {
+		plan = plan.Return()
 	}
 	ctx = context.WithoutCancel(ctx)
-	if site != nil {
+	switch {
+	case site != nil && tokens != nil:
+		err = gpu.VerifySiteTokens(ctx, site, tokens, plan)
+	case site != nil:
 		err = gpu.VerifySite(ctx, site, t.Bytes, plan)
-	} else {
+	case tokens != nil:
+		err = gpu.VerifyTokens(ctx, tokens, plan)
+	default:
 		err = gpu.Verify(ctx, t, plan)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("the plan fails its replay, which is a fault of forsplan: %w", err)
+		return nil, fmt.Errorf("the plan fails its replay, which is a fault of forsplan: %w", err)
 	}
-	return plan, elapsed, nil
+	return plan, nil
 }
 
 // write writes the lists of all ranks in the requested formats, and returns the size of an
@@ -238,7 +256,7 @@ more than the stage's length. It prints the first violation.`,
 			if err != nil {
 				return err
 			}
-			t, err := f.read(cmd)
+			t, tokens, err := f.read(cmd)
 			if err != nil {
 				return err
 			}
@@ -249,9 +267,16 @@ more than the stage's length. It prints the first violation.`,
 			if v.Cluster != t.Cluster {
 				return command.Violated{Err: fmt.Errorf("%s is for %d servers of %d GPUs, the traffic for %d of %d", exchange, v.Servers, v.GPUs, t.Servers, t.GPUs)}
 			}
+			if v.TokenBytes > 0 && (tokens == nil || v.Returns != f.back) {
+				return fmt.Errorf("%s is of tokens that are sent once to each server: give --topk as it was planned, with --return for the way back", exchange)
+			}
 			done := command.Working(cmd, "carrying it out")
-			found, err := command.UnlessStopped(cmd.Context(), func() (error, error) {
-				found := v.Verify(cmd.Context(), t)
+			found, err := command.UnlessStopped(cmd.Context(), func() (found, _ error) {
+				if v.TokenBytes > 0 {
+					found = v.VerifyTokens(cmd.Context(), tokens)
+				} else {
+					found = v.Verify(cmd.Context(), t)
+				}
 				return found, context.Cause(cmd.Context())
 			})
 			done()
@@ -261,8 +286,14 @@ more than the stage's length. It prints the first violation.`,
 			if found != nil {
 				return command.Violated{Err: fmt.Errorf("%s: %w", exchange, found)}
 			}
+			text := "every byte arrives once"
+			if v.Returns {
+				text = "every sum has each GPU's part once, and comes once from each server"
+			} else if v.TokenBytes > 0 {
+				text = "every token arrives once in each server and at each GPU that needs it"
+			}
 			return command.Show(cmd, map[string]any{"ok": true, "stages": len(v.Lengths), "length": v.Length}, func(w io.Writer) {
-				fmt.Fprintf(w, "ok: every byte arrives once, in %s\n", command.Plural(len(v.Lengths), "stage", "stages"))
+				fmt.Fprintf(w, "ok: %s, in %s\n", text, command.Plural(len(v.Lengths), "stage", "stages"))
 			})
 		},
 	}

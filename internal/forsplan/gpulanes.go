@@ -12,20 +12,25 @@ import (
 	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/internal/nics"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
 // lanesFlags are the flags for the fabric between the NICs: a file, or a forsd that manages the
 // fabric.
 type lanesFlags struct {
-	fabric fabricflags.Fabric
+	fabric command.Fabric
 	forsd  string
 	nics   string
 
 	live    nics.Fabric
 	cluster *nics.Cluster // nil without --forsd
+
+	tree   *topology.FatTree // of --fabric, once it is read
+	tables *lft.Tables
+	hosts  []string // of --nics
 }
 
 func (f *lanesFlags) register(cmd *cobra.Command) {
@@ -85,22 +90,38 @@ func (f *lanesFlags) pin(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.
 	return pinned, nil
 }
 
-// pinOffline pins a plan on the fabric in a file, with the tables of forsd's plan for it.
-func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
+// load reads the fabric in a file, makes its tables, and finds the hosts that are the NICs.
+func (f *lanesFlags) load(ctx context.Context) error {
+	if f.tree != nil {
+		return nil
+	}
 	tree, pods, err := f.fabric.EitherTree()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if pods != nil {
-		return nil, errors.New("it is a fat tree of three levels, and stages are pinned on those of two")
+		return errors.New("it is a fat tree of three levels, and stages are pinned on those of two")
 	}
-	hosts, err := readNICs(f.nics)
+	if f.hosts, err = readNICs(f.nics); err != nil {
+		return err
+	}
+	routed, err := planner.Route(context.WithoutCancel(ctx), tree, planner.Settings{})
 	if err != nil {
+		return err
+	}
+	f.tree, f.tables = tree, routed.Tables
+	return nil
+}
+
+// pinOffline pins a plan on the fabric in a file, with the tables of forsd's plan for it.
+func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (*lanes.Plan, error) {
+	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
+	hosts := f.hosts
 	if len(hosts) == 0 {
-		for _, s := range tree.Servers {
-			hosts = append(hosts, tree.Hosts[s].GUID.String())
+		for _, s := range f.tree.Servers {
+			hosts = append(hosts, f.tree.Hosts[s].GUID.String())
 		}
 		want := p.Ranks()
 		if p.Site != nil {
@@ -114,15 +135,11 @@ func (f *lanesFlags) pinOffline(ctx context.Context, p *gpu.Plan, m gpu.Model) (
 	if err != nil {
 		return nil, err
 	}
-	routed, err := planner.Route(context.WithoutCancel(ctx), tree, planner.Settings{})
+	pinned, err := lanes.Pin(ctx, q, planner.Settings{}.Apart(f.tree))
 	if err != nil {
 		return nil, err
 	}
-	pinned, err := lanes.Pin(ctx, q, planner.Settings{}.Apart(tree))
-	if err != nil {
-		return nil, err
-	}
-	if err := pinned.Verify(q, tree, routed.Tables); err != nil {
+	if err := pinned.Verify(q, f.tree, f.tables); err != nil {
 		return nil, fmt.Errorf("the plan fails its check on the tables, which is a fault of forsplan: %w", err)
 	}
 	return pinned, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/gpu"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/nics"
 	"github.com/forsd/forsd/internal/sessions"
@@ -139,7 +140,10 @@ func (f *sessionFrameFlags) run(cmd *cobra.Command, session string) error {
 	}
 	f.gpusPerServer = max(1, s.GPUsPerServer)
 	f.servers = s.GPUs / f.gpusPerServer
-	t, err := f.read(cmd)
+	if f.once == string(gpu.ToServer) {
+		return errors.New("--once server: a session plans matrices of bytes, want --once gpu or expert")
+	}
+	t, _, err := f.read(cmd)
 	if err != nil {
 		return err
 	}

@@ -74,9 +74,9 @@ func printSite(w io.Writer, r *gpu.Report) {
 	case len(c.Prices) > 0:
 		fmt.Fprintf(w, "certificate\tno plan is shorter than %d bytes a channel, by %s on rails\n", r.Bound, command.Plural(len(c.Prices), "price", "prices"))
 	case c.Receives:
-		fmt.Fprintf(w, "certificate\tserver %d receives %d bytes over %s: no plan is shorter\n", c.Server, c.Bytes, command.Plural(int(c.Channels), "channel", "channels"))
+		fmt.Fprintf(w, "certificate\tserver %d receives %d bytes over %s: no plan is shorter than %d\n", c.Server, c.Bytes, command.Plural(int(c.Channels), "channel", "channels"), r.Bound)
 	default:
-		fmt.Fprintf(w, "certificate\tserver %d sends %d bytes over %s: no plan is shorter\n", c.Server, c.Bytes, command.Plural(int(c.Channels), "channel", "channels"))
+		fmt.Fprintf(w, "certificate\tserver %d sends %d bytes over %s: no plan is shorter than %d\n", c.Server, c.Bytes, command.Plural(int(c.Channels), "channel", "channels"), r.Bound)
 	}
 }
 
@@ -89,6 +89,9 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	}
 	fmt.Fprintf(w, "mode\t%s\n", modeText(r))
 	fmt.Fprintf(w, "length\t%d bytes a NIC, %s\n", r.Length, overText(r.Length, r.Bound))
+	if s := r.Sent; s != nil {
+		fmt.Fprintf(w, "sent by NICs\t%d bytes, once to each server; once to each GPU %s, to each expert %s\n", s[gpu.ToServer], timesText(s[gpu.ToGPU], s[gpu.ToServer]), timesText(s[gpu.ToExpert], s[gpu.ToServer]))
+	}
 	fmt.Fprintf(w, "stages\t%d\n", len(r.Stages))
 	fmt.Fprintf(w, "moved inside servers\t%d bytes before, %d after\n", r.MovesBefore, r.MovesAfter)
 	p := &r.Predicted
@@ -98,7 +101,18 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	if o := r.Outlook; o != nil && !o.Complete {
 		fmt.Fprintf(w, "planning longer\tmay gain %s at most: no plan takes less than %s\n", command.Seconds(p.Total-o.Least), command.Seconds(o.Least))
 	}
-	fmt.Fprintf(w, "planned in\t%s, and carried out byte by byte: every message arrives\n", command.Took(elapsed))
+	carried := "byte by byte: every message arrives"
+	if r.Returns {
+		carried = "token by token: every sum is complete"
+	} else if r.Sent != nil {
+		carried = "token by token: every token arrives"
+	}
+	fmt.Fprintf(w, "planned in\t%s, and carried out %s\n", command.Took(elapsed), carried)
+}
+
+// timesText compares an amount with a smaller one.
+func timesText(v, than int64) string {
+	return fmt.Sprintf("%.2f times", float64(v)/float64(max(1, than)))
 }
 
 func modeText(r *gpu.Report) string {

@@ -15,9 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/internal/fabricflags"
 	"github.com/forsd/forsd/internal/hostlist"
-	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
 )
@@ -40,7 +38,7 @@ schedule every step uses every bottleneck, so it takes no longer than these must
 
 // liquidInput are the flags for transfers.
 type liquidInput struct {
-	fabric     fabricflags.Fabric
+	fabric     command.Fabric
 	network    string
 	allocation string
 	lfts       string
@@ -168,7 +166,7 @@ func (f *liquidInput) readFabric(cmd *cobra.Command) (*transfers, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := fabricflags.ReadTablesOf(cmd, fabric, f.fabric.Topology, f.lfts)
+	tables, err := command.ReadTablesOf(cmd, fabric, f.fabric.Topology, f.lfts)
 	if err != nil {
 		return nil, err
 	}
@@ -298,7 +296,7 @@ func (f *liquidScheduleFlags) run(cmd *cobra.Command) error {
 	} else if t.traffic.Uniform() {
 		report.MBps = report.Throughput * t.network.Rate
 	}
-	chart := func() *svg.Chart { return liquidChart(t.traffic, report, result.Schedule, t.linkName) }
+	chart := func() *chart { return liquidChart(t.traffic, report, result.Schedule, t.linkName) }
 	err = f.svg.show(cmd, f.out != "-", chart, report, func(w io.Writer) { printLiquid(w, t, report, spent) })
 	return cmp.Or(err, command.Interrupted(cmd))
 }

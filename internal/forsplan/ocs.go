@@ -14,7 +14,6 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
-	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -65,7 +64,7 @@ func (f *ocsFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.IntVar(&f.options.Switches, "switches", 0, "s: switches that work in parallel")
 	fs.Float64Var(&f.options.Delta, "delta", 0, "δ: what a reconfiguration takes, in the demand's unit")
-	fs.StringVar((*string)(&f.options.Method), "method", string(ocs.Best), "best, fast (as published), less or eclipse")
+	fs.StringVar((*string)(&f.options.Method), "method", string(ocs.Best), "best, fast (as published) or eclipse")
 	fs.IntVar(&f.options.Steps, "steps", 0, "bound the search of best by steps (default: 8,000,000 over the number of racks, about 0.25 s)")
 	fs.DurationVar(&f.options.Budget, "budget", 0, "bound the search of best by the clock instead: what comes out depends on the machine")
 	fs.StringVar(&f.refine, "refine", "greedy", "weights of fast and best: greedy, or lp for linear programming")
@@ -144,9 +143,9 @@ func ocsScheduleCommand() *cobra.Command {
 schedule is replayed, circuit by circuit, before anything is printed.
 
 The methods: fast is the published one (Decompose, Schedule, Equalize); best, the
-default, begins with that and searches on, and is never worse; less and eclipse are
-what the paper compares with. The same input gives the same schedule, unless --budget
-bounds the search by the clock.
+default, begins with that and searches on, and is never worse; eclipse decomposes as
+Eclipse does. The same input gives the same schedule, unless --budget bounds the
+search by the clock.
 
 What a rack sends to itself needs no switch and is left out. Two lower bounds are
 printed: that of the paper's theorems, and a sharper one that counts configurations.`,
@@ -199,7 +198,7 @@ func (f *ocsFlags) run(cmd *cobra.Command, demand, out string) error {
 			return err
 		}
 	}
-	err = f.svg.show(cmd, out != "-", func() *svg.Chart { return ocsChart(r) }, r, func(w io.Writer) { printSchedule(w, r, planned) })
+	err = f.svg.show(cmd, out != "-", func() *chart { return ocsChart(r) }, r, func(w io.Writer) { printSchedule(w, r, planned) })
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
@@ -277,7 +276,7 @@ knows nothing of how schedules are made. It prints the first violation.`,
 				return command.Violated{Err: fmt.Errorf("%s: %w", schedule, err)}
 			}
 			report := map[string]any{"makespan": s.Makespan(), "configurations": s.Configurations()}
-			return drawn.show(cmd, true, func() *svg.Chart { return ocsChart(r) }, report, func(w io.Writer) {
+			return drawn.show(cmd, true, func() *chart { return ocsChart(r) }, report, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %s carry all of %s by %.6g\n", schedule, command.Plural(s.Configurations(), "configuration", "configurations"), demand, s.Makespan())
 			})
 		},
@@ -288,27 +287,11 @@ knows nothing of how schedules are made. It prints the first violation.`,
 	return cmd
 }
 
-// workloadFlags are the flags for generated matrices.
-type workloadFlags struct {
-	name         string
-	racks, flows int
-}
-
-func (f *workloadFlags) register(cmd *cobra.Command, name string) {
-	cmd.Flags().StringVar(&f.name, "workload", name, "benchmark, gpt or moe")
-	cmd.Flags().IntVar(&f.racks, "racks", 0, "racks (default: the paper's)")
-	cmd.Flags().IntVar(&f.flows, "flows", 0, "flows of a rack (default: the paper's)")
-}
-
-// demand generates the matrix for a seed.
-func (f *workloadFlags) demand(seed uint64) (*ocs.Demand, error) {
-	return ocs.Workload(f.name, f.racks, f.flows, seed)
-}
-
 func ocsGenerateCommand() *cobra.Command {
-	var f workloadFlags
+	var name, out string
+	var racks, flows int
+	var noise float64
 	var seed uint64
-	var out string
 	cmd := &cobra.Command{
 		Use:   "generate --workload NAME --out FILE",
 		Short: "Write a matrix of one of the paper's three workloads",
@@ -323,19 +306,30 @@ paper measured were not published, and these follow its description.`,
 			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the matrix"}); err != nil {
 				return err
 			}
-			d, err := f.demand(seed)
+			w, err := ocs.Named(name)
+			if err != nil {
+				return err
+			}
+			w.Racks, w.Flows = cmp.Or(racks, w.Racks), cmp.Or(flows, w.Flows)
+			if cmd.Flags().Changed("noise") {
+				w.Noise = noise
+			}
+			d, err := w.Demand(seed)
 			if err != nil {
 				return err
 			}
 			if err := command.WriteOut(cmd, out, demandCSV(d)); err != nil || out == "-" {
 				return err
 			}
-			return command.Show(cmd, map[string]any{"workload": f.name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
+			return command.Show(cmd, map[string]any{"workload": name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s: %d racks, %d pairs with demand, at most %d of a rack, which sum to %.4g at most\n", out, d.Racks(), d.Nonzeros(), d.Degree(), d.Width())
 			})
 		},
 	}
-	f.register(cmd, "benchmark")
+	cmd.Flags().StringVar(&name, "workload", "benchmark", "benchmark, gpt or moe")
+	cmd.Flags().IntVar(&racks, "racks", 0, "racks (default: the paper's)")
+	cmd.Flags().IntVar(&flows, "flows", 0, "flows of a rack (default: the paper's)")
+	cmd.Flags().Float64Var(&noise, "noise", 0, "standard deviation of the noise on nonzero entries, in link bandwidth (default: 0.003, moe 0)")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random numbers")
 	cmd.Flags().StringVar(&out, "out", "", "file to write; - is standard output")
 	return cmd

@@ -13,7 +13,6 @@ import (
 
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/matrix"
-	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/optical/photonic"
 )
 
@@ -33,7 +32,6 @@ the time that this takes.`,
 // photonicFlags are the flags of forsplan photonic plan.
 type photonicFlags struct {
 	photonic.Request
-	method     string
 	alpha      float64
 	relabel    bool
 	baselines  bool
@@ -56,17 +54,14 @@ each other. A plan with d reconfigurations, the first configuration among them, 
 d·R and the time of its hops. The plan is carried out hop by hop, chunk by chunk,
 before anything is printed.
 
-The methods: paper is the published one; greedy chooses shifts and offsets by what
-they save; carry also lets chunks wait at a relay for the next topology; auto, the
-default, takes the best of all. The lower bound is that of any plan with as many
-reconfigurations as are asked for, for paper and greedy of those in which every
-message stays within one topology.
+Chunks may wait at a relay for the next topology. The lower bound is that of any plan
+with as many reconfigurations as are asked for.
 
 Messages have one size, or sizes drawn at random, or those of a matrix of bytes (CSV,
 NPY or JSON; - is standard input). Where sizes differ, GPUs are placed so that large
 messages have short ways, unless --relabel=false.`,
 		Example: `  forsplan photonic plan --gpus 64 --reconfig-us 1000
-  forsplan photonic plan --gpus 64 --degree 2 --reconfig-us 100 --reconfigurations 2 --method carry --json
+  forsplan photonic plan --gpus 64 --degree 2 --reconfig-us 100 --reconfigurations 2 --json
   forsplan photonic plan --matrix bytes.csv --reconfig-us 1000 --out plan.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -79,7 +74,6 @@ messages have short ways, unless --relabel=false.`,
 	fs.IntVar(&f.Degree, "degree", 1, "optical switches, each with a link to and from every GPU")
 	fs.Float64Var(&f.ReconfigUS, "reconfig-us", 10, "R, what a reconfiguration takes, in microseconds")
 	fs.IntVar(&f.Reconfigurations, "reconfigurations", 0, "force so many, 0 chooses")
-	fs.StringVar(&f.method, "method", string(photonic.Auto), "paper, greedy, carry or auto")
 	fs.StringVar(&f.Family, "family", "", "keep to topologies of one kind: cycle (degree 1), circulant, kautz or cayley")
 	fs.Float64Var(&f.MessageMB, "message-mb", photonic.DefaultMessage/1e6, "message from each GPU to each other, or the mean, in 10⁶ bytes")
 	fs.Float64Var(&f.ChunkMB, "chunk-mb", float64(photonic.DefaultLink.Chunk)/1e6, "chunk, in 10⁶ bytes")
@@ -90,7 +84,7 @@ messages have short ways, unless --relabel=false.`,
 	fs.Uint64Var(&f.Seed, "seed", 1, "seed of random and zipf")
 	fs.BoolVar(&f.relabel, "relabel", true, "place GPUs by their messages where sizes differ")
 	fs.StringVar(&f.matrixFile, "matrix", "", "matrix of bytes, a row a sending GPU, in place of --sizes and --message-mb")
-	fs.BoolVar(&f.baselines, "baselines", true, "plan the alternatives too: static, direct links, largest messages first")
+	fs.BoolVar(&f.baselines, "baselines", true, "plan the alternatives too: one topology, and direct links")
 	fs.StringVar(&f.out, "out", "", "write the plan with every hop to this file, as JSON; - is standard output")
 	f.svg.register(cmd, "what each switch is set to when, and the links in use")
 	return cmd
@@ -98,7 +92,7 @@ messages have short ways, unless --relabel=false.`,
 
 // read builds the instance from the flags.
 func (f *photonicFlags) read(cmd *cobra.Command) error {
-	f.Method, f.Relabel, f.AlphaUS = photonic.Method(f.method), &f.relabel, &f.alpha
+	f.Relabel, f.AlphaUS = &f.relabel, &f.alpha
 	for _, v := range []struct {
 		name  string
 		value float64
@@ -163,7 +157,7 @@ func (f *photonicFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	err = f.svg.show(cmd, f.out != "-", func() *svg.Chart { return photonicChart(f.instance, plan) }, report, func(w io.Writer) { f.print(w, report) })
+	err = f.svg.show(cmd, f.out != "-", func() *chart { return photonicChart(f.instance, plan) }, report, func(w io.Writer) { f.print(w, report) })
 	return cmp.Or(err, command.Interrupted(cmd))
 }
 
@@ -178,7 +172,7 @@ func micros(t photonic.Time) string {
 // print prints a plan.
 func (f *photonicFlags) print(w io.Writer, r *photonic.Report) {
 	fmt.Fprintf(w, "exchange\t%d GPUs, %s; R = %s, T = %s a message and hop\n", r.GPUs, command.Plural(r.Degree, "switch", "switches"), micros(r.ReconfigUS), micros(r.HopUS))
-	fmt.Fprintf(w, "plan\t%s on %s, by %s\n", command.Plural(r.Reconfigurations, "reconfiguration", "reconfigurations"), r.Family, r.Method)
+	fmt.Fprintf(w, "plan\t%s on %s\n", command.Plural(r.Reconfigurations, "reconfiguration", "reconfigurations"), r.Family)
 	fmt.Fprintf(w, "topologies\t%s\n", topologiesText(r.Topologies))
 	fmt.Fprintf(w, "hop sum\t%.4g T in %s\n", r.HopSum, command.Plural(len(r.Rounds), "round", "rounds"))
 	fmt.Fprintf(w, "cost\t%s: %s of reconfigurations, %s of hops\n", micros(r.CostUS), micros(r.CostUS-r.TransferUS), micros(r.TransferUS))
@@ -242,7 +236,7 @@ says. It prints the first violation.`,
 				return command.Violated{Err: fmt.Errorf("%s: %w", file, err)}
 			}
 			report := map[string]any{"messages": r.Messages, "moves": r.Moves, "cost_us": r.Cost}
-			return drawn.show(cmd, true, func() *svg.Chart { return photonicChart(in, plan) }, report, func(w io.Writer) {
+			return drawn.show(cmd, true, func() *chart { return photonicChart(in, plan) }, report, func(w io.Writer) {
 				fmt.Fprintf(w, "%s holds: %s after %s, at a cost of %s\n", file, command.Plural(r.Messages, "message arrives", "messages arrive"), command.Plural(int(r.Moves), "move", "moves"), micros(r.Cost))
 			})
 		},

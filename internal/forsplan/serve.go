@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/credentials"
+	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/nics"
 	"github.com/forsd/forsd/internal/sessions"
 	"github.com/forsd/forsd/internal/socket"
@@ -44,7 +44,7 @@ func registerForsd(cmd *cobra.Command, addr *string) {
 
 // dialForsd returns the fabric of a forsd.
 func dialForsd(addr string) (nics.Fabric, error) {
-	as, err := credentials.FromEnvironment().Read()
+	as, err := command.CredentialsFromEnvironment().Read()
 	if err != nil {
 		return nics.Fabric{}, err
 	}

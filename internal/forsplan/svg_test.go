@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/gpu"
-	"github.com/forsd/forsd/internal/svg"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/optical/ocs"
 	"github.com/forsd/forsd/optical/photonic"
@@ -13,7 +12,7 @@ import (
 
 // checkChart checks that bars follow each other within the axis, and returns the total length
 // of each kind of bar, weighted by its shade.
-func checkChart(t *testing.T, c *svg.Chart) map[int]float64 {
+func checkChart(t *testing.T, c *chart) map[int]float64 {
 	t.Helper()
 	sum := map[int]float64{}
 	if c.Title == "" || c.Desc == "" || c.X == "" || len(c.Rows) == 0 {
@@ -73,7 +72,7 @@ func TestCharts(t *testing.T) {
 		if err := in.Draw(c.sizes, photonic.ZipfFactor, 1); err != nil {
 			t.Fatal(err)
 		}
-		p, err := photonic.Make(ctx, in, photonic.Options{Method: photonic.Auto})
+		p, err := photonic.Make(ctx, in, photonic.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

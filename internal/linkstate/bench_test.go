@@ -32,7 +32,7 @@ func BenchmarkTrap(b *testing.B) {
 					continue
 				}
 				l.Step(start, Trap{LID: f.Nodes[leaf].LID(), At: start})
-				l.Step(start, Said{[]Answer{said}})
+				l.Step(start, PortsRead{[]Answer{said}})
 				l.Wake()
 			}
 		})

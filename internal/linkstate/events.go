@@ -36,9 +36,9 @@ type Trap struct {
 	At  time.Time
 }
 
-// Overheard reports a line of the manager's log about a trap of a switch: that it was
+// TrapLogged reports a line of the manager's log about a trap of a switch: that it was
 // received, or that it is forwarded.
-type Overheard struct {
+type TrapLogged struct {
 	LID  ib.LID
 	Told bool
 }
@@ -50,8 +50,8 @@ type HeldBack struct{ Switches []ib.GUID }
 // Noticed reports that something else has changed, or may have been missed.
 type Noticed struct{}
 
-// Said is the response to Reads. It contains all answers that have arrived.
-type Said struct{ Answers []Answer }
+// PortsRead is the response to Reads. It contains all answers that have arrived.
+type PortsRead struct{ Answers []Answer }
 
 // Answer is a switch's report on the requested ports. It is empty if the switch could not
 // be read.
@@ -82,10 +82,10 @@ func (SweepBegan) event()   {}
 func (SweepsUntold) event() {}
 func (Shown) event()        {}
 func (Trap) event()         {}
-func (Overheard) event()    {}
+func (TrapLogged) event()   {}
 func (HeldBack) event()     {}
 func (Noticed) event()      {}
-func (Said) event()         {}
+func (PortsRead) event()    {}
 func (SweepOrdered) event() {}
 func (Looked) event()       {}
 

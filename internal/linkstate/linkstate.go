@@ -102,10 +102,10 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 		l.show(now, e)
 	case Trap:
 		l.trap(now, e)
-	case Overheard:
-		l.overheard(now, e)
-	case Said:
-		l.said(now, e)
+	case TrapLogged:
+		l.trapLogged(now, e)
+	case PortsRead:
+		l.portsRead(now, e)
 	case HeldBack:
 		l.held = e.Switches
 	case Noticed:

@@ -225,7 +225,7 @@ func (m *model) last() *picture { return &m.shown[len(m.shown)-1] }
 // answer lets switches answer with the states of their ports at the time of the question
 // or now, or not at all.
 func (m *model) answer(switches []ib.GUID, silent bool) {
-	var e Said
+	var e PortsRead
 	again := map[ib.GUID]bool{}
 	for _, g := range switches {
 		r := m.reads[g]
@@ -295,8 +295,8 @@ func (m *model) trap(g ib.GUID) {
 	}
 }
 
-// overheard reports a trap from the manager's log.
-func (m *model) overheard(g ib.GUID, told bool) {
+// trapLogged reports a trap from the manager's log.
+func (m *model) trapLogged(g ib.GUID, told bool) {
 	at := m.whole.Find(g)
 	if care := m.care[g]; len(m.shown) > 0 && m.links.Shown().Find(g) != topology.None && m.whole.Nodes[at].Kind == topology.Switch {
 		if told {
@@ -305,7 +305,7 @@ func (m *model) overheard(g ib.GUID, told bool) {
 			care.heard = m.now
 		}
 	}
-	m.step(Overheard{m.whole.Nodes[at].LID(), told})
+	m.step(TrapLogged{m.whole.Nodes[at].LID(), told})
 }
 
 // visit lets the sweep under way reach a cable.

@@ -33,8 +33,8 @@ func TestHistories(t *testing.T) {
 					m.trap(g)
 				}
 			},
-			"overheard": func(t *rapid.T) {
-				m.overheard(m.whole.Nodes[rapid.IntRange(0, len(m.whole.Nodes)-1).Draw(t, "node")].GUID, rapid.IntRange(0, 2).Draw(t, "told") == 0)
+			"trapLogged": func(t *rapid.T) {
+				m.trapLogged(m.whole.Nodes[rapid.IntRange(0, len(m.whole.Nodes)-1).Draw(t, "node")].GUID, rapid.IntRange(0, 2).Draw(t, "told") == 0)
 			},
 			"sweep": func(t *rapid.T) {
 				if m.sweep == nil {

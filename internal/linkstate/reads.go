@@ -27,8 +27,8 @@ func (l *Links) trap(now time.Time, e Trap) {
 	}
 }
 
-// overheard records a trap that the manager has received, until it is forwarded.
-func (l *Links) overheard(now time.Time, e Overheard) {
+// trapLogged records a trap that the manager has received, until it is forwarded.
+func (l *Links) trapLogged(now time.Time, e TrapLogged) {
 	g := l.switchAt(e.LID)
 	if g == 0 {
 		return
@@ -78,9 +78,9 @@ func (l *Links) read(now time.Time, g ib.GUID, sign time.Time, own bool) {
 	l.do(Read{Switch: g, LID: l.shown.Nodes[node].LID(), Ports: ports})
 }
 
-// said handles answers of switches. It removes a cable reported down from the fabric at
+// portsRead handles answers of switches. It removes a cable reported down from the fabric at
 // once, and restores a cable whose report is withdrawn.
-func (l *Links) said(now time.Time, e Said) {
+func (l *Links) portsRead(now time.Time, e PortsRead) {
 	var seen time.Time
 	for _, a := range e.Answers {
 		r := l.reads[a.Switch]

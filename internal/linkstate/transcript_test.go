@@ -123,7 +123,7 @@ func (s *stage) parse(t *testing.T, line string) Event {
 		}
 		return e
 	case "overheard", "told": // NAME
-		return Overheard{s.node(t, words[0]).LID(), word == "told"}
+		return TrapLogged{s.node(t, words[0]).LID(), word == "told"}
 	case "held":
 		e := HeldBack{}
 		for _, name := range words {
@@ -174,10 +174,10 @@ func (s *stage) shown(t *testing.T, words []string) Event {
 	return e
 }
 
-// said reads "NAME [PORT=down|init|active|RATE …] [manager=NAME]; …". Other ports keep
+// portsRead reads "NAME [PORT=down|init|active|RATE …] [manager=NAME]; …". Other ports keep
 // their actual state. A name with a question mark is a switch that could not be read.
 func (s *stage) said(t *testing.T, rest string) Event {
-	var e Said
+	var e PortsRead
 	for _, one := range strings.Split(rest, ";") {
 		words := strings.Fields(one)
 		name, unread := strings.CutSuffix(words[0], "?")

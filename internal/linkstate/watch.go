@@ -84,7 +84,7 @@ func (l *Links) due(now time.Time) map[ib.GUID]time.Time {
 	for g := range often {
 		due[g] = l.watch(g).asked.Add(max(Often, time.Duration(len(often))*Spread))
 	}
-	for _, g := range l.lookedAfter(now) {
+	for _, g := range l.polled(now) {
 		if _, is := due[g]; !is {
 			asked := l.watch(g).asked
 			if asked.Before(l.since) {
@@ -110,8 +110,8 @@ func (l *Links) due(now time.Time) map[ib.GUID]time.Time {
 	return due
 }
 
-// lookedAfter lists the switches that are read rarely.
-func (l *Links) lookedAfter(now time.Time) []ib.GUID {
+// polled lists the switches that are read rarely.
+func (l *Links) polled(now time.Time) []ib.GUID {
 	after := []ib.GUID{l.leaf}
 	for _, x := range l.losses {
 		after = append(after, x.end.node)

@@ -29,10 +29,10 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 		}()
 		l := opensm.LogFollower{Path: path, Poll: logEvery, Event: m.Logged, Report: func(err error) {
 			if err == nil {
-				m.Board.Health.Clear(LogUnreadable)
+				m.State.Health.Clear(LogUnreadable)
 				return
 			}
-			m.Board.Health.Raise(LogUnreadable, rights.Explain(err).Error(), time.Now())
+			m.State.Health.Raise(LogUnreadable, rights.Explain(err).Error(), time.Now())
 		}}
 		_ = l.Run(follow) // it ends with its context
 		cancel()
@@ -57,16 +57,16 @@ func (m *Manager) logPath() string {
 // traps.
 func (m *Manager) Logged(e opensm.LogEvent) {
 	if e.Kind == opensm.TrapReceived || e.Kind == opensm.TrapTold {
-		m.Overheard(e.LID, e.Kind == opensm.TrapTold)
+		m.TrapLogged(e.LID, e.Kind == opensm.TrapTold)
 		return
 	}
 	raise, ends := e.Effect()
 	for _, code := range ends {
-		m.Board.Health.Clear(code)
+		m.State.Health.Clear(code)
 	}
 	toldByPlugin := m.PluginConnected() && (raise == opensm.Standby || raise == opensm.EngineFallback)
-	if raise != "" && !toldByPlugin && !m.quiet(raise) && (raise != opensm.EngineFallback || !m.Board.OwnRoutes()) {
-		m.Board.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
+	if raise != "" && !toldByPlugin && !m.quiet(raise) && (raise != opensm.EngineFallback || !m.State.OwnRoutes()) {
+		m.State.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {
 		go m.Doubt() // the next read-back corrects the tables

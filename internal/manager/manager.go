@@ -12,10 +12,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rights"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 )
@@ -42,14 +42,14 @@ const logEvery = 200 * time.Millisecond
 type Parts struct {
 	Config  *config.OpenSM
 	Log     *zap.Logger
-	Board   *board.Board
+	State   *state.State
 	Finder  opensm.Finder
 	Started time.Time // of forsd
 	Doubt   func()    // called when the switches may hold tables other than forsd's
-	// Overheard is called when OpenSM logs that it has received a trap about a link of a
+	// TrapLogged is called when OpenSM logs that it has received a trap about a link of a
 	// switch, and when it logs that it forwards the trap.
-	Overheard func(switchLID uint16, told bool)
-	Watched   bool // forsd only watches: OpenSM is not signalled, and routes by itself
+	TrapLogged func(switchLID uint16, told bool)
+	Watched    bool // forsd only watches: OpenSM is not signalled, and routes by itself
 }
 
 // Manager is the local OpenSM.
@@ -118,7 +118,7 @@ func (m *Manager) Look(ctx context.Context) {
 		if errors.Is(err, opensm.ErrNotRunning) {
 			text += ": run systemctl restart opensm (start does nothing after a crash); forsd carries on when it writes its dump"
 		}
-		m.Board.Health.Raise(Absent, text, time.Now())
+		m.State.Health.Raise(Absent, text, time.Now())
 		return
 	}
 	m.found(p)
@@ -126,7 +126,7 @@ func (m *Manager) Look(ctx context.Context) {
 
 // found records OpenSM's process, and reads its settings if it is a new one.
 func (m *Manager) found(p opensm.Process) {
-	m.Board.Health.Clear(Absent)
+	m.State.Health.Clear(Absent)
 	m.mu.Lock()
 	same := m.running && m.process.Same(p)
 	m.process, m.running = p, true
@@ -142,7 +142,7 @@ func (m *Manager) found(p opensm.Process) {
 		m.Log.Warn("OpenSM's settings", zap.Error(err))
 	}
 	lanes := 0
-	if v := m.Board.Latest(); v != nil {
+	if v := m.State.Latest(); v != nil {
 		lanes = v.LIDs()
 	}
 	m.mu.Lock()
@@ -158,7 +158,7 @@ func (m *Manager) found(p opensm.Process) {
 	if m.Watched {
 		warnings = nil // a watched OpenSM has its own settings
 	}
-	m.Board.Health.Set("opensm", warnings, time.Now())
+	m.State.Health.Set("opensm", warnings, time.Now())
 	m.missPlugin(settings.PluginLoaded())
 	go m.Doubt()
 }
@@ -168,10 +168,10 @@ func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot))
 	w := opensm.Watcher{Dir: m.Config.DumpDir, GUID2LID: filepath.Join(m.Config.CacheDir, opensm.GUID2LIDFile), LMC: m.lmc, Deliver: deliver,
 		Report: func(code string, err error) { // no report changes the epoch in force
 			if err == nil {
-				m.Board.Health.Clear(code)
+				m.State.Health.Clear(code)
 				return
 			}
-			m.Board.Health.Raise(code, rights.Explain(err).Error(), time.Now())
+			m.State.Health.Raise(code, rights.Explain(err).Error(), time.Now())
 		}}
 	return w.Run(ctx)
 }

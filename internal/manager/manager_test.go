@@ -13,10 +13,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
@@ -39,17 +39,17 @@ func newManager(t *testing.T) (*Manager, *finder, chan struct{}) {
 		kinds = append(kinds, health.Warnable{Code: code, Severity: health.Critical, Title: code})
 	}
 	tracker := health.NewTracker(append(kinds, opensm.Kinds()...), func(health.Warning, bool) {})
-	b := board.New(zap.NewNop(), tracker, published.NewEvents(1, time.Now()))
+	b := state.New(zap.NewNop(), tracker, published.NewEvents(1, time.Now()))
 	c := config.Default().OpenSM
 	c.Conf = filepath.Join(t.TempDir(), "opensm.conf")
 	c.Plugin.Socket = filepath.Join(t.TempDir(), "socket")
 	f := &finder{err: opensm.ErrNotRunning}
 	doubts := make(chan struct{}, 10)
-	return New(Parts{Config: &c, Log: zap.NewNop(), Board: b, Finder: f, Started: time.Now(), Doubt: func() { doubts <- struct{}{} }}), f, doubts
+	return New(Parts{Config: &c, Log: zap.NewNop(), State: b, Finder: f, Started: time.Now(), Doubt: func() { doubts <- struct{}{} }}), f, doubts
 }
 
 func (m *Manager) raised(code string) bool {
-	return slices.ContainsFunc(m.Board.Health.List(time.Now().Add(time.Hour)), func(w health.Warning) bool { return w.Code == code })
+	return slices.ContainsFunc(m.State.Health.List(time.Now().Add(time.Hour)), func(w health.Warning) bool { return w.Code == code })
 }
 
 // TestToldTwice checks that OpenSM's log does not raise a warning again that the plugin has

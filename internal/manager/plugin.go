@@ -26,7 +26,7 @@ func (m *Manager) Listen(event func(plugin.Event), tables func(context.Context, 
 	s, err := plugin.Listen(plugin.Config{Path: c.Socket, Tables: tables, Event: event,
 		Complain: func(err error) { m.Log.Warn("OpenSM's plugin", zap.Error(err)) }})
 	if err != nil && c.Enabled == config.EnabledAuto {
-		m.Board.Health.Raise(PluginDeaf, err.Error()+"; forsd works by OpenSM's files", time.Now())
+		m.State.Health.Raise(PluginDeaf, err.Error()+"; forsd works by OpenSM's files", time.Now())
 		return nil, nil
 	}
 	if err != nil {
@@ -40,7 +40,7 @@ func (m *Manager) Listen(event func(plugin.Event), tables func(context.Context, 
 func (m *Manager) PluginCame(e plugin.Connected) {
 	m.Log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
 	m.setLink(link{connected: true, peer: e.Peer, since: e.At})
-	m.Board.Health.Clear(PluginMissing)
+	m.State.Health.Clear(PluginMissing)
 }
 
 // PluginLeft records that the plugin is disconnected: from now on the files count.
@@ -93,8 +93,8 @@ func (m *Manager) BringsTraps() bool {
 func (m *Manager) missPlugin(loaded bool) {
 	c := &m.Config.Plugin
 	if m.server == nil || m.PluginConnected() || c.Enabled == config.EnabledAuto && !loaded {
-		m.Board.Health.Clear(PluginMissing)
+		m.State.Health.Clear(PluginMissing)
 		return
 	}
-	m.Board.Health.Raise(PluginMissing, "OpenSM's plugin has not connected to "+c.Socket+"; forsd works by OpenSM's files: see OpenSM's log for "+opensm.PluginFile+", and forsctl doctor", time.Now())
+	m.State.Health.Raise(PluginMissing, "OpenSM's plugin has not connected to "+c.Socket+"; forsd works by OpenSM's files: see OpenSM's log for "+opensm.PluginFile+", and forsctl doctor", time.Now())
 }

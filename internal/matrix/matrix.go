@@ -15,28 +15,44 @@ import (
 // Dense is a matrix of finite, non-negative numbers.
 type Dense struct {
 	Rows, Cols int
-	Data       []float64 // [row*Cols+column]
-	Slices     int       // of an array of three dimensions, stacked in Rows; otherwise 0
+	Data       []float64     // [row*Cols+column]
+	Large      map[int]int64 // [row*Cols+column] exact entries above 2^53, if the options allow them
+	Slices     int           // of an array of three dimensions, stacked in Rows; otherwise 0
 }
 
 // Options are requirements in addition to finite, non-negative numbers and at least one row and
 // column.
 type Options struct {
 	Square  bool
-	Integer bool // whole numbers up to 2^53, which float64 holds exactly
-	MaxSide int  // most rows and most columns; 0 means DefaultMaxSide
-	MaxRows int  // most rows, if there may be more rows than columns
-	None    bool // −1 stands for nothing
-	Slices  bool // NPY may have three dimensions
-	Column  bool // NPY of one dimension is a column, not a row
+	Integer bool   // whole numbers up to 2^53, which float64 holds exactly
+	Large   bool   // with Integer: up to 2^60, if written as integers; not for Slices
+	MaxSide int    // most rows and most columns; 0 means DefaultMaxSide
+	MaxRows int    // most rows, if there may be more rows than columns
+	None    bool   // −1 stands for nothing
+	Slices  bool   // NPY may have three dimensions
+	Column  bool   // NPY of one dimension is a column, not a row
+	Lines   string // JSON may be lines: a row each, or an object that has it under this key
 }
 
 // DefaultMaxSide bounds the rows and columns of a matrix whose reader sets no
 // other bound: 128 MiB of numbers.
 const DefaultMaxSide = 4096
 
-// maxInteger is 2^53: float64 holds every whole number up to it.
-const maxInteger = 1 << 53
+// float64 holds every whole number up to maxInteger, 2^53. maxLarge is 2^60.
+const (
+	maxInteger = 1 << 53
+	maxLarge   = 1 << 60
+)
+
+// keep notes an entry above 2^53, if the options allow it.
+func (m *Dense) keep(at int, v int64, o Options) {
+	if o.Integer && o.Large && v > maxInteger && v <= maxLarge {
+		if m.Large == nil {
+			m.Large = map[int]int64{}
+		}
+		m.Large[at] = v
+	}
+}
 
 func (o Options) maxSide() int {
 	if o.MaxSide > 0 {
@@ -57,9 +73,9 @@ func ReadFile(path string, o Options) (*Dense, error) {
 
 // Read parses a matrix in the format that its first bytes show. NPY is an array of one or
 // two dimensions of integers, reals or booleans in either byte order; one dimension means a
-// matrix with one row, or column. JSON is an array of rows, [[0, 1], [2, 0]], or an object
-// whose "matrix" is one. Everything else is CSV: a row a line, fields separated by commas,
-// tabs, semicolons or blanks; lines that begin with # are comments. A first line without
+// matrix with one row, or column. JSON is an array of rows, [[0, 1], [2, 0]], an object
+// whose "matrix" is one, or lines (see Options). Everything else is CSV: a row a line, fields
+// separated by commas, tabs, semicolons or blanks; lines that begin with # are comments. A first line without
 // numbers is a header; if there is one, rows may begin with a name. name is used in errors.
 func Read(r io.Reader, name string, o Options) (*Dense, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
@@ -150,6 +166,9 @@ func (m *Dense) check(o Options) error {
 		return fmt.Errorf("the matrix has %d rows and %d columns: want as many rows as columns", m.Rows, m.Cols)
 	}
 	for at, v := range m.Data {
+		if _, large := m.Large[at]; large {
+			continue
+		}
 		if why := objection(v, o); why != "" {
 			return fmt.Errorf("row %d, column %d is %v: %s", at/m.Cols+1, at%m.Cols+1, v, why)
 		}
@@ -168,6 +187,8 @@ func objection(v float64, o Options) string {
 		return "want zero or more"
 	case o.Integer && v != math.Trunc(v):
 		return "want a whole number"
+	case o.Integer && v > maxInteger && o.Large:
+		return "want at most 2^60, and above 2^53 an integer"
 	case o.Integer && v > maxInteger:
 		return "want at most 2^53"
 	}

@@ -54,6 +54,8 @@ func TestRead(t *testing.T) {
 		"numpy.savetxt":       {"1.000000000000000000e+00 2.0e+00 3\n4 5e-1  6 \n", want},
 		"JSON":                {" [[1, 2, 3], [4, 0.5, 6]]\n", want},
 		"JSON object":         {`{"matrix": [[1,2,3],[4,0.5,6]]}`, want},
+		"JSON lines":          {"[1, 2, 3]\n[4, 0.5, 6]\n", want},
+		"JSON lines, objects": {"{\"layer\": 0, \"e\": [1, 2, 3]}\n{\"e\": [4, 0.5, 6]}", want},
 		"NPY reals":           {npy("<f8", "False", "2, 3", []float64{1, 2, 3, 4, .5, 6}), want},
 		"NPY big-endian":      {npy(">f4", "False", "2, 3", []float32{1, 2, 3, 4, .5, 6}), want},
 		"NPY by columns":      {npy("<f8", "True", "2, 3", []float64{1, 4, 2, .5, 3, 6}), want},
@@ -65,7 +67,7 @@ func TestRead(t *testing.T) {
 		"NPY of version 3":    {version3(npy("<u4", "False", "2, 2", []uint32{1, 2, 3, 200})), whole},
 		"NPY, one dimension":  {npy("|b1", "False", "2,", []bool{true, false}), &matrix.Dense{Rows: 1, Cols: 2, Data: []float64{1, 0}}},
 	} {
-		got, err := matrix.Read(strings.NewReader(c.text), name, matrix.Options{})
+		got, err := matrix.Read(strings.NewReader(c.text), name, matrix.Options{Lines: "e"})
 		if err != nil {
 			t.Error(err)
 		} else if diff := cmp.Diff(c.want, got); diff != "" {
@@ -76,6 +78,36 @@ func TestRead(t *testing.T) {
 
 // TestSlices checks that the slices of an array of three dimensions are stacked, for either order
 // of the entries.
+// TestLarge reads integers above 2^53 exactly, in each format.
+func TestLarge(t *testing.T) {
+	want := &matrix.Dense{Rows: 2, Cols: 2, Data: []float64{0, 1 << 60, 1 << 53, 3}, Large: map[int]int64{1: 1<<60 - 1, 2: 1<<53 + 1}}
+	large := matrix.Options{Integer: true, Large: true}
+	for name, text := range map[string]string{
+		"CSV":          "0,1152921504606846975\n9007199254740993,3\n",
+		"JSON":         "[[0,1152921504606846975],[9007199254740993,3]]",
+		"NPY":          npy("<i8", "False", "2, 2", []int64{0, 1<<60 - 1, 1<<53 + 1, 3}),
+		"NPY unsigned": npy(">u8", "True", "2, 2", []uint64{0, 1<<53 + 1, 1<<60 - 1, 3}),
+	} {
+		got, err := matrix.Read(strings.NewReader(text), name, large)
+		if err != nil {
+			t.Error(err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for text, why := range map[string]string{
+		"1,1152921504606846977\n":    "read m: row 1, column 2 is 1.152921504606847e+18: want at most 2^60, and above 2^53 an integer",
+		"1,1e17\n":                   "read m: row 1, column 2 is 1e+17: want at most 2^60, and above 2^53 an integer",
+		"[[1,1e17]]":                 "read m: row 1, column 2 is 1e+17: want at most 2^60, and above 2^53 an integer",
+		"[[1,99999999999999999999]]": "read m: row 1, column 2 is 1e+20: want at most 2^60, and above 2^53 an integer",
+		npy("<u8", "False", "1, 2", uint64(1), uint64(math.MaxUint64)): "read m: row 1, column 2 is more than 2^53: float64 does not hold it exactly",
+	} {
+		if _, err := matrix.Read(strings.NewReader(text), "m", large); err == nil || err.Error() != why {
+			t.Errorf("%q: %v, want %s", text, err, why)
+		}
+	}
+}
+
 func TestSlices(t *testing.T) {
 	want := &matrix.Dense{Rows: 4, Cols: 3, Slices: 2}
 	byFirst := make([]int32, 12)
@@ -112,7 +144,7 @@ func version3(v1 string) string {
 
 func TestBad(t *testing.T) {
 	square, small := matrix.Options{Square: true}, matrix.Options{MaxSide: 2}
-	whole := matrix.Options{Integer: true}
+	whole, lines := matrix.Options{Integer: true}, matrix.Options{Lines: "e"}
 	for _, c := range []struct {
 		text string
 		o    matrix.Options
@@ -138,6 +170,11 @@ func TestBad(t *testing.T) {
 		{"1,2.5\n", whole, "read m: row 1, column 2 is 2.5: want a whole number"},
 		{"1,1e17\n", whole, "read m: row 1, column 2 is 1e+17: want at most 2^53"},
 		{"[[1,null],[2,3]]", square, "read m: row 1 has null in it: want numbers"},
+		{"[1]\n[null]\n", lines, "read m: row 2 has null in it: want numbers"},
+		{"[1]\n{\"a\":[2]}\n", lines, "read m: row 2 is an object without \"e\": want a list of numbers there"},
+		{"[1]\n[2,3]\n", lines, "read m: row 2 has 2 columns and row 1 has 1: every row needs as many"},
+		{"[1]\n{\"e\":[2]", lines, "read m: the JSON ends too early: it was cut off"},
+		{"{}\n", lines, "read m: row 1 is an object without \"e\": want a list of numbers there"},
 		{"[1,2]", square, "read m: row 1: json: cannot unmarshal number into Go value of type []float64"},
 		{"[[1]] 2", square, "read m: 2 follows the matrix: want nothing"},
 		{"[[1]", square, "read m: the JSON ends too early: it was cut off"},

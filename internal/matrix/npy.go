@@ -59,6 +59,10 @@ func parseNPY(b *bufio.Reader, o Options) (*Dense, error) {
 			return nil, fmt.Errorf("it ends after %d of %d entries: it was cut off", k, len(m.Data))
 		}
 		v, exact := a.value(entry)
+		if !exact && o.Large {
+			m.keep(at, int64(min(a.order.Uint64(entry), maxLarge+1)), o)
+			_, exact = m.Large[at]
+		}
 		if !exact {
 			return nil, fmt.Errorf("row %d, column %d is more than 2^53: float64 does not hold it exactly", at/a.cols+1, at%a.cols+1)
 		}

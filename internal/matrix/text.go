@@ -55,6 +55,11 @@ func parseCSV(b *bufio.Reader, o Options) (*Dense, error) {
 				line, _ := r.FieldPos(i)
 				return nil, fmt.Errorf("line %d, column %d: %q is not a number", line, i+1, field)
 			}
+			if v >= maxInteger { // 2^53 + 1 is read as 2^53
+				if exact, err := strconv.ParseInt(strings.TrimSpace(field), 10, 64); err == nil {
+					m.keep(len(m.Data)+len(row), exact, o)
+				}
+			}
 			row = append(row, v)
 		}
 		if err := m.append(row, o); err != nil {
@@ -116,10 +121,14 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parseJSON reads an array of rows, or an object whose "matrix" is one.
+// parseJSON reads an array of rows, an object whose "matrix" is one, or lines.
 func parseJSON(b *bufio.Reader, o Options) (*Dense, error) {
+	read := parseValue
+	if o.Lines != "" && areLines(b) {
+		read = parseLines
+	}
 	d := json.NewDecoder(b)
-	m, err := parseValue(d, o)
+	m, err := read(d, o)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, errors.New("the JSON ends too early: it was cut off")
 	}
@@ -167,23 +176,72 @@ func parseValue(d *json.Decoder, o Options) (*Dense, error) {
 	return m, nil
 }
 
+// areLines reports whether JSON is not an array of rows, nor an object that begins with "matrix".
+func areLines(b *bufio.Reader) bool {
+	head, _ := b.Peek(b.Buffered())
+	head = bytes.TrimSpace(head)
+	inside := bytes.TrimSpace(head[1:])
+	if head[0] == '[' {
+		return len(inside) > 0 && inside[0] != '[' && inside[0] != ']'
+	}
+	return !bytes.HasPrefix(inside, []byte(`"matrix"`))
+}
+
+// parseLines reads a row a value, up to the end.
+func parseLines(d *json.Decoder, o Options) (*Dense, error) {
+	m := &Dense{}
+	for d.More() {
+		var row json.RawMessage
+		if err := d.Decode(&row); err != nil {
+			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
+		}
+		if row[0] == '{' {
+			var fields map[string]json.RawMessage
+			if err := json.Unmarshal(row, &fields); err != nil {
+				return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
+			}
+			if row = fields[o.Lines]; row == nil {
+				return nil, fmt.Errorf("row %d is an object without %q: want a list of numbers there", m.Rows+1, o.Lines)
+			}
+		}
+		if err := m.appendJSON(row, o); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// appendJSON adds a row.
+func (m *Dense) appendJSON(raw json.RawMessage, o Options) error {
+	// A null would be accepted as an empty row, or as 0.
+	if bytes.Contains(raw, []byte("null")) {
+		return fmt.Errorf("row %d has null in it: want numbers", m.Rows+1)
+	}
+	var row []float64
+	if err := json.Unmarshal(raw, &row); err != nil {
+		return fmt.Errorf("row %d: %w", m.Rows+1, err)
+	}
+	if o.Large && len(row) > 0 && slices.Max(row) >= maxInteger { // 2^53 + 1 is read as 2^53
+		var exact []json.Number
+		_ = json.Unmarshal(raw, &exact) // they are numbers
+		for i, text := range exact {
+			if v, err := text.Int64(); err == nil {
+				m.keep(len(m.Data)+i, v, o)
+			}
+		}
+	}
+	return m.append(row, o)
+}
+
 // parseRows reads rows up to the end of their array. The beginning of the array has been read.
 func parseRows(d *json.Decoder, o Options) (*Dense, error) {
-	m, row := &Dense{}, []float64(nil)
+	m := &Dense{}
 	for d.More() {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
 			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
 		}
-		row = row[:0]
-		// A null would be accepted as an empty row, or leave an entry unchanged.
-		if bytes.Contains(raw, []byte("null")) {
-			return nil, fmt.Errorf("row %d has null in it: want numbers", m.Rows+1)
-		}
-		if err := json.Unmarshal(raw, &row); err != nil {
-			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
-		}
-		if err := m.append(row, o); err != nil {
+		if err := m.appendJSON(raw, o); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -118,5 +119,27 @@ func TestText(t *testing.T) {
 				t.Errorf("%d bytes in pieces of %d come as %d", length, piece, w.Body.Len())
 			}
 		}
+	}
+}
+
+// TestSlowText makes a text for longer than a server gives a client to take an answer: the
+// client's time begins when the text is ready.
+func TestSlowText(t *testing.T) {
+	text := &Text{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(50 * time.Millisecond)
+		_, _ = text.Write(bytes.Repeat([]byte("x"), 3*partSize))
+		text.Send(w)
+	}))
+	s.Config.WriteTimeout = time.Millisecond
+	s.Start()
+	defer s.Close()
+	answer, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || len(body) != 3*partSize {
+		t.Errorf("%d bytes, %v", len(body), err)
 	}
 }

@@ -38,8 +38,13 @@ func (t *Text) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Send answers with the text, which is not written to any more.
+// SendWithin is how long a client may take for an answer.
+const SendWithin = 30 * time.Second
+
+// Send answers with the text, which is not written to any more. The time of the client begins
+// now: that in which the text was made does not count.
 func (t *Text) Send(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(SendWithin)) // a recorder in tests has no deadlines
 	w.Header().Set("Content-Length", strconv.Itoa(t.length))
 	for _, part := range t.parts {
 		if _, err := w.Write(part); err != nil {

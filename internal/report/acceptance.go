@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -28,7 +29,8 @@ type Acceptance struct {
 	// Cabling lists differences from the intended topology. Without one, it lists the cables that
 	// are slower than others of their kind.
 	Cabling  *Comparison `json:"cabling"`
-	Findings []string    `json:"findings"` // in words; those that Cabling does not list
+	Findings []string    `json:"findings"`           // in words; those that Cabling does not list
+	Measured []Measured  `json:"measured,omitempty"` // cables by exchanges, the slowest first
 	// Tables describes the given tables on the fabric; nil without tables.
 	Tables  *sim.Survey       `json:"tables,omitempty"`
 	Planned *failures.Planned `json:"planned,omitempty"`
@@ -43,22 +45,25 @@ type Acceptance struct {
 
 // Repair is the plan once a fault is mended.
 type Repair struct {
-	Fault             int    `json:"fault"` // see Difference.Fault
-	What              string `json:"what"`
-	*failures.Planned        // nil if no plan can be made even then
-	Error             string `json:"error,omitempty"`
+	Fault int    `json:"fault"` // see Difference.Fault
+	What  string `json:"what"`
+	// Slowdown is by how much longer phases still take than those without a slow cable.
+	Slowdown          float64 `json:"slowdown,omitempty"`
+	*failures.Planned         // nil if no plan can be made even then
+	Error             string  `json:"error,omitempty"`
 }
 
 // Accepted has the inputs of an acceptance.
 type Accepted struct {
-	Now     time.Time
-	Version string // of forsctl
-	Fabric  *topology.Fabric
-	Hosts   []topology.EndPort
-	Wanted  []Wanted    // nil without an intended topology
-	Tables  *sim.Survey // nil without tables
-	Tree    func(*topology.Fabric) (*topology.FatTree, error)
-	Plan    func(context.Context, *topology.Fabric) (*failures.Planned, error)
+	Now      time.Time
+	Version  string // of forsctl
+	Fabric   *topology.Fabric
+	Hosts    []topology.EndPort
+	Wanted   []Wanted       // nil without an intended topology
+	Tables   *sim.Survey    // nil without tables
+	Measured []api.Measured // exchanges
+	Tree     func(*topology.Fabric) (*topology.FatTree, error)
+	Plan     func(context.Context, *topology.Fabric) (*failures.Planned, error)
 	// PlanMended plans a fabric that may have cables which Fabric does not have.
 	PlanMended func(context.Context, *topology.Fabric) (*failures.Planned, error)
 }
@@ -83,6 +88,8 @@ func Accept(ctx context.Context, in Accepted) (*Acceptance, error) {
 	if a.Cabling, err = Compare(wanted, cabling, true); err != nil {
 		return nil, err
 	}
+	a.Measured = measured(in.Measured, cabling)
+	a.Cabling.addSlow(a.Measured)
 	if tree, err := in.Tree(in.Fabric); err == nil {
 		t := describe.Topology(tree, in.Now)
 		a.Matrix = matrixOf(t)
@@ -117,7 +124,7 @@ func (a *Acceptance) repair(ctx context.Context, in Accepted) error {
 		if connected == 0 {
 			continue
 		}
-		r := Repair{Fault: fault, What: byFault[fault][0].Cable}
+		r := Repair{Fault: fault, What: byFault[fault][0].Cable, Slowdown: a.Cabling.stays(fault)}
 		if n := len(byFault[fault]) - 1; n > 0 {
 			r.What += fmt.Sprintf(" and %d more", n)
 		}
@@ -130,25 +137,30 @@ func (a *Acceptance) repair(ctx context.Context, in Accepted) error {
 		}
 		a.Repairs = append(a.Repairs, r)
 	}
-	length := func(p *failures.Planned) (phases, base, busiest int) {
+	length := func(r *Repair) (phases float64, base, busiest int) {
+		p := r.Planned
 		if p == nil {
-			return 1 << 30, 0, 0
+			return math.MaxFloat64, 0, 0
 		}
 		if p.Base != nil {
 			base = p.Base.Phases
 		}
-		return p.Phases, base, p.BusiestCable
+		return float64(p.Phases) * (1 + r.Slowdown), base, p.BusiestCable
 	}
 	slices.SortStableFunc(a.Repairs, func(x, y Repair) int {
-		p, b, c := length(x.Planned)
-		q, d, e := length(y.Planned)
+		p, b, c := length(&x)
+		q, d, e := length(&y)
 		return cmp.Or(cmp.Compare(p, q), cmp.Compare(b, d), cmp.Compare(c, e))
 	})
 	return nil
 }
 
-// mend puts an intended cable between switches into its ports, and reports whether it has.
+// mend puts an intended cable between switches into its ports, and reports whether it has. A slow
+// one is in its ports already.
 func mend(f *topology.Fabric, d *Difference) bool {
+	if d.Kind == Slow {
+		return true
+	}
 	if d.Kind != Missing && d.Kind != Swapped && d.Kind != Degraded {
 		return false
 	}
@@ -198,7 +210,7 @@ func (a *Acceptance) Worst() []failures.Failure { return a.Failures[:min(mostWor
 //go:embed acceptance.html
 var acceptanceText string
 
-var acceptancePage = template.Must(template.Must(page.Clone()).New("acceptance").Funcs(template.FuncMap{"lengths": drawLengths}).Parse(acceptanceText))
+var acceptancePage = template.Must(template.Must(page.Clone()).New("acceptance").Funcs(template.FuncMap{"lengths": drawLengths, "tenths": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }}).Parse(acceptanceText))
 
 // WriteHTML writes the acceptance as a single page that loads no other resources.
 func (a *Acceptance) WriteHTML(out io.Writer) error { return acceptancePage.Execute(out, a) }

@@ -29,10 +29,11 @@ type planter struct {
 	spines        []int32
 	named         []string // cables and nodes with faults
 	faults        int
+	slowed        map[place]string // by one end, the name of a cable that is slow though its rate is right
 }
 
 func newPlanter(f *topology.Fabric, rng *rand.Rand) *planter {
-	p := &planter{f: f.Clone()}
+	p := &planter{f: f.Clone(), slowed: map[place]string{}}
 	for _, l := range describe.Cabling(f, now).Links {
 		if l.A.Host != 0 || l.B.Host != 0 {
 			p.hosts = append(p.hosts, l)
@@ -75,7 +76,23 @@ func (p *planter) slow(from *[]api.Link, rate ib.Rate) {
 	p.f.Connect(p.at(&l.A), p.at(&l.B), rate)
 }
 
-// plant plants a fault of one of ten kinds.
+// timed is what an exchange over all cables tells.
+func (p *planter) timed() []api.Measured {
+	m := api.Measured{}
+	for i, l := range describe.Cabling(p.f, now).Links {
+		c := api.MeasuredCable{A: l.A, B: l.B, Gbps: 180, Slowdown: .001 * float64(i%7), Error: .01, Transfers: 9}
+		if p.slowed[place{node: l.A.GUID, port: l.A.Port}] != "" {
+			c.Gbps, c.Slowdown, c.Slow = 140, .28, true
+		}
+		if strings.Contains(l.Rate, "EDR") || strings.HasPrefix(l.Rate, "2x") { // those below their rate are slow, too
+			c.Gbps, c.Slowdown, c.Slow = 90, 1, true
+		}
+		m.Cables = append(m.Cables, c)
+	}
+	return []api.Measured{m}
+}
+
+// plant plants a fault of one of eleven kinds.
 func (p *planter) plant(kind int) {
 	p.faults++
 	full := ib.Rate{Width: 4, Speed: ib.HDR}
@@ -111,20 +128,23 @@ func (p *planter) plant(kind int) {
 		p.named = append(p.named, a.Name, b.Name)
 		a.Name, b.Name = b.Name, a.Name
 		p.faults++
+	case 10: // slow, at its rate
+		l := p.take([]*[]api.Link{&p.trunks, &p.hosts}[p.faults%2])
+		p.slowed[place{node: l.A.GUID, port: l.A.Port}] = p.named[len(p.named)-1]
 	}
 }
 
-// TestPlantedFaults plants twelve faults, and finds these and nothing else, by a CSV without
-// speeds, by one with them, and by a dump.
+// TestPlantedFaults plants thirteen faults, and finds these and nothing else, by a CSV without
+// speeds, by one with them, and by a dump, and slow cables by the times of an exchange.
 func TestPlantedFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spines := rapid.IntRange(8, 14).Draw(t, "spines")
 		f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: rapid.IntRange(6, spines).Draw(t, "leaves"), LMC: 1, Shuffle: rapid.Uint64Range(0, 5).Draw(t, "shuffle")})
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		p := newPlanter(f, rng)
-		kinds := rng.Perm(10)
-		for i := range 12 {
-			if k := kinds[i%10]; i < 10 || k != 9 {
+		kinds := rng.Perm(11)
+		for i := range 13 {
+			if k := kinds[i%11]; i < 11 || k != 9 {
 				p.plant(k)
 			}
 		}
@@ -138,12 +158,19 @@ func TestPlantedFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			c.addSlow(measured(p.timed(), describe.Cabling(p.f, now)))
+			if c.Counts[Slow] != len(p.slowed) {
+				t.Errorf("by the %s: %d slow cables, want %v", name, c.Counts[Slow], p.slowed)
+			}
 			if c.Faults != p.faults {
 				t.Errorf("by the %s: %d faults, want %d", name, c.Faults, p.faults)
 			}
 			var named []string
 			for i := range c.Differences {
 				what := c.Differences[i].What()
+				if c.Differences[i].Kind == Slow {
+					what = p.slowed[c.Differences[i].ends[0]] // it has the names that its nodes have now
+				}
 				if node, guid, ok := strings.Cut(what, " ("); ok && strings.HasPrefix(guid, "0x") {
 					what = node
 				}
@@ -175,7 +202,7 @@ func TestReplaced(t *testing.T) {
 }
 
 // accepted examines a fabric whose plan is as long as it lacks cables.
-func accepted(t *testing.T, f *topology.Fabric, intended []Wanted) *Acceptance {
+func accepted(t *testing.T, f *topology.Fabric, intended []Wanted, exchanges ...api.Measured) *Acceptance {
 	t.Helper()
 	fit := func(f *topology.Fabric) (*topology.FatTree, error) {
 		base, err := topology.Recognise(f)
@@ -198,11 +225,43 @@ func accepted(t *testing.T, f *topology.Fabric, intended []Wanted) *Acceptance {
 		}
 		return &failures.Planned{Length: phasetable.Length{Phases: 100 - cables, LowerBound: 1}}, nil
 	}
-	a, err := Accept(t.Context(), Accepted{Now: now, Version: "v1", Fabric: f, Hosts: f.ConnectedHosts(), Wanted: intended, Tree: fit, Plan: plan, PlanMended: plan})
+	a, err := Accept(t.Context(), Accepted{Now: now, Version: "v1", Fabric: f, Hosts: f.ConnectedHosts(), Wanted: intended, Measured: exchanges, Tree: fit, Plan: plan, PlanMended: plan})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// TestAcceptMeasured examines a fabric with two slow cables, one of them a host's. An exchange
+// is as long as its slowest cable, which is to be repaired first.
+func TestAcceptMeasured(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 3})
+	var m api.Measured
+	for i, l := range describe.Cabling(f, now).Links {
+		c := api.MeasuredCable{A: l.A, B: l.B, Gbps: 190, Transfers: 8}
+		switch i {
+		case 4:
+			c.Gbps, c.Slowdown, c.Slow = 95, 1, true
+		case 1:
+			c.Gbps, c.Slowdown, c.Slow = 158, .2, true
+		}
+		m.Cables = append(m.Cables, c)
+	}
+	other := api.Measured{Cables: []api.MeasuredCable{{A: m.Cables[1].A, B: m.Cables[1].B, Gbps: 190, Transfers: 3}}}
+	a := accepted(t, f, nil, m, other)
+	if a.Cabling.Faults != 2 || len(a.Measured) != 18 || a.Measured[0].Gbps != 200 || a.Measured[0].MeasuredCable.Gbps != 95 || len(a.Repairs) != 2 ||
+		a.Repairs[0].What != a.Measured[0].Cable || a.Repairs[0].Slowdown != .2 || a.Repairs[1].Slowdown != 1 {
+		t.Errorf("%+v, %+v, %+v", a.Cabling, a.Repairs, a.Measured[0])
+	}
+	var page bytes.Buffer
+	if err := a.WriteHTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"18 cables, the slowest first", "<td>95</td>", "slow", "<td>20.0 %</td>"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page does not have %q", want)
+		}
+	}
 }
 
 // TestAccept examines a whole fabric, one with a slow cable and nothing to compare with, and one

@@ -18,6 +18,7 @@ const (
 	Extra    = "extra"    // not intended, and no intended cable uses either of its ports
 	Swapped  = "swapped"  // a different cable is in one or both of its ports, or it is in others of its nodes
 	Degraded = "degraded" // its rate is too low
+	Slow     = "slow"     // its transfers take longer than others
 	Renamed  = "renamed"  // a node has another name or GUID
 )
 
@@ -26,7 +27,7 @@ var order = map[string]int{Missing: 0, Swapped: 1, Degraded: 2, Renamed: 3, Extr
 
 // Difference is a cable that differs from the intended one, or a node.
 type Difference struct {
-	Kind  string   `json:"kind"`            // missing, extra, swapped, degraded or renamed
+	Kind  string   `json:"kind"`            // missing, extra, swapped, degraded, slow or renamed
 	Cable string   `json:"cable,omitempty"` // the intended cable; for an extra one, the actual cable
 	Node  string   `json:"node,omitempty"`  // of a renamed one, its intended name
 	Now   []string `json:"now,omitempty"`   // the contents of its ports, its rate, or the node's name or GUID
@@ -34,8 +35,9 @@ type Difference struct {
 	// Fault numbers the faults from 1 on: cables in each other's ports are one.
 	Fault int `json:"fault"`
 
-	ends [2]place // of the cable
-	uses []int    // of a swapped one, the links in its ports, or between its nodes
+	ends     [2]place // of the cable
+	uses     []int    // of a swapped one, the links in its ports, or between its nodes
+	slowdown float64  // of a slow one, as a part of the time of others
 }
 
 // Comparison compares the fabric with its intended cabling.

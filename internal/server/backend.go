@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/phasetable"
 )
 
 // Backend is what the daemon answers and does. Its methods are called from many
@@ -26,4 +27,7 @@ type Backend interface {
 	// Rollback publishes the plan of an older epoch as a new one, once it has
 	// been verified on the fabric as it is.
 	Rollback(ctx context.Context, epoch uint64) (api.Change, error)
+	// Measure finds slow parts of the fabric by the times of an exchange by a plan, an
+	// api.ExchangeTimes in JSON.
+	Measure(ctx context.Context, plan *phasetable.View, times []byte) (*api.Measured, error)
 }

@@ -19,7 +19,7 @@ import (
 func TestCaller(t *testing.T) {
 	c := newSite(t).Config
 	c.ReadOverTCP = true
-	c.Mount = map[string]http.Handler{"GET /v1/who": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", access.CallerOf(r.Context())) })}
+	c.Mount = map[api.Role]map[string]http.Handler{api.Reader: {"GET /v1/who": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", access.CallerOf(r.Context())) })}}
 	path := filepath.Join(t.TempDir(), "s")
 	s, err := Listen(c, Listeners{Socket: path, Mode: 0o600, TCP: "127.0.0.1:0"})
 	if err != nil {

@@ -3,30 +3,12 @@ package server
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/phasetable"
 )
-
-// Decode reads exactly one JSON value without unknown fields. Its errors are those of
-// the API.
-func Decode(body []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err == io.EOF {
-		return api.BadRequest("the request has no body: want a JSON object")
-	} else if err != nil {
-		return api.BadRequest("read request: %v", err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return api.BadRequest("read request: something follows the JSON object")
-	}
-	return nil
-}
 
 // unhurried gives a request time to be worked on: the connection's deadline for
 // writing is for clients that do not read. The one for reading stands until the

@@ -156,7 +156,7 @@ func TestSlowClients(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, l := newSite(t), newPipes()
-			s.Mount["POST /v1/slow"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.Mount[api.Viewer]["POST /v1/slow"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if _, err := io.Copy(w, r.Body); err == nil {
 					t.Error("a whole body came")
 				}

@@ -89,6 +89,11 @@ func (f *fake) Rollback(_ context.Context, epoch uint64) (api.Change, error) {
 	return api.Change{Epoch: 44, Changed: true, Text: "as epoch 41"}, f.fails
 }
 
+func (f *fake) Measure(_ context.Context, plan *phasetable.View, times []byte) (*api.Measured, error) {
+	f.calls = append(f.calls, fmt.Sprintf("measure epoch %d, %d bytes", plan.Epoch(), len(times)))
+	return &api.Measured{At: started, Epoch: plan.Epoch(), Slow: []api.SlowPart{}, Cables: []api.MeasuredCable{}}, f.fails
+}
+
 // shift is a table of four servers on two leaves; two of them share a name.
 func shift(epoch uint64) *phasetable.Table {
 	t := &phasetable.Table{Epoch: epoch, Phases: 3, Lanes: 2}
@@ -143,13 +148,13 @@ func newSite(t testing.TB) *site {
 	s.Config = Config{Backend: &s.fake, Jobs: newFakeJobs(t, &s.fake), Plans: &published.Plans{}, Events: published.NewEvents(8, started), Past: &s.fake, ReadOverTCP: true,
 		Names:   []string{"example.com"}, // where httptest asks
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "forsd_epoch 42") }),
-		Mount: map[string]http.Handler{"POST /v1/gpu/lanes": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Mount: map[api.Role]map[string]http.Handler{api.Viewer: {"POST /v1/gpu/lanes": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintln(w, `{"frames":1}`)
 		})},
-		Local: map[string]http.Handler{"POST /v1/baseline/accept": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			s.calls = append(s.calls, "accept")
-			WriteError(w, api.Refused("the baseline stays"))
-		})}}
+			api.Operator: {"POST /v1/baseline/accept": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				s.calls = append(s.calls, "accept")
+				WriteError(w, api.Refused("the baseline stays"))
+			})}}}
 	s.Plans.Publish(publish(t, 42))
 	return s
 }

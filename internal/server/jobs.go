@@ -75,6 +75,7 @@ func (s *service) handleJobs() {
 	s.handle(api.Reader, "GET /v1/jobs/{job}/plan", ofPlan(s.jobPlans, sendPlan))
 	s.handle(api.Reader, "GET /v1/jobs/{job}/phases", ofPlan(s.jobPlans, sendPhases))
 	s.handle(api.Reader, "GET /v1/jobs/{job}/servers/{server...}", ofPlan(s.jobPlans, sendServer))
+	s.handle(api.Reader, "POST /v1/jobs/{job}/times", ofPlan(s.jobPlans, ofTimes(s.Backend)))
 	s.handle(api.Operator, "POST /v1/jobs", s.createJob)
 	s.handle(api.Operator, "POST /v1/jobs/{job}/renew", s.renewJob)
 	s.handle(api.Operator, "DELETE /v1/jobs/{job}", s.removeJob)

@@ -22,18 +22,11 @@ type Config struct {
 	Events  *published.Events
 	Past    Past         // past events; nil if the service does not keep them
 	Metrics http.Handler // of /metrics; may be nil
-	Page    http.Handler // of / and /page/, for browsers; may be nil
-	// Mount holds further handlers by ServeMux pattern, such as
-	// "POST /v1/gpu/lanes". They compute and must change nothing: those of GET are
-	// open to all who may read, others take a viewer, as what-if does. They bound the
-	// bodies that they take themselves, and have as long as a change may take.
-	Mount map[string]http.Handler
-	// Local holds further handlers that change something: they take an operator, and are
-	// like those of Mount otherwise. Admin holds those that take an administrator.
-	Local, Admin map[string]http.Handler
-	// Peer answers GET /v1/replica, which the other forsd asks: it takes that one, or an
-	// administrator.
-	Peer http.Handler
+	// Mount holds further handlers by the role that they need and by ServeMux pattern, such as
+	// "POST /v1/gpu/lanes". Those below api.Operator compute and must change nothing. They bound
+	// the bodies that they take themselves, and have as long as a change may take. The other
+	// forsd may ask "GET /v1/replica", too.
+	Mount map[api.Role]map[string]http.Handler
 	// Access defines how callers are identified; if it is nil, anyone who may write to the
 	// Unix socket may do everything.
 	Access *Access
@@ -50,9 +43,9 @@ type Config struct {
 
 // The limits of the service.
 const (
-	maxBody     = 1 << 20          // bytes of a request of our own
-	maxChange   = 2 * time.Minute  // longest reroute, what-if or rollback
-	writeWithin = 30 * time.Second // for a client to take what it asked for
+	maxBody     = 1 << 20              // bytes of a request of our own
+	maxChange   = 2 * time.Minute      // longest reroute, what-if or rollback
+	writeWithin = published.SendWithin // for a client to take what it asked for
 )
 
 // service answers the requests of one kind of listener.
@@ -87,6 +80,7 @@ func newService(c Config, via via) *service {
 	s.handle(api.Reader, "GET /v1/plan/phases", ofPlan(s.byLIDs, sendPhases))
 	s.handle(api.Reader, "GET /v1/plan/changes", s.changes)
 	s.handle(api.Reader, "GET /v1/plan/servers/{server...}", ofPlan(s.byLIDs, sendServer))
+	s.handle(api.Reader, "POST /v1/plan/times", ofPlan(s.byLIDs, ofTimes(c.Backend)))
 	s.handle(api.Reader, "GET /v1/events", s.events)
 	s.handle(api.Reader, "GET /v1/epochs", s.epochs)
 	s.handle(api.Viewer, "POST /v1/whatif", s.whatIf)
@@ -98,10 +92,8 @@ func newService(c Config, via via) *service {
 		s.handle(api.Administrator, "DELETE /v1/tokens/{token}", s.revokeToken)
 	}
 	s.handle(api.Reader, "GET /v1/plan/phase", s.phase)
-	if c.Page != nil {
-		s.handle(api.Nobody, "GET /{$}", mounted(c.Page))
-		s.handle(api.Nobody, "GET /page/{file}", mounted(c.Page))
-	}
+	s.handle(api.Nobody, "GET /{$}", mounted(http.HandlerFunc(page)))
+	s.handle(api.Nobody, "GET /page/{file}", mounted(http.HandlerFunc(page)))
 	if c.Past != nil {
 		s.handle(api.Reader, "GET /v1/history", s.history)
 	}
@@ -114,27 +106,16 @@ func newService(c Config, via via) *service {
 			return nil
 		})
 	}
-	for pattern, h := range c.Mount {
-		need := api.Viewer
-		if strings.HasPrefix(pattern, "GET ") {
-			need = api.Reader
+	for need, handlers := range c.Mount {
+		for pattern, h := range handlers {
+			s.handle(need, pattern, mounted(h))
 		}
-		s.handle(need, pattern, mounted(h))
-	}
-	for pattern, h := range c.Local {
-		s.handle(api.Operator, pattern, mounted(h))
-	}
-	for pattern, h := range c.Admin {
-		s.handle(api.Administrator, pattern, mounted(h))
-	}
-	if c.Peer != nil {
-		s.handle(api.Administrator, forPeer, mounted(c.Peer))
 	}
 	return s
 }
 
-// forPeer is the endpoint of the other forsd.
-const forPeer = "GET /v1/replica"
+// ForPeer is the endpoint of the other forsd.
+const ForPeer = "GET /v1/replica"
 
 // endpoint answers a request, or returns the error to answer with as long as it
 // has written nothing.
@@ -164,13 +145,13 @@ func (s *service) handle(need api.Role, pattern string, answer endpoint) {
 			}
 		}
 		err := s.permit(need, caller)
-		if err != nil && pattern == forPeer {
+		if err != nil && pattern == ForPeer {
 			err = forOtherForsd(caller, err)
 		}
 		if err != nil {
 			s.refuse(RefusedRole)
 			err = s.turnedAway(r, clientKey(caller), err)
-		} else if err = simple(r); err != nil && need >= api.Viewer {
+		} else if err = simple(r); err != nil {
 			s.refuse(RefusedStranger)
 		} else {
 			err = s.admitted(answer)(out, r)
@@ -357,5 +338,5 @@ func ReadJSON(r *http.Request, v any) error {
 	if err != nil {
 		return err
 	}
-	return Decode(body, v)
+	return api.Decode(body, v)
 }

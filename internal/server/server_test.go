@@ -45,7 +45,7 @@ func TestEndpoints(t *testing.T) {
 		{onSocket, "GET", "/v1/baseline/accept", "", 405, "use POST"},
 		{onTCP, "POST", "/v1/baseline/accept", "", 403, "this is accepted on the Unix socket only"},
 		{onSocket, "GET", "/v1/status", "{}", 400, "GET takes no body"},
-		{onSocket, "GET", "/", "", 404, `"code":"not-found"`},
+		{onSocket, "GET", "/", "", 200, "<title>forsd</title>"},
 		{onSocket, "GET", "/v1/plan/nothing", "", 404, "there is nothing at /v1/plan/nothing"},
 		{onSocket, "DELETE", "/v1/plan", "", 405, "DELETE is not allowed on /v1/plan: use GET, HEAD"},
 		{onSocket, "GET", "/v1/rollback", "", 405, "use POST"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu"
+	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/matrix"
 	"github.com/forsd/forsd/internal/nics"
 )
@@ -74,17 +75,19 @@ func (s *Server) planGPU(ctx context.Context, body []byte, _ *[]byte) (*gpuPlan,
 	if err != nil {
 		return nil, err
 	}
-	plan, err := planOf(ctx, t, site, o)
+	plan, pinned, err := nics.Within(t.Cluster, site, o, func(site *gpu.Site, o gpu.Options) (*gpu.Plan, error) {
+		return planOf(ctx, t, site, o)
+	}, func(plan *gpu.Plan) (*lanes.Plan, error) {
+		x, err := s.fabric.Pin(ctx, cluster, plan, o.Model)
+		return x, unreached(err)
+	})
 	if err != nil {
 		return nil, err
 	}
 	if q.Rank != nil && (*q.Rank < 0 || int(*q.Rank) >= plan.Ranks()) {
 		return nil, fmt.Errorf("rank %d: want 0 to %d", *q.Rank, plan.Ranks()-1)
 	}
-	a := &gpuPlan{nics.Report{Report: plan.Report(o.Model)}, cluster.Bad}
-	if a.Fabric, err = s.fabric.Pin(ctx, cluster, plan, o.Model); err != nil {
-		return nil, unreached(err)
-	}
+	a := &gpuPlan{nics.Report{Report: plan.Report(o.Model), Fabric: pinned}, cluster.Bad}
 	if q.Programs || q.Rank != nil {
 		if a.Programs, err = plan.Programs(context.WithoutCancel(ctx)); err != nil {
 			return nil, err
@@ -149,7 +152,7 @@ func (s *Server) cluster(ctx context.Context, q *GPURequest, servers int) (*nics
 // site describes the servers of a cluster, unless they are all alike.
 func (q *GPURequest) site(c gpu.Cluster, down []string) (*gpu.Site, error) {
 	if q.Site != nil && q.Rails {
-		return nil, errors.New("site says what each server has: rails does not go with it")
+		return nil, errors.New("site lists the GPUs and NICs of each server: rails does not go with it")
 	}
 	return gpu.Without(q.Site, c, q.Rails, slices.Concat(q.BadNICs, down), q.DeadGPUs)
 }
@@ -159,7 +162,7 @@ func (q *GPURequest) traffic() (*gpu.Traffic, error) {
 	rows, routed := q.Traffic, q.Routing != nil
 	switch {
 	case routed && q.Traffic != nil:
-		return nil, errors.New("traffic and routing are both given: one of them says what is to be sent")
+		return nil, errors.New("traffic and routing are both given: want one of them")
 	case routed:
 		rows = q.Routing
 	case q.Traffic == nil:
@@ -182,7 +185,7 @@ func (q *GPURequest) traffic() (*gpu.Traffic, error) {
 		return nil, fmt.Errorf("gpus_per_server: %w", err)
 	}
 	if !routed {
-		return gpu.FromEntries(c, m.Data)
+		return gpu.FromEntries(c, m.Data, m.Large)
 	}
 	t, err := gpu.FromRouting(c, m.Cols, m.Data, q.TokenBytes)
 	if err == nil && q.Return {

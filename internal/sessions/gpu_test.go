@@ -200,7 +200,7 @@ func TestRestart(t *testing.T) {
 // TestFailureOfASite checks that a NIC in a session of unequal servers can fail like any other.
 func TestFailureOfASite(t *testing.T) {
 	x := newSite()
-	x.ask(t, "POST /v1/gpu/sessions", `{"site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":400},{"gpu":1,"speed":400}]},{"gpus":1,"nics":[{"gpu":0,"speed":400},{"gpu":0,"speed":400}]}]}}`, 200, nil)
+	x.ask(t, "POST /v1/gpu/sessions", `{"mode":"bytes","site":{"servers":[{"gpus":2,"nics":[{"gpu":0,"speed":400},{"gpu":1,"speed":400}]},{"gpus":1,"nics":[{"gpu":0,"speed":400},{"gpu":0,"speed":400}]}]}}`, 200, nil)
 	var lengths []int64
 	for _, failed := range []string{`{}`, `{"bad_nics":["1:1"]}`, `{"bad_nics":["1:0:0","1:1:50"]}`, `{}`} {
 		x.ask(t, "POST /v1/gpu/sessions/1/failures", failed, 200, nil)

@@ -169,7 +169,7 @@ func TestRefusesPeriods(t *testing.T) {
 		{"", `{"racks":4,"switches":0,"period":1}`, "0 switches"},
 		{"", `{"racks":4,"switches":1}`, "a period of 0"},
 		{"", `{"racks":513,"switches":1,"period":1}`, "with 512 racks at most"},
-		{"", `{"racks":4,"switches":1,"period":1,"method":"less"}`, "periods are scheduled by fast or best"},
+		{"", `{"racks":4,"switches":1,"period":1,"method":"eclipse"}`, "periods are scheduled by fast or best"},
 		{"", `{"racks":4,"switches":1,"period":1,"demand":[[0]]}`, "demand comes with each period"},
 		{"", `{"racks":4,"switches":1,"period":1,"from":{"racks":4}}`, "unknown field"},
 		{"", `{"racks":4,"switches":1,"period":1,"State":""}`, "unknown field"},

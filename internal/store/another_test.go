@@ -29,8 +29,8 @@ func TestAnother(t *testing.T) {
 		ok(t, os.Rename(s.dir, old))
 		for why, place := range map[string]func(){"has vanished": func() {}, "is another one": func() { ok(t, os.CopyFS(s.dir, os.DirFS(template))) }} {
 			place()
-			if err := d.do(s); err == nil || s.Owed() == nil || !strings.Contains(err.Error(), s.dir+" "+why) && why != "has vanished" || why == "has vanished" && !strings.Contains(err.Error(), why) {
-				t.Errorf("%s: %v, owed %v, want %q", what, err, s.Owed(), why)
+			if err := d.do(s); err == nil || s.PendingErr() == nil || !strings.Contains(err.Error(), s.dir+" "+why) && why != "has vanished" || why == "has vanished" && !strings.Contains(err.Error(), why) {
+				t.Errorf("%s: %v, pending %v, want %q", what, err, s.PendingErr(), why)
 			}
 			if why == "is another one" {
 				for _, path := range below(t, s.dir) {
@@ -44,12 +44,12 @@ func TestAnother(t *testing.T) {
 			}
 			ok(t, os.RemoveAll(s.dir))
 		}
-		owed := s.Owed()
-		if s.Look(w.now); !errors.Is(s.Owed(), owed) {
-			t.Errorf("%s: %v was owed, and now %v", what, owed, s.Owed())
+		pending := s.PendingErr()
+		if s.Look(w.now); !errors.Is(s.PendingErr(), pending) {
+			t.Errorf("%s: %v was pending, and now %v", what, pending, s.PendingErr())
 		}
 		ok(t, os.WriteFile(s.dir, nil, 0o644))
-		if err := s.Restore(w.now, 20); err == nil || s.Owed() == nil {
+		if err := s.Restore(w.now, 20); err == nil || s.PendingErr() == nil {
 			t.Errorf("%s: restored in a file: %v", what, err)
 		}
 		ok(t, os.Remove(s.dir), os.Rename(old, s.dir), d.do(s)) // the old directory is still locked
@@ -104,7 +104,7 @@ func TestRestoreLeaves(t *testing.T) {
 	}
 
 	staged := planned(t, tree(t), 9)
-	ok(t, s.Stage(staged), os.Rename(s.dir, s.dir+".old"), s.Give(8), s.Restore(w.now, 20))
+	ok(t, s.Stage(staged), os.Rename(s.dir, s.dir+".old"), s.UseWithoutDisk(8), s.Restore(w.now, 20))
 	text, err := os.ReadFile(filepath.Join(dir, "beside"))
 	ok(t, err)
 	if want := fmt.Sprintf("{\"promised\":%d,\"given\":0}\n", s.promised); string(text) != want {
@@ -113,7 +113,7 @@ func TestRestoreLeaves(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.dir, promiseFile)); err != nil {
 		t.Error(err)
 	}
-	ok(t, s.Reveal(staged), s.Flush(staged, 20), os.RemoveAll(s.dir+".old"))
+	ok(t, s.Commit(staged), s.Sync(staged, 20), os.RemoveAll(s.dir+".old"))
 
 	high := newStore(t)
 	ok(t, high.save(planned(t, tree(t), 50), 20), high.Close(), os.RemoveAll(s.dir), os.Rename(high.dir, s.dir))
@@ -127,8 +127,8 @@ func TestRestoreLeaves(t *testing.T) {
 	}
 	bar := filepath.Join(string(s.jobs), tempPrefix+"6-6", "x")
 	ok(t, s.SaveJob(ended), os.MkdirAll(bar, 0o755))
-	if err := s.Restore(w.now, 20); err == nil || s.Owed() == nil {
-		t.Errorf("job 6 has ended and cannot be removed: %v, owed %v", err, s.Owed())
+	if err := s.Restore(w.now, 20); err == nil || s.PendingErr() == nil {
+		t.Errorf("job 6 has ended and cannot be removed: %v, pending %v", err, s.PendingErr())
 	}
 	ok(t, os.RemoveAll(filepath.Dir(bar)), s.Restore(w.now, 20), w.found(s))
 	s.clock = milliseconds()
@@ -196,7 +196,7 @@ func TestBeside(t *testing.T) {
 	if s.PassOver(20); s.Passed() != 20 {
 		t.Errorf("passed over %d", s.Passed())
 	}
-	if s.Raise(20); s.Passed() != 20 {
+	if s.AdvanceTo(20); s.Passed() != 20 {
 		t.Errorf("another forsd has given 20, and %d are passed over", s.Passed())
 	}
 	plain, synced := syncPath, false
@@ -210,12 +210,12 @@ func TestBeside(t *testing.T) {
 	}
 	ok(t, os.RemoveAll(s.dir))
 	s.clock = milliseconds()
-	if ok(t, s.Give(s.Next())); !synced {
+	if ok(t, s.UseWithoutDisk(s.Next())); !synced {
 		t.Error("a number of the clock is given before the file beside is on disk")
 	}
 	ok(t, os.Remove(beside), os.MkdirAll(filepath.Join(beside, "x"), 0o755))
 	s.noted = note{}
-	_ = s.Give(s.Next())
+	_ = s.UseWithoutDisk(s.Next())
 	if _, err := os.Stat(beside + ".new"); err == nil {
 		t.Error("what could not take the place of the file beside is left there")
 	}
@@ -258,11 +258,11 @@ func TestAhead(t *testing.T) {
 	ok(t, s.Close(), os.WriteFile(beside, fmt.Appendf(nil, `{"promised": %d, "given": %d}`, s.promised, s.promised), 0o644))
 	s = besides(t, dir)
 	first := s.Next()
-	ok(t, s.Reveal(planned(t, v, first)))
+	ok(t, s.Commit(planned(t, v, first)))
 	if text, err := os.ReadFile(beside); err != nil || strings.Contains(string(text), `"given":0`) {
 		t.Errorf("before %d is on disk, beside is %s, %v", first, text, err)
 	}
-	ok(t, s.Flush(planned(t, v, first), 20))
+	ok(t, s.Sync(planned(t, v, first), 20))
 	if text, err := os.ReadFile(beside); err != nil || !strings.Contains(string(text), `"given":0`) {
 		t.Errorf("after %d is on disk, beside is %s, %v", first, text, err)
 	}

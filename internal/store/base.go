@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -18,15 +16,12 @@ import (
 // SaveBase stores a plan for base LIDs durably, in place of the previous one. After a crash
 // during the call, one of the two is stored.
 func (s *Store) SaveBase(plan *phasetable.View) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err = s.here(); err == nil {
 		err = s.saveGiven(plan.Epoch())
 	}
 	if err == nil {
-		err = renameio.WriteFile(filepath.Join(s.dir, planner.BaseBinaryFile), plan.Bytes(), 0o644)
-	}
-	if err == nil {
-		err = syncPath(s.dir)
+		err = replaceFile(filepath.Join(s.dir, planner.BaseBinaryFile), plan.Bytes())
 	}
 	if err != nil {
 		return fmt.Errorf("save base plan %d: %w", plan.Epoch(), err)

@@ -63,17 +63,14 @@ func readBaseline(path string) (*topology.Baseline, error) {
 // SaveBaseline stores the baseline durably. After a crash during the call, either the
 // previous baseline or this one is stored.
 func (s *Store) SaveBaseline(b *topology.Baseline) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err = s.here(); err != nil {
 		return err
 	}
 	text := sealed.Seal(b.Encode())
 	for _, name := range []string{baselineFile, baselineCopy} {
-		if err = renameio.WriteFile(filepath.Join(s.dir, name), text, 0o644); err != nil {
+		if err = replaceFile(filepath.Join(s.dir, name), text); err != nil {
 			return fmt.Errorf("save baseline: %w", err)
-		}
-		if err = syncPath(s.dir); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/forsd/forsd/internal/sealed"
 )
 
@@ -53,7 +51,7 @@ func (s *Store) Decisions() (Decisions, error) {
 
 // SaveDecisions stores the decisions durably. An empty set removes the file.
 func (s *Store) SaveDecisions(d Decisions) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err := s.here(); err != nil {
 		return err
 	}
@@ -68,8 +66,8 @@ func (s *Store) SaveDecisions(d Decisions) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, sealed.Seal(text), 0o644); err != nil {
+	if err := replaceFile(path, sealed.Seal(text)); err != nil {
 		return fmt.Errorf("save %s: %w", decisionsFile, err)
 	}
-	return syncPath(s.dir)
+	return nil
 }

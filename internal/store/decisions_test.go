@@ -31,8 +31,8 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("after damage: %v, %v", d, err)
 	}
 	ok(t, s.SaveDecisions(d), os.Rename(s.dir, s.dir+".away"))
-	if err := s.SaveDecisions(nil); err == nil || s.Owed() == nil {
-		t.Errorf("nothing is owed: %v", err)
+	if err := s.SaveDecisions(nil); err == nil || s.PendingErr() == nil {
+		t.Errorf("nothing is pending: %v", err)
 	}
 	ok(t, os.Rename(s.dir+".away", s.dir), s.Restore(State{Decisions: d}, 20), s.SaveDecisions(nil), s.SaveDecisions(nil))
 	if d, err := s.Decisions(); d != nil || err != nil {

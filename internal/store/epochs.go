@@ -75,9 +75,9 @@ func (dir epochs) temp(n uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, n))
 }
 
-// Stage writes an epoch's plan to a temporary path, from which Reveal renames it. It can
+// Stage writes an epoch's plan to a temporary path, from which Commit renames it. It can
 // run before the plan is verified. It replaces the epoch staged before; Open removes an
-// epoch that was never revealed.
+// epoch that was never committed.
 func (s *Store) Stage(e *Epoch) error {
 	if err := s.here(); err != nil {
 		return err
@@ -93,13 +93,13 @@ func (s *Store) Stage(e *Epoch) error {
 	return nil
 }
 
-// Reveal puts e in force: its files are written and renamed into place, but not synced, so
+// Commit puts e in force: its files are written and renamed into place, but not synced, so
 // e survives a crash of the process and not of the machine. In the latter case its number
 // is not used again, because numbers are promised durably first. The number must be greater
-// than Last. If e was staged, its plan must not have changed since. If Reveal fails, e is
-// not stored; see Give for its number. Flush completes it.
-func (s *Store) Reveal(e *Epoch) (err error) {
-	defer s.oweWhere(&err)
+// than Last. If e was staged, its plan must not have changed since. If Commit fails, e is
+// not stored; see UseWithoutDisk for its number. Sync completes it.
+func (s *Store) Commit(e *Epoch) (err error) {
+	defer s.markPendingOn(&err)
 	info, err := json.MarshalIndent(e.EpochInfo, "", " ")
 	if err != nil {
 		return err
@@ -125,10 +125,10 @@ func (s *Store) Reveal(e *Epoch) (err error) {
 	return nil
 }
 
-// Flush syncs a revealed epoch to disk, removes the oldest epochs beyond keep, and promises
-// further numbers so that the next Reveal does not wait for the disk.
-func (s *Store) Flush(e *Epoch, keep int) (err error) {
-	defer s.oweWhere(&err)
+// Sync syncs a committed epoch to disk, removes the oldest epochs beyond keep, and promises
+// further numbers so that the next Commit does not wait for the disk.
+func (s *Store) Sync(e *Epoch, keep int) (err error) {
+	defer s.markPendingOn(&err)
 	if err = syncPlan(s.epochs.path(e.Epoch), epochInfo); err == nil {
 		err = syncPath(string(s.epochs))
 	}
@@ -144,17 +144,17 @@ func (s *Store) Flush(e *Epoch, keep int) (err error) {
 
 // save stores e durably and puts it in force. Its number must be greater than s.last.
 func (s *Store) save(e *Epoch, keep int) error {
-	if err := s.Reveal(e); err != nil {
+	if err := s.Commit(e); err != nil {
 		return err
 	}
-	return s.Flush(e, keep)
+	return s.Sync(e, keep)
 }
 
 // ReplaceEpoch stores e durably and puts it in force, and removes all epochs with the same
 // or a higher number first. A crash during the call may leave one of those or an older
-// epoch in force. Older epochs are pruned as by Flush.
+// epoch in force. Older epochs are pruned as by Sync.
 func (s *Store) ReplaceEpoch(e *Epoch, keep int) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	for _, n := range s.epochs.kept() {
 		if n < e.Epoch {
 			continue

@@ -174,7 +174,7 @@ func below(t *testing.T, dir string) (paths []string) {
 
 // TestBarred blocks every path of the state directory in every way, including paths that
 // are about to be created, and performs one operation after the other. Either a new
-// process finds the result, or the operation returns an error, something is owed, and
+// process finds the result, or the operation returns an error, something is pending, and
 // Restore stores everything once the path is free.
 func TestBarred(t *testing.T) {
 	w := newWorld(t)
@@ -202,8 +202,8 @@ func TestBarred(t *testing.T) {
 				name := fmt.Sprintf("%s: %s in place of %s", what, how, barred)
 				err := d.do(s)
 				if err == nil {
-					if s.Owed() != nil && what == "all" {
-						t.Errorf("%s: it is stored, and owed: %v", name, s.Owed())
+					if s.PendingErr() != nil && what == "all" {
+						t.Errorf("%s: it is stored, and pending: %v", name, s.PendingErr())
 					}
 					if err := d.found(reopened(t, s)); err != nil {
 						t.Errorf("%s: it is said to be stored: %v", name, err)
@@ -211,12 +211,12 @@ func TestBarred(t *testing.T) {
 					continue
 				}
 				failed[what]++
-				if s.Owed() == nil || !strings.Contains(err.Error(), s.dir) {
-					t.Errorf("%s: %v, owed %v", name, err, s.Owed())
+				if s.PendingErr() == nil || !strings.Contains(err.Error(), s.dir) {
+					t.Errorf("%s: %v, pending %v", name, err, s.PendingErr())
 				}
 				ok(t, os.RemoveAll(barred))
-				if err := s.Restore(w.now, 20); err != nil || s.Owed() != nil {
-					t.Errorf("%s: it is free again, and Restore fails: %v, owed %v", name, err, s.Owed())
+				if err := s.Restore(w.now, 20); err != nil || s.PendingErr() != nil {
+					t.Errorf("%s: it is free again, and Restore fails: %v, pending %v", name, err, s.PendingErr())
 				} else if err := w.found(reopened(t, s)); err != nil {
 					t.Errorf("%s: after Restore: %v", name, err)
 				}
@@ -231,7 +231,7 @@ func TestBarred(t *testing.T) {
 }
 
 // TestUnsynced fails each sync of an operation in turn. The operation must fail, and its
-// state is owed.
+// state is pending.
 func TestUnsynced(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)
@@ -255,8 +255,8 @@ func TestUnsynced(t *testing.T) {
 				ok(t, err)
 				break
 			}
-			if err == nil || s.Owed() == nil || !strings.Contains(err.Error(), "the disk fails") {
-				t.Errorf("%s: where sync %d fails: %v, owed %v", what, n, err, s.Owed())
+			if err == nil || s.PendingErr() == nil || !strings.Contains(err.Error(), "the disk fails") {
+				t.Errorf("%s: where sync %d fails: %v, pending %v", what, n, err, s.PendingErr())
 			}
 		}
 	}
@@ -345,14 +345,14 @@ func TestUntold(t *testing.T) {
 	e, j := *planned(t, tree(t), 8), *w.now.Jobs[0]
 	e.PublishedAt, j.Expires = never, never
 	for what, do := range map[string]func(s *Store) error{
-		"epoch":     func(s *Store) error { return s.Reveal(&e) },
+		"epoch":     func(s *Store) error { return s.Commit(&e) },
 		"job":       func(s *Store) error { return s.SaveJob(&j) },
 		"lease":     func(s *Store) error { return s.SaveLease(&j) },
 		"decisions": func(s *Store) error { return s.SaveDecisions(Decisions{"drains": json.RawMessage("{")}) },
 	} {
 		s := copied(t, template)
-		if err := do(s); err == nil || s.Owed() == nil {
-			t.Errorf("%s: %v, owed %v", what, err, s.Owed())
+		if err := do(s); err == nil || s.PendingErr() == nil {
+			t.Errorf("%s: %v, pending %v", what, err, s.PendingErr())
 		}
 		ok(t, w.found(reopened(t, s)))
 	}

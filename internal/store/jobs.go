@@ -17,7 +17,6 @@ import (
 
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/internal/sealed"
-	"github.com/forsd/forsd/internal/steady"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 )
@@ -32,7 +31,7 @@ type JobInfo struct {
 	Created      time.Time         `json:"created"`
 	PublishedAt  time.Time         `json:"published_at"`
 	Expires      time.Time         `json:"expires"`
-	Leased       steady.Mark       `json:"leased,omitzero"` // when the lease was granted; makes its duration independent of clock changes
+	Leased       Timestamp         `json:"leased,omitzero"` // when the lease was granted; makes its duration independent of clock changes
 	Report       planner.Report    `json:"report"`
 	Warnings     []planner.Warning `json:"warnings"`
 
@@ -44,7 +43,7 @@ type JobInfo struct {
 
 // Lease sets the lease to end at now+lasts.
 func (j *JobInfo) Lease(now time.Time, lasts time.Duration) {
-	j.Expires, j.Leased = now.Add(lasts), steady.Now(now)
+	j.Expires, j.Leased = now.Add(lasts), StampNow(now)
 }
 
 // Due returns when the lease ends by the current clock, which may have been set.
@@ -132,7 +131,7 @@ func (s *Store) SaveJob(j *Job) error { return s.SaveJobs([]*Job{j}) }
 // of those, whose exchange may still run. A job's plan with the highest number is in force.
 // After a crash during the call, each job has its previous plan or this one.
 func (s *Store) SaveJobs(list []*Job) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err = s.here(); err != nil {
 		return fmt.Errorf("save jobs: %w", err)
 	}
@@ -193,7 +192,7 @@ func (dir jobs) hidden(id uint64) string {
 // a higher number first, damaged or not. A crash during the call may leave one of those or
 // the previous plan in force.
 func (s *Store) ReplaceJob(j *Job) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err := s.jobs.remove(j.ID, j.Epoch); err != nil {
 		return fmt.Errorf("save job %d: %w", j.ID, err)
 	}
@@ -212,7 +211,7 @@ func (dir jobs) drop(id, before uint64) {
 // SaveLease stores a job's JobInfo and its plan for base LIDs durably. Its plan is not
 // written.
 func (s *Store) SaveLease(j *Job) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err = s.here(); err != nil {
 		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
 	}
@@ -229,16 +228,16 @@ func (s *Store) SaveLease(j *Job) (err error) {
 			return fmt.Errorf("save the plan for base LIDs of job %d: %w", j.ID, err)
 		}
 	}
-	if err := renameio.WriteFile(filepath.Join(dir, jobInfo), sealed.Seal(info), 0o644); err != nil {
+	if err := replaceFile(filepath.Join(dir, jobInfo), sealed.Seal(info)); err != nil {
 		return fmt.Errorf("save the lease of job %d: %w", j.ID, err)
 	}
-	return syncPath(dir)
+	return nil
 }
 
 // RemoveJob removes a job, after recording that its numbers were given. A crash during the
 // call may leave the job with its current or its previous plan.
 func (s *Store) RemoveJob(id uint64) (err error) {
-	defer s.oweWhere(&err)
+	defer s.markPendingOn(&err)
 	if err = s.here(); err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
@@ -262,10 +261,7 @@ func (s *Store) saveGiven(n uint64) error {
 
 // saveLast records durably that numbers up to s.last were given.
 func (s *Store) saveLast() error {
-	if err := renameio.WriteFile(filepath.Join(string(s.jobs), lastFile), fmt.Appendln(nil, s.last), 0o644); err != nil {
-		return err
-	}
-	return syncPath(string(s.jobs))
+	return replaceFile(filepath.Join(string(s.jobs), lastFile), fmt.Appendln(nil, s.last))
 }
 
 // remove removes the plans of a job with epoch from and higher, each atomically.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/google/renameio/v2"
 )
 
 // An epoch is published before it is synced. If the machine then crashes, the epoch may be
@@ -69,10 +67,10 @@ func (s *numbers) After(n, last uint64) uint64 {
 	return max(s.Next(), last+1)
 }
 
-// Raise marks all numbers up to n as given by another forsd. If n is greater than Passed,
+// AdvanceTo marks all numbers up to n as given by another forsd. If n is greater than Passed,
 // that forsd's plans are later than those lost here. A crash forgets n until a higher
 // number or the removal of a job is stored.
-func (s *numbers) Raise(n uint64) {
+func (s *numbers) AdvanceTo(n uint64) {
 	s.last, s.others = max(s.last, n), max(s.others, n)
 	if n > s.passed {
 		s.passed = 0
@@ -81,7 +79,7 @@ func (s *numbers) Raise(n uint64) {
 
 // PassOver marks all numbers up to n as given to unknown plans.
 func (s *numbers) PassOver(n uint64) {
-	s.Raise(n)
+	s.AdvanceTo(n)
 	s.passed = max(s.passed, n)
 }
 
@@ -115,10 +113,7 @@ func (s *numbers) promise(n uint64) error {
 	p := promise{max(n, s.passed) + promiseAhead, bootID()}
 	text, err := json.Marshal(p)
 	if err == nil {
-		err = renameio.WriteFile(filepath.Join(s.dir, promiseFile), append(text, '\n'), 0o644)
-	}
-	if err == nil {
-		err = syncPath(s.dir)
+		err = replaceFile(filepath.Join(s.dir, promiseFile), append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("promise the numbers of epochs: %w", err)
@@ -128,9 +123,9 @@ func (s *numbers) promise(n uint64) error {
 	return nil
 }
 
-// takePromise reads the stored promise, if any. If it cannot be read, the error says so,
+// readPromise reads the stored promise, if any. If it cannot be read, the error says so,
 // and numbers continue after those of the stored plans.
-func (s *numbers) takePromise() error {
+func (s *numbers) readPromise() error {
 	path := filepath.Join(s.dir, promiseFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -189,9 +184,9 @@ func (s *numbers) write(n note) (kept bool) {
 	return kept
 }
 
-// takeNotes skips the numbers that an earlier process gave from memory, and all promised
+// readSideFiles skips the numbers that an earlier process gave from memory, and all promised
 // numbers that the state directory does not know of, because it was lost or is an old copy.
-func (s *numbers) takeNotes() {
+func (s *numbers) readSideFiles() {
 	promised := max(s.promised, s.passed)
 	for _, path := range s.beside {
 		text, err := os.ReadFile(path)
@@ -213,14 +208,14 @@ func (s *numbers) takeNotes() {
 // ErrNumber means that a number could not be recorded as given; Next returns another one.
 var ErrNumber = errors.New("nowhere can be kept that the number was given")
 
-// givenAhead is how many numbers of the clock Give records at once, one hour of them,
+// givenAhead is how many numbers of the clock UseWithoutDisk records at once, one hour of them,
 // because plans wait for the write.
 const givenAhead = 3_600_000
 
-// Give records that the number n, from Next or After, was given to a plan that could not be
+// UseWithoutDisk records that the number n, from Next or After, was given to a plan that could not be
 // stored and is in force from memory. If it returns nil, no restart of forsd or of the
 // machine gives n to another plan.
-func (s *numbers) Give(n uint64) error {
+func (s *numbers) UseWithoutDisk(n uint64) error {
 	least, most := s.promised, s.promised
 	if n+promiseAhead/2 > s.promised { // the clock's are next
 		least = max(n, milliseconds())

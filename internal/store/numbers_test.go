@@ -67,7 +67,7 @@ func TestPromise(t *testing.T) {
 func TestPromiseBroken(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, os.Mkdir(filepath.Join(s.dir, promiseFile), 0o755))
-	if err := s.Reveal(planned(t, v, 1)); err == nil || len(s.epochs.kept()) != 0 {
+	if err := s.Commit(planned(t, v, 1)); err == nil || len(s.epochs.kept()) != 0 {
 		t.Errorf("epoch 1 appeared without a promise: %v", err)
 	}
 }
@@ -102,7 +102,7 @@ func TestOneRow(t *testing.T) {
 	if s.Next() != 21 || s.Passed() != 20 || s.After(20, 2) != 21 || s.After(21, 2) != 21 {
 		t.Errorf("numbers up to 20 may have been given, and next are %d and %d", s.Next(), s.After(20, 2))
 	}
-	if s.Raise(21); s.Passed() != 0 || s.After(21, 2) != 22 {
+	if s.AdvanceTo(21); s.Passed() != 0 || s.After(21, 2) != 22 {
 		t.Errorf("another forsd has given 21, and up to %d are passed over", s.Passed())
 	}
 }

@@ -10,7 +10,7 @@
 // disk when the method that stores it returns.
 //
 // A failing disk delays no plan: what could not be stored is in force from memory, under a
-// number recorded by Give, and Restore stores it when the disk works again. Until then Owed
+// number recorded by UseWithoutDisk, and Restore stores it when the disk works again. Until then PendingErr
 // returns the error.
 package store
 
@@ -24,12 +24,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/forsd/forsd/internal/sealed"
 	"github.com/forsd/forsd/phasetable"
 )
 
 // Store is an open state directory. Its methods must not be called concurrently, except
-// Owed and the methods that only read files: Epochs, LoadEpoch and LoadJob. The latter fail
+// PendingErr and the methods that only read files: Epochs, LoadEpoch and LoadJob. The latter fail
 // for a plan that is being removed.
 type Store struct {
 	numbers
@@ -38,8 +40,8 @@ type Store struct {
 	lock   *os.File // of the directory; nil if it cannot be opened
 	staged *Epoch   // its table is written at a temporary path; nil if none
 
-	mu   sync.Mutex // guards the field below
-	owed error      // why some state is not stored; nil if all is
+	mu      sync.Mutex // guards the field below
+	pending error      // why some state is not stored; nil if all is
 }
 
 // tempPrefix marks directories that are not in force: incomplete or being removed.
@@ -48,7 +50,7 @@ const tempPrefix = ".new-"
 // Open opens the state directory, creating it if necessary, and locks it until Close. It
 // removes incomplete files of a crash and finds the highest number given. It fails only if
 // another process holds the lock. If the directory cannot be used, the store keeps nothing
-// and Owed says why. The note files, preferably on other disks, record the numbers given in
+// and PendingErr says why. The note files, preferably on other disks, record the numbers given in
 // case the directory is lost. Damaged plans are reported by the methods that load them.
 func Open(dir string, beside ...string) (*Store, error) {
 	s := &Store{
@@ -58,13 +60,13 @@ func Open(dir string, beside ...string) (*Store, error) {
 	if err := s.enter(); errors.Is(err, errTaken) {
 		return nil, err
 	} else if err != nil {
-		s.owe(err)
+		s.markPending(err)
 		s.clock = milliseconds()
 	}
 	s.last = s.highest()
 	s.others = s.last
-	s.broken = s.takePromise()
-	s.takeNotes()
+	s.broken = s.readPromise()
+	s.readSideFiles()
 	return s, nil
 }
 
@@ -198,6 +200,14 @@ func readPlan(dir, name string, info any) (*phasetable.View, error) {
 		return nil, err
 	}
 	return phasetable.Decode(data)
+}
+
+// replaceFile replaces a file durably.
+func replaceFile(path string, text []byte) error {
+	if err := renameio.WriteFile(path, text, 0o644); err != nil {
+		return err
+	}
+	return syncPath(filepath.Dir(path))
 }
 
 // syncPath syncs a file or a directory to disk.

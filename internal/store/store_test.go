@@ -185,8 +185,8 @@ func TestStoreReplaces(t *testing.T) {
 	if got := s.epochs.kept(); !slices.Equal(got, []uint64{1, 2, 3}) || s.Next() != 5 {
 		t.Errorf("epochs %v are kept, the next number is %d", got, s.Next())
 	}
-	s.Raise(9)
-	s.Raise(7)
+	s.AdvanceTo(9)
+	s.AdvanceTo(7)
 	if s.Last() != 9 || s.Next() != 10 {
 		t.Errorf("where numbers up to 9 were given the last is %d, the next %d", s.Last(), s.Next())
 	}

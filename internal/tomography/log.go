@@ -18,6 +18,7 @@ type Sent struct {
 	Phase    int32 // numbered through all exchanges
 	Src, Dst ib.GUID
 	DLID     ib.LID
+	Bytes    int64
 	Nanos    int64 // from the send by the sender's clock to the arrival by the receiver's
 }
 
@@ -25,11 +26,29 @@ type Sent struct {
 type key struct{ comm, exchange, phase, src, dst string }
 
 // columns of FORS_LOG that are read.
-var columns = []string{"comm", "exchange", "phase", "what", "src_rank", "dst_rank", "src_guid", "dst_guid", "dlid", "time_ns"}
+var columns = []string{"comm", "exchange", "phase", "what", "src_rank", "dst_rank", "src_guid", "dst_guid", "dlid", "time_ns", "bytes"}
 
-// ReadLogs reads the files rank-N.csv of a folder, as FORS_LOG has libforsmpi write them. It
-// returns the transfers between servers whose arrival is logged.
-func ReadLogs(dir string) ([]Sent, error) {
+// ReadLogs reads the files rank-N.csv of folders, as FORS_LOG has libforsmpi write them, one
+// folder for a run of a program. It returns the transfers between servers whose arrival is
+// logged.
+func ReadLogs(dirs ...string) (all []Sent, err error) {
+	phases := int32(0)
+	for _, dir := range dirs {
+		sent, err := readLogs(dir)
+		if err != nil {
+			return nil, err
+		}
+		last := phases
+		for i := range sent {
+			sent[i].Phase += last
+			phases = max(phases, sent[i].Phase+1)
+		}
+		all = append(all, sent...)
+	}
+	return all, nil
+}
+
+func readLogs(dir string) ([]Sent, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "rank-*.csv"))
 	if err != nil {
 		return nil, err
@@ -76,7 +95,7 @@ func (r *reader) read(path string) error {
 	if err != nil {
 		return fmt.Errorf("it has no line with the columns: %w", err)
 	}
-	var at [10]int
+	var at [11]int
 	for i, name := range columns {
 		if at[i] = slices.Index(head, name); at[i] < 0 {
 			return fmt.Errorf("it has no column %s: want a log of FORS_LOG", name)
@@ -98,7 +117,7 @@ func (r *reader) read(path string) error {
 }
 
 // line takes a send in a phase, or an arrival.
-func (r *reader) line(row []string, at [10]int) error {
+func (r *reader) line(row []string, at [11]int) error {
 	cell := func(i int) string { return row[at[i]] }
 	what := cell(3)
 	if what != "send" && what != "received" || cell(2) == "-1" {
@@ -125,6 +144,10 @@ func (r *reader) line(row []string, at [10]int) error {
 	if err != nil {
 		return fmt.Errorf("dlid: %w", err)
 	}
+	size, err := strconv.ParseInt(cell(10), 10, 64)
+	if err != nil {
+		return fmt.Errorf("bytes: %w", err)
+	}
 	phase := [3]string{k.comm, k.exchange, k.phase}
 	if _, known := r.phases[phase]; !known {
 		r.phases[phase] = int32(len(r.phases))
@@ -132,6 +155,6 @@ func (r *reader) line(row []string, at [10]int) error {
 	if r.sent[k] == nil {
 		r.order = append(r.order, k)
 	}
-	r.sent[k] = &Sent{r.phases[phase], src, dst, ib.LID(lid), time}
+	r.sent[k] = &Sent{r.phases[phase], src, dst, ib.LID(lid), size, time}
 	return nil
 }

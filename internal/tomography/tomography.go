@@ -16,8 +16,17 @@
 // What a part explains is the sum of ρ(y/σ) − ρ((y−e)/σ) over its transfers, a difference of
 // log-likelihoods, where ρ is the integral of ψ and e, the logarithm of 1 + its slowdown, is
 // the median of y. The threshold is such that an exchange without a fault names a part with
-// a probability of one in a thousand at most, by Bonferroni's inequality over all parts. Two
-// parts are not told apart where the second would explain nearly as much: see Slow.Or.
+// a probability of one in a thousand at most, by Bonferroni's inequality over all parts. Once
+// k parts are named, the next may have a probability that is k+1 times as large (Benjamini and
+// Hochberg, Journal of the Royal Statistical Society B 57, 1995): of the parts named, one in a
+// thousand is wrong. Two parts are not told apart where the second would explain nearly as
+// much: see api.SlowPart.Or.
+//
+// No method can name many more. One that has a probability of a_i to name part i of a fabric
+// without a fault names it, when n transfers of it take ln(1+x) longer, with a probability of
+// Φ(√n ln(1+x)/σ − z(a_i)) at most, by the lemma of Neyman and Pearson, where z(a) is exceeded
+// with a probability of a. If it names one part only, the a_i add up to its false alarms. See
+// TestBound.
 package tomography
 
 import (
@@ -25,6 +34,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/ib"
 )
 
@@ -32,7 +42,8 @@ import (
 type Transfer struct {
 	Phase    int32
 	Src, Dst ib.GUID // host ports
-	Took     float64 // in any unit, which is the same for all
+	Bytes    int64   // 0: not known
+	Took     float64 // nanoseconds, or any unit that is the same for all
 	Links    []int32 // on its way, by numbers from 0
 }
 
@@ -40,29 +51,11 @@ type Transfer struct {
 type Part struct {
 	Name  string
 	Links []int32
-}
-
-// Slow is a part that is slower than others.
-type Slow struct {
-	Name      string  `json:"part"`
-	Slowdown  float64 `json:"slowdown"` // 0.15: its transfers take 15 % longer
-	Error     float64 `json:"error"`    // half the width of the interval that has the slowdown with 95 %
-	Score     float64 `json:"score"`    // in standard deviations of the noise
-	Transfers int     `json:"transfers"`
-	// Or are parts that explain the same nearly as well: these measurements do not tell them apart.
-	Or []string `json:"or,omitempty"`
-}
-
-// Result is what an exchange says.
-type Result struct {
-	Transfers int     `json:"transfers"`
-	Noise     float64 `json:"noise"`     // σ: the standard deviation of a transfer's time, as a part of it
-	Threshold float64 `json:"threshold"` // the least score of a slow part
-	Slow      []Slow  `json:"slow"`
+	Cable int32 // that it is, or is a link of, by Links.Cables; −1: a switch
 }
 
 const (
-	huber  = 1.5    // where Huber's function becomes constant, in σ
+	huber  = 2.5    // where Huber's function becomes constant, in σ
 	mad    = 1.4826 // a normal distribution's σ, in medians of its absolute value
 	nearly = 4.6    // what two parts explain differs by less if they are not told apart: ln 100
 	alarm  = 1e-3   // probability of naming a part without a fault
@@ -70,16 +63,21 @@ const (
 )
 
 // Find finds the slow parts, those with the most evidence first.
-func Find(transfers []Transfer, parts []Part) (*Result, error) {
+func Find(transfers []Transfer, parts []Part) (*api.Measured, error) {
+	_, r, err := find(transfers, parts)
+	return r, err
+}
+
+func find(transfers []Transfer, parts []Part) (*search, *api.Measured, error) {
 	s, err := newSearch(transfers, parts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r := &Result{Transfers: len(transfers), Noise: s.noise, Threshold: threshold(len(parts)), Slow: []Slow{}}
-	for slow := s.next(r.Threshold); slow != nil; slow = s.next(r.Threshold) {
+	r := &api.Measured{Transfers: len(s.y), Noise: s.noise, Threshold: threshold(len(s.parts), 0), Slow: []api.SlowPart{}, Cables: []api.MeasuredCable{}}
+	for slow := s.next(r.Threshold); slow != nil; slow = s.next(threshold(len(s.parts), len(r.Slow))) {
 		r.Slow = append(r.Slow, *slow)
 	}
-	return r, nil
+	return s, r, nil
 }
 
 // search is the state of Find.
@@ -89,6 +87,14 @@ type search struct {
 	noise float64
 	of    [][]int32 // [part] transfers that pass it
 	left  []bool    // [transfer] no part named so far explains it
+	named []named
+}
+
+// named is a slow part, with those that are not told apart from it, and the transfers that it
+// explains.
+type named struct {
+	parts     []int
+	transfers []int32
 }
 
 func newSearch(transfers []Transfer, parts []Part) (*search, error) {
@@ -173,8 +179,8 @@ func (s *search) scores() []float64 {
 
 // next names the part that explains most, and leaves out its transfers. It returns nil if no
 // score exceeds the threshold.
-func (s *search) next(threshold float64) *Slow {
-	var best *Slow
+func (s *search) next(threshold float64) *api.SlowPart {
+	var best *api.SlowPart
 	var gains []float64
 	var parts []int
 	part, most := 0, 0.0
@@ -188,22 +194,32 @@ func (s *search) next(threshold float64) *Slow {
 			continue
 		}
 		part, most = p, gain
-		// The median of n normal values has a standard deviation of σ √(π/2n).
-		best = &Slow{Name: s.parts[p].Name, Score: score, Transfers: n, Slowdown: math.Expm1(effect),
-			Error: 1.96 * s.noise * math.Sqrt(math.Pi/2/float64(n)) * math.Exp(effect)}
+		best = &api.SlowPart{Name: s.parts[p].Name, Score: score, Transfers: n, Slowdown: math.Expm1(effect), Error: s.wide(effect, n)}
 	}
 	if best == nil {
 		return nil
 	}
+	now := named{parts: []int{part}}
 	for i, p := range parts {
 		if p != part && most-gains[i] < nearly {
 			best.Or = append(best.Or, s.parts[p].Name)
+			now.parts = append(now.parts, p)
 		}
 	}
 	for _, i := range s.of[part] {
-		s.left[i] = false
+		if s.left[i] {
+			s.left[i] = false
+			now.transfers = append(now.transfers, i)
+		}
 	}
+	s.named = append(s.named, now)
 	return best
+}
+
+// wide is half the width of the interval that has a slowdown with 95 %, by the median of n
+// transfers: that of normal values has a standard deviation of σ √(π/2n).
+func (s *search) wide(effect float64, n int) float64 {
+	return 1.96 * s.noise * math.Sqrt(math.Pi/2/float64(n)) * math.Exp(effect)
 }
 
 // explains returns the median of a part's transfers that are left, by how much the loss falls
@@ -230,7 +246,10 @@ func loss(x float64) float64 {
 	return x * x / 2
 }
 
-// threshold is the score that a normal value exceeds with probability alarm / parts.
-func threshold(parts int) float64 {
-	return math.Sqrt2 * math.Erfinv(1-2*alarm/float64(max(1, parts)))
+// threshold is the score of the next part after some are named.
+func threshold(parts, named int) float64 {
+	return exceeded(alarm * float64(1+named) / float64(max(1, parts)))
 }
+
+// exceeded is what a normal value exceeds with a probability.
+func exceeded(p float64) float64 { return math.Sqrt2 * math.Erfcinv(2*p) }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
@@ -42,7 +42,7 @@ func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v
 			return nil, err
 		}
 	}
-	return New(f, base, c.Exclude)
+	return New(f, base, c)
 }
 
 // carriesFirst returns an error if the tree's plan would leave out too many pairs.
@@ -57,9 +57,9 @@ func carriesFirst(v *View, most float64) error {
 }
 
 // Cables lists the cables of lanes, if the fabric is a tree that has them.
-func (v *View) Cables(lanes []controller.Lane) []withheld.Link {
+func (v *View) Cables(lanes []controller.Lane) []exclusions.Link {
 	if v == nil || v.Tree == nil || len(lanes) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(withheld.Links(v.Tree), func(x withheld.Link) bool { return !slices.Contains(lanes, x.Lane) })
+	return slices.DeleteFunc(exclusions.Links(v.Tree), func(x exclusions.Link) bool { return !slices.Contains(lanes, x.Lane) })
 }

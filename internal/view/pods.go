@@ -10,7 +10,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -32,7 +32,7 @@ func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp
 		return nil, noServer(f)
 	}
 	v := &View{Kind: controller.ThreeLevels, Fabric: f, Tree: t.Exchange(), Pods: t, routed: &routed{}}
-	for _, x := range withheld.Links(v.Tree) {
+	for _, x := range exclusions.Links(v.Tree) {
 		if x.State == topology.Missing || x.State == topology.Degraded {
 			v.Down = append(v.Down, x.Lane)
 		}

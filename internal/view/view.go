@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
@@ -67,15 +67,20 @@ type Routes struct {
 	Notes  []planner.Warning            // about the tables and the base plan
 }
 
-// New fits the fabric to the baseline.
-func New(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*View, error) {
+// New fits the fabric to the baseline, with the hosts and the exchanges of the settings.
+func New(f *topology.Fabric, b *topology.Baseline, c *config.Planning) (*View, error) {
 	if b.Pods != nil {
-		return newPods(f, b.Pods, exclude)
+		v, err := newPods(f, b.Pods, c.Exclude)
+		if err == nil {
+			v.Tree = divided(v.Tree, &c.Exchange)
+		}
+		return v, err
 	}
-	tree, err := topology.Fit(f, b, exclude)
+	tree, err := topology.Fit(f, b, c.Exclude)
 	if err != nil {
 		return nil, err
 	}
+	tree = divided(tree, &c.Exchange)
 	if len(tree.Servers) == 0 {
 		return nil, noServer(f)
 	}
@@ -94,6 +99,24 @@ func New(f *topology.Fabric, b *topology.Baseline, exclude *regexp.Regexp) (*Vie
 	return v, nil
 }
 
+// divided returns the tree with the exchanges of the settings. If they do not fit the fabric, a
+// finding says why, and there is one exchange of all servers.
+func divided(t *topology.FatTree, x *config.Exchange) *topology.FatTree {
+	out, notes, err := x.Divide(t, true)
+	if err != nil {
+		out, notes = t, []string{"planning.exchange is not followed, and all servers exchange data with all: " + err.Error()}
+	}
+	if x.Rails && err == nil {
+		notes = notes[1:] // the first only says what was found
+	}
+	if len(notes) > 0 {
+		withNotes := *out
+		withNotes.Findings = append(slices.Clone(out.Findings), topology.Finding{Code: topology.ExchangeDiffers, Text: strings.Join(notes, "; ")})
+		out = &withNotes
+	}
+	return out
+}
+
 // noServer returns an error for a fabric without servers.
 func noServer(f *topology.Fabric) error {
 	return &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
@@ -108,6 +131,11 @@ func identity(t *topology.FatTree) string {
 		facts = le.AppendUint64(facts, uint64(t.Leaves[l].GUID))
 		for _, c := range t.Leaves[l].Cables {
 			facts = append(facts, c.LeafPort, c.SpinePort, byte(c.State))
+		}
+	}
+	if len(t.Exchanges) > 1 {
+		for _, i := range t.Servers {
+			facts = le.AppendUint32(facts, uint32(t.Hosts[i].Exchange))
 		}
 	}
 	return digest(withHosts(facts, t.Hosts))

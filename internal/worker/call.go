@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Of converts a function to a task for Call.
-func Of[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
+// taskOf converts a function to a task for call.
+func taskOf[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
 	return func(ctx context.Context, in *bufio.Reader) ([]byte, error) {
 		var q Q
 		if err := gob.NewDecoder(in).Decode(&q); err != nil {
@@ -25,14 +25,14 @@ func Of[Q, A any](f func(context.Context, *Q) (*A, error)) Task {
 	}
 }
 
-// Call runs the task's function in a process. Its errors are those of Run, converted to the
+// call runs the task's function in a process. Its errors are those of Run, converted to the
 // API's errors.
-func Call[Q, A any](ctx context.Context, p *Pool, task string, q *Q) (*A, error) {
+func call[Q, A any](ctx context.Context, p *Pool, task string, q *Q) (*A, error) {
 	var a A
 	err := p.Run(ctx, task, func(in io.Writer) error { return gob.NewEncoder(in).Encode(q) },
 		func(answer *Answer) error { return gob.NewDecoder(answer).Decode(&a) })
 	if err != nil {
-		return nil, Refusal(err)
+		return nil, refusal(err)
 	}
 	return &a, nil
 }

@@ -59,7 +59,7 @@ func work(task Task) error {
 		return err
 	}
 	go func() { // ends when the pool's process ends
-		_, _ = io.Copy(io.Discard, os.NewFile(3, "leash"))
+		_, _ = io.Copy(io.Discard, os.NewFile(3, "parentPipe"))
 		os.Exit(1)
 	}()
 	answer, err := task(ctx, bufio.NewReader(os.Stdin))

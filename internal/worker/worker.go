@@ -1,6 +1,7 @@
-// Package worker runs requests in separate processes: the program starts itself again, passes a
-// request, and reads the answer. The process is limited in time and memory, has lower priority
-// than the program's own threads, and ends with the client.
+// Package worker plans for API clients (what-if questions, new jobs, lanes of exchanges between
+// GPUs, measurements) in separate processes: the program starts itself again, passes a request with
+// everything that a plan depends on, and reads the answer. The process is limited in time and
+// memory, has lower priority than the program's own threads, and ends with the client.
 package worker
 
 import (
@@ -51,8 +52,8 @@ var (
 	ErrMemory = errors.New("it takes more memory than a request may have")
 )
 
-// Refusal converts an error of Run to an error of the API.
-func Refusal(err error) error {
+// refusal converts an error of Run to an error of the API.
+func refusal(err error) error {
 	switch {
 	case errors.Is(err, ErrBusy):
 		return api.Busy("%v", ErrBusy)
@@ -66,16 +67,16 @@ func Refusal(err error) error {
 
 // Pool runs tasks within limits.
 type Pool struct {
-	limits  Limits
-	turns   chan struct{}
-	brief   chan struct{} // the turn of the additional process
-	waiting atomic.Int64
-	inside  atomic.Int64 // requests after Enter
+	limits    Limits
+	turns     chan struct{}
+	shortSlot chan struct{} // the turn of the additional process
+	waiting   atomic.Int64
+	inside    atomic.Int64 // requests after Enter
 }
 
 // NewPool makes a pool. The program's main function must begin with Main.
 func NewPool(l Limits) *Pool {
-	return &Pool{limits: l, turns: make(chan struct{}, l.Number), brief: make(chan struct{}, min(1, l.Brief))}
+	return &Pool{limits: l, turns: make(chan struct{}, l.Number), shortSlot: make(chan struct{}, min(1, l.Brief))}
 }
 
 // Pools has separate pools for different kinds of requests, so that none waits for another.
@@ -83,6 +84,7 @@ type Pools struct {
 	Orders    *Pool // for changes
 	Operators *Pool // for operators' questions
 	Others    *Pool // for all other questions
+	Times     *Pool // for times of exchanges, of which few wait
 }
 
 // NewPools makes pools with one process each, and an additional one for short requests.
@@ -93,7 +95,9 @@ func NewPools() Pools {
 	questions.Nice = niceQuestions
 	others := questions
 	others.Rests = true
-	return Pools{NewPool(l), NewPool(questions), NewPool(others)}
+	times := others
+	times.Waiting = 2
+	return Pools{NewPool(l), NewPool(questions), NewPool(others), NewPool(times)}
 }
 
 // Questions returns the pool for a question by the caller.
@@ -110,7 +114,7 @@ func (p *Pool) Enter() (leave func(), err error) {
 	leave = func() { p.inside.Add(-1) }
 	if p.inside.Add(1) > int64(cap(p.turns)+p.limits.Waiting) {
 		leave()
-		return nil, Refusal(ErrBusy)
+		return nil, refusal(ErrBusy)
 	}
 	return leave, nil
 }
@@ -185,7 +189,7 @@ func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error
 	select {
 	case p.turns <- struct{}{}:
 		return errAgain
-	case p.brief <- struct{}{}:
+	case p.shortSlot <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -202,7 +206,7 @@ func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error
 
 // try runs a task for a short time.
 func (p *Pool) try(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
-	defer p.rest(p.brief, time.Now())
+	defer p.rest(p.shortSlot, time.Now())
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	timer := time.AfterFunc(p.limits.Brief, func() { end(errAgain) })
@@ -225,7 +229,7 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	cmd.Args = []string{title, task, strconv.FormatUint(p.limits.Memory, 10), forTask(time.Until(end)).String(), strconv.Itoa(p.limits.Nice)}
 	cmd.Env = []string{"GOTRACEBACK=single"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a separate group, because the priority is set for the group
-	var last lastWords
+	var last stderrTail
 	cmd.Stderr = &last
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -235,14 +239,14 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
-	leash, held, err := os.Pipe()
+	parentPipe, held, err := os.Pipe()
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close())
 	}
 	defer held.Close() // closing it ends the process, however this process ends
-	cmd.ExtraFiles = []*os.File{leash}
+	cmd.ExtraFiles = []*os.File{parentPipe}
 	err = cmd.Start()
-	_ = leash.Close()
+	_ = parentPipe.Close()
 	if err != nil {
 		return cmp.Or(context.Cause(ctx), fmt.Errorf("start a process for task %s: %w", task, err))
 	}
@@ -278,21 +282,21 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 // rest to start, and to check and send its answer.
 func forTask(left time.Duration) time.Duration { return max(left/10*9, time.Millisecond) }
 
-// lastWords keeps the beginning of a process's last output.
-type lastWords struct{ bytes.Buffer }
+// stderrTail keeps the beginning of a process's last output.
+type stderrTail struct{ bytes.Buffer }
 
 // Write keeps the first bytes.
-func (w *lastWords) Write(p []byte) (int, error) {
+func (w *stderrTail) Write(p []byte) (int, error) {
 	const most = 4096
 	w.Buffer.Write(p[:min(len(p), max(0, most-w.Len()))])
 	return len(p), nil
 }
 
-func (w *lastWords) outOfMemory() bool {
+func (w *stderrTail) outOfMemory() bool {
 	return bytes.Contains(w.Bytes(), []byte("out of memory")) || bytes.Contains(w.Bytes(), []byte("cannot allocate memory"))
 }
 
-func (w *lastWords) String() string {
+func (w *stderrTail) String() string {
 	first, _, _ := strings.Cut(w.Buffer.String(), "\n")
 	return fmt.Sprintf("the process said %.200q", first)
 }

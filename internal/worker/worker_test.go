@@ -255,7 +255,7 @@ func TestBrief(t *testing.T) {
 		}
 		ended <- err
 	}()
-	for len(p.brief) == 0 {
+	for len(p.shortSlot) == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if answer, err := run(t.Context(), p, "echo", "short"); err != nil || answer != "short" {

@@ -10,11 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/lab/papers"
 )
 
 // heuristic is a part of a planner, and an edit of the source that leaves it out.
@@ -26,24 +26,27 @@ type heuristic struct {
 
 const (
 	best  = "optical/ocs/best.go"
+	peel  = "optical/ocs/decompose.go"
 	steps = "optical/photonic/ladders.go"
 	climb = "optical/photonic/make.go"
 )
 
 var heuristics = []heuristic{
+	{"exchange of entries", "ocs", best, "if part > 0 {", "if part > 1000 {"},
+	{"other decompositions", "ocs", peel, "{{0.25, 0.5, 0}, {0.1, 0.5, 0}, {0.25, 0, 0}, {0.1, 0.5, 1}, {0.1, 0.5, 2}, {0.1, 0.5, 3}}", "{}"},
+	{"levels", "ocs", peel, "m.levels = d.levels()", "_ = d.levels"},
 	{"colouring by weights", "ocs", best, "s.lighten(ctx, k)\n\tb.offer", "b.offer"},
 	{"variations", "ocs", best, "mostVariations = 16", "mostVariations = 0"},
+	{"eclipse", "ocs", best, "c, err = eclipse(ctx, d, b.o.Delta, 0, b.o.Switches, b.makespan); c != nil && err == nil", "false"},
 	{"overflow", "ocs", best, "x.overflow(b.δ)", ""},
 	{"balance", "ocs", "optical/ocs/balance.go", "range 16 * len(p.load)", "range 0 * len(p.load)"},
-	{"apart", "ocs", best, "\t\ts.apart()\n", ""},
-	{"starts less and eclipse", "ocs", best, "c, p, err := less(ctx, d, b.o)", "if true {\n\t\treturn nil\n\t}\n\tc, p, err := less(ctx, d, b.o)"},
-	{"published sequences", "photonic", steps, "o.Method == Paper || o.Method == Auto", "o.Method == Paper"},
-	{"Kautz meshes, spread", "photonic", steps, "if explicit {", "if explicit && o.Method != Auto && o.Method != Carry {"},
-	{"Cayley graphs", "photonic", steps, "if explicit || k > 1", "if k < 0 && k > 1"},
+	{"shifts without waiting", "photonic", "optical/photonic/steps.go", "best := slices.Clone(s.fewest.Shifts[:size])\n\tleast := s.total(best)", "var best []int\n\tleast := far * s.n"},
+	{"Kautz graphs", "photonic", steps, "in.Sizes == nil && (o.Family == \"\" || o.Family == \"kautz\")", "in.Sizes == nil && o.Family == \"kautz\""},
+	{"Cayley graphs", "photonic", steps, "(o.Family == \"\" || o.Family == \"cayley\")", "o.Family == \"cayley\""},
+	{"one topology a class", "photonic", steps, "if k > 1 {\n\t\t\tlist", "if k < 1 {\n\t\t\tlist"},
 	{"last links shared", "photonic", climb, "best = cheaper(best, planLeftover(in, best))", ""},
-	{"matchings", "photonic", climb, "(d == 0 || d == in.direct()) {\n\t\tif best,", "d < 0 {\n\t\tif best,"},
-	{"MixNet", "photonic", climb, "if o.Family == \"\" {\n\t\tp, err := planLargest", "if o.Family != o.Family {\n\t\tp, err := planLargest"},
-	{"relabelling", "photonic", "optical/photonic/varied.go", "if !o.Relabel {", "if true {"},
+	{"matchings", "photonic", climb, "if in.Sizes != nil && o.any(in.direct()) {\n\t\tif best,", "if in.GPUs < 0 {\n\t\tif best,"},
+	{"relabelling", "photonic", "optical/photonic/varied.go", "if o.Relabel {", "if false {"},
 }
 
 func main() {
@@ -53,63 +56,77 @@ func main() {
 	command.Main("ablate", func(ctx context.Context) error { return run(ctx, *oneIn, *only) })
 }
 
-// run measures all sets of the heuristics' planners, and then without each heuristic.
+// run measures all sets of the heuristics' planners, and then without each heuristic. It
+// prints how much longer plans are without it, the mean and the worst case, and the
+// processor time of a case with it and without.
 func run(ctx context.Context, oneIn int, only string) error {
 	dir, err := os.MkdirTemp("", "ablate-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	measured := map[string]bool{}
+	with := map[string][]papers.SetRow{}
 	for _, h := range heuristics {
 		if !strings.Contains(h.sets+" "+h.name, only) {
 			continue
 		}
-		list := []heuristic{{name: "nothing left out", sets: h.sets}, h}
-		if measured[h.sets] {
-			list = list[1:]
-		}
-		measured[h.sets] = true
-		for _, h := range list {
-			if err := h.measure(ctx, dir, oneIn); err != nil {
-				return fmt.Errorf("without %s: %w", h.name, err)
+		if with[h.sets] == nil {
+			all := heuristic{sets: h.sets}
+			if with[h.sets], err = all.measure(ctx, dir, oneIn); err != nil {
+				return err
 			}
+		}
+		rows, err := h.measure(ctx, dir, oneIn)
+		if err != nil {
+			return fmt.Errorf("without %s: %w", h.name, err)
+		}
+		fmt.Println(h.name)
+		for i, r := range rows {
+			was, mean, most := with[h.sets][i], 0.0, 0.0
+			for j, x := range r.Times {
+				mean, most = mean+x/was.Times[j]/float64(len(r.Times)), max(most, x/was.Times[j])
+			}
+			fmt.Printf("  %-24s %+.3f %%, at most %+.2f %%, CPU %.0f and %.0f ms\n", r.Set, 100*(mean-1), 100*(most-1), was.CPUMS, r.CPUMS)
 		}
 	}
 	return nil
 }
 
-// measure builds forslab without a heuristic and prints its results on the sets.
-func (h *heuristic) measure(ctx context.Context, dir string, oneIn int) error {
+// measure builds forslab without a heuristic and returns its results on the sets.
+func (h *heuristic) measure(ctx context.Context, dir string, oneIn int) ([]papers.SetRow, error) {
 	program := filepath.Join(dir, "forslab")
 	build := []string{"build", "-o", program}
 	if h.file != "" {
 		text, err := h.without(".")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		edited, overlay := filepath.Join(dir, "edited.go"), filepath.Join(dir, "overlay.json")
 		if err := os.WriteFile(edited, []byte(text), 0o600); err != nil {
-			return err
+			return nil, err
 		}
 		places, err := json.Marshal(map[string]map[string]string{"Replace": {h.file: edited}})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := os.WriteFile(overlay, places, 0o600); err != nil {
-			return err
+			return nil, err
 		}
 		build = append(build, "-overlay", overlay)
 	}
-	fmt.Println(h.name)
-	for _, c := range [][]string{slices.Concat([]string{"go"}, build, []string{"./cmd/forslab"}), {program, "sets", "--only", h.sets, "--one-in", strconv.Itoa(oneIn)}} {
-		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return err
-		}
+	cmd := exec.CommandContext(ctx, "go", append(build, "./cmd/forslab")...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, err
 	}
-	return nil
+	cmd = exec.CommandContext(ctx, program, "sets", "--only", h.sets, "--one-in", strconv.Itoa(oneIn), "--json")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	var got struct{ Rows []papers.SetRow }
+	return got.Rows, json.Unmarshal(out, &got)
 }
 
 // without is the text of the heuristic's file under root without it.

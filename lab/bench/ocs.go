@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
@@ -17,12 +18,12 @@ var ocsRows = []struct {
 	o     ocs.Options
 	goal  float64 // milliseconds; 0: no goal
 }{
-	{100, ocs.Options{Method: ocs.Less}, 0},
+	{100, ocs.Options{Method: papers.Less}, 0},
 	{100, ocs.Options{Method: ocs.Fast}, 3},
 	{100, ocs.Options{Method: ocs.Fast, LP: true}, 0},
 	{100, ocs.Options{Method: ocs.Eclipse}, 0},
 	{100, ocs.Options{Method: ocs.Best}, 0},
-	{512, ocs.Options{Method: ocs.Less}, 0},
+	{512, ocs.Options{Method: papers.Less}, 0},
 	{512, ocs.Options{Method: ocs.Fast}, 100},
 	{512, ocs.Options{Method: ocs.Best}, 0},
 }
@@ -38,10 +39,10 @@ func benchOCS(out io.Writer, unit time.Duration) {
 		d := must(ocs.Workload("benchmark", r.racks, 16, 1))
 		r.o.Switches, r.o.Delta = 4, .01
 		var s *ocs.Schedule
-		m := patient(func() { s = must(ocs.Make(context.Background(), d, r.o)) })
+		m := patient(func() { s = must(papers.Schedule(context.Background(), d, r.o)) })
 		name, goal := string(r.o.Method), ""
 		switch {
-		case r.o.Method == ocs.Less:
+		case r.o.Method == papers.Less:
 			baseline = m
 		case r.o.LP:
 			name += ", LP"

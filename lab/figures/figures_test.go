@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/scenario"
 )
 
 const pictures = "../../docs/figures"
@@ -96,6 +97,35 @@ func TestScenariosStillHold(t *testing.T) {
 		if d := cmp.Diff(kept(t, &forsScenarios, s.Name), now.Rows[1:]); d != "" {
 			t.Errorf("%s (-docs/figures +measured now):\n%s", s.Name, d)
 		}
+	}
+}
+
+// TestScenarioStatements holds section 3.2 of the FORS paper to the numbers of Fig. 3: on
+// OpenSM's default tables two dead spines cost as much as two links of a leaf, less than three
+// links, and these less than three links of three leaves. By forsd's plan the throughput depends
+// on f alone.
+func TestScenarioStatements(t *testing.T) {
+	gbps, of := map[string]float64{}, map[string]float64{} // [scenario] min-hop; [f] forsd
+	for _, s := range shown() {
+		for _, row := range kept(t, &forsScenarios, s.Name) {
+			x, err := strconv.ParseFloat(row[10], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch row[5] {
+			case "minhop":
+				gbps[s.Name] = x
+			case scenario.Forsd:
+				if y, ok := of[row[2]]; ok && x != y && !strings.Contains(s.Name, "random") {
+					t.Errorf("%s: %v Gb/s by forsd, %v elsewhere with f = %s", s.Name, x, y, row[2])
+				}
+				of[row[2]] = x
+			}
+		}
+	}
+	spines, two, three, nine := gbps["SW18,19 out"], gbps["2F SW0"], gbps["3F SW0"], gbps["3F SW0,5,11"]
+	if math.Abs(spines/two-1) > .02 || spines < three || three < nine || nine == 0 {
+		t.Errorf("two spines %v Gb/s, two links %v, three %v, nine %v: want the first two alike, and then falling", spines, two, three, nine)
 	}
 }
 

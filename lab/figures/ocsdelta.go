@@ -3,6 +3,7 @@ package figures
 import (
 	"context"
 	"fmt"
+	"image/color"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -15,15 +16,23 @@ import (
 )
 
 // ocsDelta is the makespan of every method against δ, for the three workloads of
-// the Spectra paper and two numbers of switches: its Figs. 6 and 9, and the gain
-// by Equalize, Fig. 7.
+// the Spectra paper and two numbers of switches: its Figs. 6, 7 and 9.
 var ocsDelta = chart.Set{
 	Name:    "ocs-delta",
 	Measure: measureDelta,
 	Figures: []chart.Figure{
-		{Name: "ocs-fig6", Width: 9.6 * vg.Inch, Height: 7.6 * vg.Inch, Draw: drawDelta("gpt", "moe")},
-		{Name: "ocs-fig9", Width: 9.6 * vg.Inch, Height: 4.2 * vg.Inch, Draw: drawDelta("benchmark")},
+		{Name: "ocs-fig6", Width: 9.6 * vg.Inch, Height: 7.6 * vg.Inch, Draw: drawDelta(ocsCurves, "gpt", "moe")},
+		{Name: "ocs-fig7", Width: 9.6 * vg.Inch, Height: 7.6 * vg.Inch, Draw: drawDelta(equalizeCurves, "gpt", "moe")},
+		{Name: "ocs-fig9", Width: 9.6 * vg.Inch, Height: 4.2 * vg.Inch, Draw: drawDelta(ocsCurves, "benchmark")},
 	},
+}
+
+// ocsNoise is the makespan of Spectra and its variant by Eclipse with noise of 0.3 % and
+// 1 %, the paper's Fig. 8.
+var ocsNoise = chart.Set{
+	Name:    "ocs-noise",
+	Measure: measureNoise,
+	Figures: []chart.Figure{{Name: "ocs-fig8", Width: 9.6 * vg.Inch, Height: 7.6 * vg.Inch, Draw: drawDelta(noiseCurves, "gpt", "moe")}},
 }
 
 // ocsFlows is the same against the number of flows of the benchmark workload: the
@@ -49,15 +58,43 @@ var (
 
 // ocsWays are the ways to schedule, by column.
 var ocsWays = []struct {
-	column, name string
-	options      ocs.Options
+	column  string
+	options ocs.Options
 }{
-	{"fast", "Spectra (fast)", ocs.Options{Method: ocs.Fast}},
-	{"fast_not_equalized", "", ocs.Options{Method: ocs.Fast, NoEqualize: true}},
-	{"eclipse", "Spectra (Eclipse)", ocs.Options{Method: ocs.Eclipse, Levels: papers.ReferenceLevels}},
-	{"less", "baseline (LESS)", ocs.Options{Method: ocs.Less}},
-	{"best", "best", ocs.Options{Method: ocs.Best, Steps: ocsSteps}},
+	{"fast", ocs.Options{Method: ocs.Fast}},
+	{"fast_not_equalized", ocs.Options{Method: ocs.Fast, NoEqualize: true}},
+	{"eclipse", ocs.Options{Method: ocs.Eclipse, Levels: papers.ReferenceLevels}},
+	{"less", ocs.Options{Method: papers.Less}},
+	{"best", ocs.Options{Method: ocs.Best, Steps: ocsSteps}},
 }
+
+// ocsCurve is a column of makespans as a curve.
+type ocsCurve struct {
+	column, name string
+	colour       color.Color
+	dashes       []vg.Length
+}
+
+var (
+	ocsCurves = []ocsCurve{
+		{"sharp_bound", "lower bound", chart.Ink, []vg.Length{3, 3}},
+		{"fast", "Spectra (fast)", chart.Palette[0], nil},
+		{"eclipse", "Spectra (Eclipse)", chart.Palette[3], nil},
+		{"less", "baseline (LESS)", chart.Palette[1], nil},
+		{"best", "best", chart.Palette[2], nil},
+	}
+	equalizeCurves = []ocsCurve{
+		{"paper_bound", "lower bound", chart.Ink, []vg.Length{3, 3}},
+		{"fast", "Spectra", chart.Palette[0], nil},
+		{"fast_not_equalized", "without Equalize", chart.Palette[1], nil},
+	}
+	noiseCurves = []ocsCurve{
+		{"fast_0.003", "Spectra, 0.3 %", chart.Palette[0], []vg.Length{3, 3}},
+		{"fast_0.01", "Spectra, 1 %", chart.Palette[0], nil},
+		{"eclipse_0.003", "Eclipse, 0.3 %", chart.Palette[3], []vg.Length{3, 3}},
+		{"eclipse_0.01", "Eclipse, 1 %", chart.Palette[3], nil},
+	}
+)
 
 // ocsColumns are the columns of makespans and bounds.
 func ocsColumns(first ...string) []string {
@@ -131,40 +168,83 @@ func makespans(ctx context.Context, workload string, flows, s int, δ float64, s
 	}
 	var list []float64
 	for _, w := range ocsWays {
-		o := w.options
-		o.Switches, o.Delta = s, δ
-		made, err := ocs.Make(ctx, d, o)
-		if err == nil {
-			err = ocs.Replay(d, made)
-		}
+		makespan, err := makespanOf(ctx, d, w.options, s, δ)
 		if err != nil {
 			return nil, fmt.Errorf("%s of seed %d by %s: %w", workload, seed, w.column, err)
 		}
-		list = append(list, made.Makespan())
+		list = append(list, makespan)
 	}
 	b := ocs.Bound(d, s, δ)
 	return append(list, b.Paper, b.Sharp), nil
 }
 
-// ocsLines are the curves of one workload and number of switches over a column.
-func ocsLines(t *chart.Table, workload string, s int, over string) (*chart.Lines, error) {
-	l := &chart.Lines{Y: fmt.Sprintf("makespan, %d switches", s)}
-	columns := []string{"sharp_bound"}
-	l.Lines = []chart.Line{{Name: "lower bound", Colour: chart.Ink, Dashes: []vg.Length{3, 3}}}
-	colours := []int{0, 0, 3, 1, 2} // of ocsWays
-	for i, w := range ocsWays {
-		if w.name != "" {
-			columns = append(columns, w.column)
-			l.Lines = append(l.Lines, chart.Line{Name: w.name, Dots: true, Colour: chart.Palette[colours[i]]})
+// makespanOf is the makespan of a schedule, which is replayed.
+func makespanOf(ctx context.Context, d *ocs.Demand, o ocs.Options, s int, δ float64) (float64, error) {
+	o.Switches, o.Delta = s, δ
+	made, err := papers.Schedule(ctx, d, o)
+	if err != nil {
+		return 0, err
+	}
+	return made.Makespan(), ocs.Replay(d, made)
+}
+
+// measureNoise schedules gpt and moe with more noise.
+func measureNoise(ctx context.Context, step chart.Step) (*chart.Table, error) {
+	t := chart.NewTable("workload", "switches", "delta", "matrices", "fast_0.003", "eclipse_0.003", "fast_0.01", "eclipse_0.01")
+	for i, name := range []string{"gpt", "moe"} {
+		step(i, 2, "schedule "+name+" with noise")
+		for _, s := range ocsSwitches {
+			for _, δ := range ocsDeltas {
+				if err := addNoise(ctx, t, name, s, δ); err != nil {
+					return nil, err
+				}
+			}
 		}
+	}
+	return t, nil
+}
+
+// addNoise adds a row of mean makespans.
+func addNoise(ctx context.Context, t *chart.Table, name string, s int, δ float64) error {
+	w, err := ocs.Named(name)
+	if err != nil {
+		return err
+	}
+	fields := []any{name, s, δ, ocsMatrices}
+	for _, w.Noise = range []float64{.003, .01} {
+		for _, way := range []int{0, 2} { // of ocsWays
+			mean := 0.0
+			for seed := range uint64(ocsMatrices) {
+				d, err := w.Demand(seed + 1)
+				if err != nil {
+					return err
+				}
+				makespan, err := makespanOf(ctx, d, ocsWays[way].options, s, δ)
+				if err != nil {
+					return fmt.Errorf("%s of seed %d: %w", name, seed+1, err)
+				}
+				mean += makespan / ocsMatrices
+			}
+			fields = append(fields, mean)
+		}
+	}
+	t.Add(fields...)
+	return nil
+}
+
+// ocsLines are the curves of one workload and number of switches over a column.
+func ocsLines(t *chart.Table, curves []ocsCurve, workload string, s int, over string) (*chart.Lines, error) {
+	l := &chart.Lines{Y: fmt.Sprintf("makespan, %d switches", s)}
+	for _, c := range curves {
+		l.Lines = append(l.Lines, chart.Line{Name: c.name, Colour: c.colour, Dashes: c.dashes, Dots: c.dashes == nil})
 	}
 	for i := range t.Len() {
 		r := t.Row(i)
 		if r.Text("workload") != workload || r.Number("switches") != float64(s) {
 			continue
 		}
-		for k, column := range columns {
-			l.Lines[k].Points = append(l.Lines[k].Points, plotter.XY{X: r.Number(over), Y: r.Number(column)})
+		for k, c := range curves {
+			l.Lines[k].Points = append(l.Lines[k].Points, plotter.XY{X: r.Number(over), Y: r.Number(c.column)})
 		}
 		if r.Err != nil {
 			return nil, r.Err
@@ -175,12 +255,12 @@ func ocsLines(t *chart.Table, workload string, s int, over string) (*chart.Lines
 
 // drawDelta draws a row of two panels, one for each number of switches, for each
 // workload.
-func drawDelta(workloads ...string) func(draw.Canvas, *chart.Table) error {
+func drawDelta(curves []ocsCurve, workloads ...string) func(draw.Canvas, *chart.Table) error {
 	return func(c draw.Canvas, t *chart.Table) error {
 		rows := make([][]*chart.Lines, len(workloads))
 		for i, w := range workloads {
 			for _, s := range ocsSwitches {
-				l, err := ocsLines(t, w, s, "delta")
+				l, err := ocsLines(t, curves, w, s, "delta")
 				if err != nil {
 					return err
 				}
@@ -195,7 +275,7 @@ func drawDelta(workloads ...string) func(draw.Canvas, *chart.Table) error {
 func drawFlows(c draw.Canvas, t *chart.Table) error {
 	var row []*chart.Lines
 	for _, s := range ocsFlowSwitches {
-		l, err := ocsLines(t, "benchmark", s, "flows")
+		l, err := ocsLines(t, ocsCurves, "benchmark", s, "flows")
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -54,6 +55,52 @@ func TestPhotonicStillHolds(t *testing.T) {
 		})
 		if d := cmp.Diff(kept, now.Rows[1:]); d != "" {
 			t.Errorf("%v (-docs/figures +planned now):\n%s", p, d)
+		}
+	}
+}
+
+// TestFigure14 checks the paper's statements about its Fig. 14: the R from which one topology is
+// best is smaller for two switches, smaller messages and fewer GPUs; direct links are cheaper
+// than one topology where R is least, and dearer where it is largest.
+func TestFigure14(t *testing.T) {
+	table, err := chart.ReadTable(filepath.Join(pictures, photonicReconfig.Name+".csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	static := map[[3]float64]float64{} // [GPUs, degree, MB] the least R with one topology
+	cost := map[string][2]float64{}    // [panel and way] at the least and the largest R
+	chosen := map[[3]float64]float64{}
+	for i := range table.Len() {
+		r := table.Row(i)
+		panel := [3]float64{r.Number("gpus"), r.Number("degree"), r.Number("message_mb")}
+		way, d := r.Text("way"), r.Number("reconfigurations")
+		if way == "planned" {
+			if before, ok := chosen[panel]; ok && d > before {
+				t.Errorf("%v: %v topologies at R = %v µs, %v at less", panel, d, r.Number("reconfig_us"), before)
+			}
+			chosen[panel] = d
+			if d == 1 && static[panel] == 0 {
+				static[panel] = r.Number("reconfig_us")
+			}
+		}
+		key := fmt.Sprint(panel, way)
+		if c, ok := cost[key]; ok {
+			cost[key] = [2]float64{c[0], r.Number("completion_us")}
+		} else {
+			cost[key] = [2]float64{r.Number("completion_us")}
+		}
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	first := [3]float64{64, 1, 128}
+	for panel := range chosen {
+		one, links := cost[fmt.Sprint(panel, "static")], cost[fmt.Sprint(panel, "bvn")]
+		if links[0] >= one[0] || links[1] <= one[1] {
+			t.Errorf("%v: direct links cost %v at the least and the largest R, one topology %v", panel, links, one)
+		}
+		if panel != first && (static[panel] == 0 || static[first] > 0 && static[panel] >= static[first]) {
+			t.Errorf("%v: one topology from %v µs on, %v with 64 GPUs, one switch and 128 MB", panel, static[panel], static[first])
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/photonic"
 )
 
@@ -41,12 +42,12 @@ var ratioWays = []struct {
 	bound func(n, d int) int
 }{
 	{"paper's order", 4096, func(_ context.Context, n int) ([]int, error) {
-		return photonic.PowerSums(n, photonic.PaperShifts(n)), nil
-	}, photonic.Theorem1},
+		return papers.PowerSums(n, papers.PaperShifts(n)), nil
+	}, papers.Theorem1},
 	{"greedy", 4096, func(_ context.Context, n int) ([]int, error) {
-		return photonic.PowerSums(n, photonic.GreedyShifts(n, n-1)), nil
-	}, photonic.Theorem1},
-	{"carry", 512, func(ctx context.Context, n int) ([]int, error) { return photonic.CarrySums(ctx, n, mostCarry) }, func(n, d int) int { return photonic.HopBound(n, 1, d, true) }},
+		return papers.PowerSums(n, papers.GreedyShifts(n, n-1)), nil
+	}, papers.Theorem1},
+	{"carry", 512, func(ctx context.Context, n int) ([]int, error) { return photonic.CarrySums(ctx, n, mostCarry) }, func(n, d int) int { return photonic.HopBound(n, 1, d) }},
 }
 
 // measureRatios adds a row for each way, number of GPUs and of topologies; for

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/forsd/forsd/lab/chart"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/photonic"
 )
 
@@ -33,7 +34,7 @@ var reconfigPanels = []struct {
 var reconfigTopologies = []int{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 32, 63}
 
 // reconfigWays are the published rule, the planner's best, and the alternatives.
-var reconfigWays = []string{"paper", "auto", "static", "bvn", "mixnet"}
+var reconfigWays = []string{"paper", "planned", "static", "bvn"}
 
 // reconfigTimes are the R in microseconds: six decades in steps of a quarter.
 func reconfigTimes() []float64 {
@@ -83,20 +84,25 @@ func addReconfig(ctx context.Context, t *chart.Table, gpus, degree int, megabyte
 	}
 	for _, b := range baselines {
 		plans[b.Name] = []topologySum{{len(b.Plan.Topologies), b.Plan.Sum}}
-		plans["auto"] = append(plans["auto"], plans[b.Name]...)
+		plans["planned"] = append(plans["planned"], plans[b.Name]...)
 	}
 	for _, d := range reconfigTopologies {
 		step(fmt.Sprintf("d = %d", d))
 		if d > (gpus-2+degree)/degree {
 			continue
 		}
-		for i, method := range []photonic.Method{photonic.Paper, photonic.Carry} {
-			p, err := photonic.Make(ctx, in, photonic.Options{Method: method, Reconfigurations: d, Relabel: true})
-			if err != nil {
-				return err
-			}
-			plans[reconfigWays[i]] = append(plans[reconfigWays[i]], topologySum{d, p.Sum})
+		published, err := papers.Rounds(ctx, in, d, true)
+		if err != nil {
+			return err
 		}
+		if published != nil {
+			plans["paper"] = append(plans["paper"], topologySum{d, published.Sum})
+		}
+		p, err := photonic.Make(ctx, in, photonic.Options{Reconfigurations: d, Relabel: true})
+		if err != nil {
+			return err
+		}
+		plans["planned"] = append(plans["planned"], topologySum{d, p.Sum})
 	}
 	for _, way := range reconfigWays {
 		for _, us := range reconfigTimes() {
@@ -117,7 +123,7 @@ func addReconfig(ctx context.Context, t *chart.Table, gpus, degree int, megabyte
 // curve: more are too close together.
 const labelledUpTo = 8
 
-// drawReconfig draws a panel for each exchange. Numbers below the curve of auto are the
+// drawReconfig draws a panel for each exchange. Numbers below the curve of the planner are the
 // numbers of reconfigurations, at their changes.
 func drawReconfig(c draw.Canvas, t *chart.Table) error {
 	width, height := (c.Max.X-c.Min.X)/2, vg.Length(0)
@@ -126,7 +132,7 @@ func drawReconfig(c draw.Canvas, t *chart.Table) error {
 		low, high := math.Inf(1), 0.0
 		chosen := &chart.Marks{Size: 8, Style: draw.GlyphStyle{Color: chart.Vermilion}}
 		for k, way := range reconfigWays {
-			line := chart.Line{Name: way, Colour: chart.Palette[k], Dots: way == "auto"}
+			line := chart.Line{Name: way, Colour: chart.Palette[k], Dots: way == "planned"}
 			last := ""
 			for j := range t.Len() {
 				r := t.Row(j)
@@ -140,7 +146,7 @@ func drawReconfig(c draw.Canvas, t *chart.Table) error {
 				}
 				line.Points = append(line.Points, plotter.XY{X: x, Y: y})
 				low, high = min(low, y), max(high, y)
-				if n := r.Number("reconfigurations"); way == "auto" && d != last && (last == "" || n <= labelledUpTo) {
+				if n := r.Number("reconfigurations"); way == "planned" && d != last && (last == "" || n <= labelledUpTo) {
 					chosen.List = append(chosen.List, chart.Mark{X: x, Y: y, Text: "d=" + d, Offset: vg.Point{Y: -13}})
 				}
 				last = d

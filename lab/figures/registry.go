@@ -22,7 +22,9 @@ var sets = []*chart.Set{
 	&photonicReconfig,
 	&liquidSchedules,
 	&ocsDelta,
+	&ocsNoise,
 	&ocsFlows,
+	&ocsDegree,
 	&ocsGantt,
 	&testbed,
 }

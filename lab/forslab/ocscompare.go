@@ -108,8 +108,8 @@ func compare(cmd *cobra.Command, demands []*ocs.Demand, s int, δ float64, step 
 	c := comparison{Switches: s, Delta: δ, Makespan: map[ocs.Method]float64{}, Ratio: map[ocs.Method]float64{}}
 	share := 1 / float64(len(demands))
 	for _, d := range demands {
-		for _, m := range ocs.Methods {
-			made, err := ocs.Make(cmd.Context(), d, ocs.Options{Switches: s, Delta: δ, Method: m})
+		for _, m := range append([]ocs.Method{papers.Less}, ocs.Methods...) {
+			made, err := papers.Schedule(cmd.Context(), d, ocs.Options{Switches: s, Delta: δ, Method: m})
 			if err != nil {
 				return c, err
 			}
@@ -135,7 +135,7 @@ func printComparisons(w io.Writer, list []comparison) {
 	fmt.Fprintln(w, "switches\tdelta\tbound\tsharper\tbest\tfast\tless\teclipse\tto the bound: best\tfast\tless\teclipse")
 	for _, c := range list {
 		fmt.Fprintf(w, "%d\t%g\t%.4f\t%.4f", c.Switches, c.Delta, c.PaperBound, c.LowerBound)
-		order := []ocs.Method{ocs.Best, ocs.Fast, ocs.Less, ocs.Eclipse}
+		order := []ocs.Method{ocs.Best, ocs.Fast, papers.Less, ocs.Eclipse}
 		for _, m := range order {
 			fmt.Fprintf(w, "\t%.4f", c.Makespan[m])
 		}
@@ -164,7 +164,7 @@ to the paper's bound and to the sharper one.`,
 			if seeds < 1 || seeds > mostRandom {
 				return fmt.Errorf("--seeds %d: want 1 to %d", seeds, mostRandom)
 			}
-			others := []ocs.Method{ocs.Less, ocs.Eclipse}
+			others := []ocs.Method{papers.Less, ocs.Eclipse}
 			if best {
 				others = append(others, ocs.Best)
 			}

@@ -18,8 +18,8 @@ func photonicSequencesCommand() *cobra.Command {
 	message := float64(photonic.DefaultMessage) / 1e6
 	cmd := &cobra.Command{
 		Use:   "photonic-sequences",
-		Short: "Compare all-to-all sequences of several papers with the method auto",
-		Long: `Photonic-sequences plans the same exchange by the sequences of several papers and by auto,
+		Short: "Compare all-to-all sequences of several papers with the planner",
+		Long: `Photonic-sequences plans the same exchange by the sequences of several papers and by the planner,
 and prints what they take in milliseconds: static, one topology; direct, a link of its
 own for every pair; Bruck, by binary digits with topologies that are used again, as in
 Bridge; ReTri, by balanced ternary digits, likewise; overlap, the steps of Bruck or of a
@@ -64,15 +64,15 @@ replayed.`,
 }
 
 func printSequences(w io.Writer, rows []*papers.SequenceRow) {
-	fmt.Fprintln(w, "GPUs\tswitches\tR\tstatic\tdirect\tBruck\tReTri\toverlap\tauto\tthe least of the others\tauto to it\tto the bound")
+	fmt.Fprintln(w, "GPUs\tswitches\tR\tstatic\tdirect\tBruck\tReTri\toverlap\tplanned\tthe least of the others\tplanned to it\tto the bound")
 	for _, r := range rows {
 		retri := "–"
 		if r.ReTri > 0 {
 			retri = ms(r.ReTri)
 		}
 		name, us := r.Least()
-		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\n", r.GPUs, r.Switches, ms(r.ReconfigUS), ms(r.Static), ms(r.Direct), ms(r.Bruck), retri, ms(r.Split), ms(r.Auto),
-			name, r.Auto/us, r.Auto/r.Bound)
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3f\t%.3f\n", r.GPUs, r.Switches, ms(r.ReconfigUS), ms(r.Static), ms(r.Direct), ms(r.Bruck), retri, ms(r.Split), ms(r.Planned),
+			name, r.Planned/us, r.Planned/r.Bound)
 	}
 }
 

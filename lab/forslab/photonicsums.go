@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/lab/papers"
 	"github.com/forsd/forsd/optical/photonic"
 )
 
@@ -71,17 +72,17 @@ func coprime(a, b int) bool {
 
 // sumsOf are the hop sums of all numbers of shifts.
 func sumsOf(ctx context.Context, n int, shifts []int) ([]hopSums, error) {
-	own := photonic.PowerSums(n, shifts)
+	own := papers.PowerSums(n, shifts)
 	carry, err := photonic.CarrySums(ctx, n, mostCarry)
 	if err != nil {
 		return nil, err
 	}
-	paper := photonic.PowerSums(n, photonic.PaperShifts(n))
-	greedy := photonic.PowerSums(n, photonic.GreedyShifts(n, n-1))
+	paper := papers.PowerSums(n, papers.PaperShifts(n))
+	greedy := papers.PowerSums(n, papers.GreedyShifts(n, n-1))
 	rows := make([]hopSums, n-1)
 	for i := range rows {
 		d := i + 1
-		rows[i] = hopSums{Topologies: d, Paper: paper[i], Greedy: greedy[i], Theorem1: photonic.Theorem1(n, d), CarryBound: photonic.HopBound(n, 1, d, true)}
+		rows[i] = hopSums{Topologies: d, Paper: paper[i], Greedy: greedy[i], Theorem1: papers.Theorem1(n, d), CarryBound: photonic.HopBound(n, 1, d)}
 		if i < len(own) {
 			rows[i].Shifts = own[i]
 		}

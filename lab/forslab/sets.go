@@ -16,7 +16,7 @@ func setsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sets",
 		Short: "Measure the optical planners' best methods on fixed sets of cases",
-		Long: `Sets plans fixed sets of demands by method best and of exchanges by method auto, and prints
+		Long: `Sets plans fixed sets of demands by method best and of exchanges of GPUs, and prints
 how many times the lower bound the plans are, and the processor time of a case. Run it
 before and after a heuristic is changed or left out. All plans are replayed.`,
 		Example: `  forslab sets
@@ -49,7 +49,7 @@ before and after a heuristic is changed or left out. All plans are replayed.`,
 			return command.Show(cmd, map[string]any{"rows": rows}, func(w io.Writer) {
 				fmt.Fprintln(w, "set\tcases\ttimes the bound\tat most\tCPU in ms")
 				for _, r := range rows {
-					fmt.Fprintf(w, "%s\t%d\t%.5f\t%.4f\t%.0f\n", r.Set, r.Cases, r.Mean, r.Most, r.CPUMS)
+					fmt.Fprintf(w, "%s\t%d\t%.5f\t%.4f\t%.0f\n", r.Set, len(r.Times), r.Mean, r.Most, r.CPUMS)
 				}
 			})
 		},

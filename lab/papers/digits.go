@@ -48,7 +48,7 @@ func Digits(in *photonic.Instance, base int) (*photonic.Plan, error) {
 		starts = append(starts, from[b])
 	}
 	slices.Reverse(starts)
-	p := &photonic.Plan{GPUs: in.GPUs, Degree: in.Degree, Method: photonic.Carry, Family: "circulant"}
+	p := &photonic.Plan{GPUs: in.GPUs, Degree: in.Degree, Family: "circulant"}
 	for t, a := range starts {
 		p.Topologies = append(p.Topologies, photonic.Topology{Offsets: digitOffsets(in.GPUs, in.Degree, base, weights[a])})
 		end := len(weights)

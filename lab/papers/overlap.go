@@ -147,8 +147,8 @@ type SequenceRow struct {
 	Bruck      float64 `json:"bruck_us"`           // with reuse of topologies, as Bridge
 	ReTri      float64 `json:"retri_us,omitempty"` // an even number of switches
 	Split      float64 `json:"overlap_us"`         // Bruck's steps or pairwise ones on switches that change one by one, as SWOT
-	Auto       float64 `json:"auto_us"`
-	Bound      float64 `json:"lower_bound_us"` // of Auto
+	Planned    float64 `json:"planned_us"`
+	Bound      float64 `json:"lower_bound_us"` // of Planned
 }
 
 // Least is the shortest of the others, by name.
@@ -194,11 +194,11 @@ func Sequences(ctx context.Context, in *photonic.Instance) (*SequenceRow, error)
 	if row.Split, err = split(in); err != nil {
 		return nil, err
 	}
-	auto, err := photonic.Make(ctx, in, photonic.Options{Method: photonic.Auto})
+	planned, err := photonic.Make(ctx, in, photonic.Options{})
 	if err != nil {
 		return nil, err
 	}
-	row.Auto, row.Bound = auto.Cost.US(), auto.LowerBound.US()
+	row.Planned, row.Bound = planned.Cost.US(), planned.LowerBound.US()
 	return row, nil
 }
 

@@ -116,7 +116,7 @@ func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []ocs.Me
 			return Ratios{}, err
 		}
 		switch m {
-		case ocs.Less:
+		case Less:
 			got.Baseline = t / fast
 		case ocs.Best:
 			got.Best, got.BestSharp = t/b.Paper, t/b.Sharp
@@ -134,7 +134,7 @@ func (r *ReferenceRow) measure(ctx context.Context, seed uint64, others []ocs.Me
 // makespan is the makespan of a schedule in the row's case, which is replayed.
 func (r *ReferenceRow) makespan(ctx context.Context, d *ocs.Demand, o ocs.Options) (float64, error) {
 	o.Switches, o.Delta = r.Switches, r.Delta
-	s, err := ocs.Make(ctx, d, o)
+	s, err := Schedule(ctx, d, o)
 	if err != nil {
 		return 0, err
 	}

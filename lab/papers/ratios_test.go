@@ -16,7 +16,7 @@ func TestReference(t *testing.T) {
 	for _, c := range []struct {
 		method ocs.Method
 		seeds  int
-	}{{ocs.Less, 100}, {ocs.Eclipse, 20}} {
+	}{{Less, 100}, {ocs.Eclipse, 20}} {
 		if os.Getenv("FORS_LONG") != "" {
 			c.seeds = 200
 		}

@@ -15,15 +15,15 @@ import (
 
 // SetRow is the result of a planner on a fixed set of cases.
 type SetRow struct {
-	Set   string  `json:"set"`
-	Cases int     `json:"cases"`
-	Mean  float64 `json:"mean"` // times the lower bound
-	Most  float64 `json:"most"`
-	CPUMS float64 `json:"cpu_ms"` // a case, with bound and replay
+	Set   string    `json:"set"`
+	Times []float64 `json:"times"` // [case] times the lower bound
+	Mean  float64   `json:"mean"`
+	Most  float64   `json:"most"`
+	CPUMS float64   `json:"cpu_ms"` // a case, with bound and replay
 }
 
-// Sets are the fixed sets, by name, on which a heuristic of the methods best (circuit
-// switches) and auto (photonics) must show its gain.
+// Sets are the fixed sets, by name, on which a heuristic of method best (circuit switches) and
+// of photonics must show its gain.
 func Sets() []Set {
 	return []Set{
 		{"ocs thinned sites", thinnedSites()},
@@ -46,19 +46,19 @@ type Set struct {
 
 // Measure plans one case in oneIn of a set, several at a time.
 func (s *Set) Measure(ctx context.Context, oneIn int) (SetRow, error) {
-	row := SetRow{Set: s.Name, Cases: (len(s.Cases) + oneIn - 1) / oneIn}
-	got, before := make([]float64, row.Cases), cpu()
-	if _, err := parallel.Each(ctx, len(got), runtime.GOMAXPROCS(0), func(int) func(int) error {
+	row := SetRow{Set: s.Name, Times: make([]float64, (len(s.Cases)+oneIn-1)/oneIn)}
+	cases, before := float64(len(row.Times)), cpu()
+	if _, err := parallel.Each(ctx, len(row.Times), runtime.GOMAXPROCS(0), func(int) func(int) error {
 		return func(i int) (err error) {
-			got[i], err = s.Cases[i*oneIn](ctx)
+			row.Times[i], err = s.Cases[i*oneIn](ctx)
 			return err
 		}
 	}); err != nil {
 		return row, err
 	}
-	row.CPUMS = float64(cpu()-before) / float64(time.Millisecond) / float64(row.Cases)
-	for _, x := range got {
-		row.Mean, row.Most = row.Mean+x/float64(row.Cases), max(row.Most, x)
+	row.CPUMS = float64(cpu()-before) / float64(time.Millisecond) / cases
+	for _, x := range row.Times {
+		row.Mean, row.Most = row.Mean+x/cases, max(row.Most, x)
 	}
 	return row, nil
 }
@@ -218,7 +218,7 @@ func smallDelta() (cases []setCase) {
 	return cases
 }
 
-// exchanges are exchanges of GPUs planned by method auto.
+// exchanges are exchanges of GPUs planned.
 func exchanges(sizes ...string) (cases []setCase) {
 	gpus := []int{8, 15, 16, 27, 31, 32, 47, 48, 62, 64} // of many divisors and of few
 	if sizes[0] != "uniform" {
@@ -233,7 +233,7 @@ func exchanges(sizes ...string) (cases []setCase) {
 						if err := in.Draw(how, photonic.ZipfFactor, uint64(n)); err != nil {
 							return 0, err
 						}
-						p, err := photonic.Make(ctx, in, photonic.Options{Method: photonic.Auto, Relabel: true})
+						p, err := photonic.Make(ctx, in, photonic.Options{Relabel: true})
 						if err != nil {
 							return 0, err
 						}

@@ -44,23 +44,3 @@ func TestDirects(t *testing.T) {
 		}
 	}
 }
-
-// TestTorusLiquid checks that the exchange on the torus of 8×8, whose links are all bottlenecks,
-// has a schedule that uses each of them in every step. No clock decides.
-func TestTorusLiquid(t *testing.T) {
-	traffic, err := torus(8, 8).traffic()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := liquid.Make(t.Context(), traffic, liquid.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := liquid.VerifyLiquid(traffic, r.Schedule); err != nil {
-		t.Error(err)
-	}
-	if len(r.Schedule) != 64 || r.Orbits != 252 {
-		t.Errorf("%d steps by %d orbits, want 64 by 252", len(r.Schedule), r.Orbits)
-	}
-	t.Logf("%d nodes of the search, %d moves", r.Nodes, r.Moves)
-}

@@ -59,12 +59,12 @@ var faults = []fault{
 		{"topology/podfit.go", "if rate.Below(t.rate) {", "if rate.Below(t.rate) && false {"}}},
 	{"a number given twice", []string{"./internal/store"}, []edit{
 		{"internal/store/numbers.go", "n := max(s.last, s.passed) + 1", "n := max(s.last, s.passed, 1)"}}},
-	{"a drained cable in the plan", []string{"./internal/withheld"}, []edit{
-		{"internal/withheld/withheld.go", "causes = []Cause{Isolated, Drained}", "causes = []Cause{Isolated}"}}},
+	{"a drained cable in the plan", []string{"./internal/exclusions"}, []edit{
+		{"internal/exclusions/set.go", "= Isolated | Drained", "= Isolated"}}},
 	{"a lane used before the read-back", []string{"./controller"}, []edit{
 		{"controller/controller.go", "c.closed = union(c.closed, union(c.work.Down, c.held))", "c.closed = nil"}}},
 	{"the wrong number for a job", []string{"./internal/daemon"}, []edit{
-		{"internal/jobs/jobs.go", "table := p.Table(n)", "table := p.Table(n + 1)"}}},
+		{"internal/plans/jobs.go", "table := p.Table(n)", "table := p.Table(n + 1)"}}},
 	{"a read-back taken for granted", []string{"./internal/delivery"}, []edit{
 		{"internal/delivery/core.go", "c.confirmed != nil && c.confirmed == c.tables && !c.changing", "c.confirmed != nil && !c.changing"}}},
 }

@@ -10,8 +10,18 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// TestPaper compares the scenarios on FT(2;20,18) with the paper's section 3.1.
+// TestPaper compares the scenarios on FT(2;20,18) with the paper's section 3.1. Section 2.3
+// counts 28 switches; there are 18 + 20.
 func TestPaper(t *testing.T) {
+	switches := 0
+	for _, n := range LHCb.Fabric(0).Nodes {
+		if strings.HasPrefix(n.Name, "Leaf") || strings.HasPrefix(n.Name, "Spine") {
+			switches++
+		}
+	}
+	if switches != 38 {
+		t.Errorf("%d switches, want 38", switches)
+	}
 	list := Paper(LHCb)
 	var names []string
 	for _, s := range list {

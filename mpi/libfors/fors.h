@@ -45,7 +45,7 @@ extern "C" {
 
 /* The version of this interface: it grows with every addition to it. */
 #define FORS_VERSION_MAJOR 1
-#define FORS_VERSION_MINOR 2
+#define FORS_VERSION_MINOR 3
 
 /* A table, read and checked from end to end. */
 typedef struct fors_table fors_table;
@@ -312,6 +312,14 @@ FORS_API int fors_refresh(fors_table *table, fors_table **newer, struct fors_err
  * may occur one way only; see src_path_bits.
  */
 FORS_API int fors_remaining(const fors_table *table, uint32_t done, const char *const *fail, fors_table **left, struct fors_error *err);
+
+/*
+ * Gives forsd the times of an exchange by the table, a JSON object as POST /v1/plan/times
+ * takes it (docs/api.md), by which it finds slow cables, and waits for its answer, which
+ * takes about a second. Returns FORS_OK, or FORS_E… . One process calls it for all. Since
+ * 1.3.
+ */
+FORS_API int fors_measured(const fors_table *table, const char *times, struct fors_error *err);
 
 #ifdef __cplusplus
 }

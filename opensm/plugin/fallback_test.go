@@ -27,6 +27,7 @@ import (
 // the last tables that forsd gave, the plugin logs the fault in one line for three sweeps,
 // and it returns to forsd's tables afterwards.
 func TestFallsBack(t *testing.T) {
+	t.Parallel()
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	stop := s.serve()
 	s.start(ibsim.OpenSMOptions{LMC: 2, PluginOptions: fmt.Sprintf("socket=%s deadline=200", s.socket)})

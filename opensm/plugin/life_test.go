@@ -91,6 +91,7 @@ func TestResweep(t *testing.T) {
 // TestStandby runs two managers. The plugin of the standby reports only its state. It asks
 // for tables when the master dies, and falls silent again when the master is back.
 func TestStandby(t *testing.T) {
+	t.Parallel()
 	s := simulate(t, fabgen.Spec{Spines: 3, Leaves: 3})
 	rival := func(priority string) ibsim.OpenSMOptions {
 		return ibsim.OpenSMOptions{LMC: 2, Rival: true, Conf: map[string]string{"sm_priority": priority}}

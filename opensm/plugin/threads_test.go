@@ -36,6 +36,7 @@ func build(dir, source, sanitizer string) (program string, err error) {
 // TestThreads runs the plugin's link under ThreadSanitizer and AddressSanitizer,
 // with everything at once in its process and with forsd's end coming and going.
 func TestThreads(t *testing.T) {
+	t.Parallel()
 	for _, sanitizer := range []string{"thread", "address,undefined"} {
 		t.Run(sanitizer, func(t *testing.T) { churn(t, plain(t, "testdata/threads.c", sanitizer)) })
 	}

@@ -86,18 +86,10 @@ func (b *candidates) begin(ctx context.Context, d *Demand) error {
 		}
 		b.start(c)
 	}
-	c, p, err := less(ctx, d, b.o)
-	if err != nil {
-		return err
-	}
-	b.offer(c, p)
-	if c, err = eclipse(ctx, d, b.o.Delta, 0, b.o.Switches, b.makespan); err != nil {
-		return err
-	}
-	if c != nil {
+	if c, err = eclipse(ctx, d, b.o.Delta, 0, b.o.Switches, b.makespan); c != nil && err == nil {
 		b.start(c)
 	}
-	return nil
+	return err
 }
 
 // start adds a search that begins with a cover.
@@ -162,7 +154,6 @@ func (b *candidates) improve(ctx context.Context) {
 // whole search is done.
 func (b *candidates) turn(ctx context.Context, s *search, k *colourer, part int) bool {
 	if part > 0 {
-		s.apart()
 		s.run(ctx, cmp.Or(b.o.Steps, DefaultSteps(b.cover.d.n))/part, b.o.Budget/time.Duration(part), b.bound)
 	}
 	s.lighten(ctx, k)
@@ -195,18 +186,6 @@ func (b *search) vary(ctx context.Context, k *colourer, o Options, random *rand.
 		return nil
 	}
 	return newSearch(c, o)
-}
-
-// apart makes each piece of the plan a permutation of its own.
-func (b *search) apart() {
-	c, p := newCover(b.cover.d, 0), newPlan(b.s, b.δ)
-	for h, of := range b.plan.pieces {
-		for _, x := range of {
-			p.put(h, len(c.weight), x.weight)
-			c.weight, c.column, c.entry = append(c.weight, x.weight), append(c.column, b.cover.column[x.part]), append(c.entry, b.cover.entry[x.part])
-		}
-	}
-	b.cover, b.plan = c, p
 }
 
 // lighten looks for a lighter cover and packs it onto the switches.

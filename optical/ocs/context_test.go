@@ -27,7 +27,7 @@ func TestContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range []Options{
-		{Method: Fast}, {Method: Fast, LP: true}, {Method: Less}, {Method: Eclipse}, {Method: Eclipse, Levels: 4}, {Method: Best, Steps: 2000},
+		{Method: Fast}, {Method: Fast, LP: true}, {Method: Eclipse}, {Method: Eclipse, Levels: 4}, {Method: Best, Steps: 2000},
 	} {
 		o.Switches, o.Delta = 3, 0.02
 		all := &asked.Context{Context: bg, Most: 1 << 40}

@@ -248,20 +248,10 @@ func (s *Schedule) relieve(ctx context.Context, d *Demand, whole, alive []int) (
 	for e, i := range d.from {
 		wanted[e] = slices.ContainsFunc(alive, func(h int) bool { return !s.Joins(h, int(i), int(d.to[e])) })
 	}
-	all, few := newCover(d, 0), newCover(d.only(wanted), 0)
-	number := map[*int32]int{} // by the array that pieces of a permutation share
-	for _, h := range whole {
-		for _, c := range s.Switches[h].Configs {
-			part, known := number[&c.Permutation[0]]
-			if !known {
-				part = len(all.weight)
-				number[&c.Permutation[0]] = part
-				all.addColumns(c.Permutation, 0)
-				few.addColumns(c.Permutation, 0)
-			}
-			all.weight[part] += c.Weight
-			few.weight[part] += c.Weight
-		}
+	all, _ := parts(d, s.Switches, len(s.Switches), s.Delta)
+	few := newCover(d.only(wanted), len(all.weight))
+	for i, column := range all.column {
+		few.addColumns(column, all.weight[i])
 	}
 	few.refine()
 	best := s

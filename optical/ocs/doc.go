@@ -18,6 +18,6 @@
 // entries in its fullest row or column, Schedule them by longest processing time
 // first, Equalize the loads. Best colours D by permutations that are nearly as light as
 // possible, exchanges entries between two at a time along alternating chains, adds
-// permutations for the peaks of others if δ is small, and packs with splitting. Less and
-// Eclipse are the paper's baselines.
+// permutations for the peaks of others if δ is small, and packs with splitting. Eclipse is
+// the published variant by another decomposition.
 package ocs

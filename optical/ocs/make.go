@@ -12,16 +12,15 @@ import (
 // Method is a way to schedule.
 type Method string
 
-// The methods: Spectra as published, Spectra improved, and the paper's two baselines.
+// The methods: Spectra as published, Spectra improved, and its published variant by Eclipse.
 const (
 	Fast    Method = "fast"
 	Best    Method = "best"
-	Less    Method = "less"
 	Eclipse Method = "eclipse"
 )
 
 // Methods lists them.
-var Methods = []Method{Fast, Best, Less, Eclipse}
+var Methods = []Method{Fast, Best, Eclipse}
 
 // MaxSwitches is the most switches that are scheduled in parallel.
 const MaxSwitches = 1024
@@ -121,11 +120,9 @@ func (o Options) plan(ctx context.Context, d *Demand) (*cover, *plan, error) {
 	switch o.Method {
 	case Best:
 		return o.best(ctx, d)
-	case Less:
-		return less(ctx, d, o)
 	case Eclipse, Fast, "":
 	default:
-		return nil, nil, fmt.Errorf("method %q: want fast, best, less or eclipse", o.Method)
+		return nil, nil, fmt.Errorf("method %q: want fast, best or eclipse", o.Method)
 	}
 	var c *cover
 	var err error

@@ -201,8 +201,8 @@ func TestUnusableInput(t *testing.T) {
 	}
 	for _, o := range []Options{{}, {Switches: MaxSwitches + 1}, {Switches: 1, Delta: -1}, {Switches: 1, Delta: math.NaN()}, {Switches: 1, Delta: math.Inf(1)}, {Switches: 1, Delta: 1e301},
 		{Switches: 1, Method: Best, Steps: -1}, {Switches: 1, Method: Best, Budget: -1}, {Switches: 1, Method: Best, Steps: 1, Budget: 1}, {Switches: 1, Method: "slow"},
-		{Switches: 1, Steps: 1}, {Switches: 1, Method: Less, Budget: 1}, {Switches: 1, Method: Less, LP: true}, {Switches: 1, Method: Eclipse, LP: true},
-		{Switches: 1, Method: Less, NoEqualize: true}, {Switches: 1, Method: Best, NoEqualize: true}, {Switches: 1, Method: Best, Levels: 3}, {Switches: 1, Levels: 3}} {
+		{Switches: 1, Steps: 1}, {Switches: 1, Method: Eclipse, Budget: 1}, {Switches: 1, Method: Eclipse, LP: true},
+		{Switches: 1, Method: Best, NoEqualize: true}, {Switches: 1, Method: Best, Levels: 3}, {Switches: 1, Levels: 3}} {
 		if _, err := Make(bg, d, o); err == nil {
 			t.Errorf("%+v: no error", o)
 		}
@@ -210,11 +210,11 @@ func TestUnusableInput(t *testing.T) {
 }
 
 // TestBestIsNeverWorse compares Best, with a short search, to Fast on the workloads, of one seed
-// or, with FORS_LONG, of three.
+// and two numbers of switches or, with FORS_LONG, of three.
 func TestBestIsNeverWorse(t *testing.T) {
-	seeds := uint64(1)
+	seeds, switches := uint64(1), []int{1, 8}
 	if os.Getenv("FORS_LONG") != "" {
-		seeds = 3
+		seeds, switches = 3, []int{1, 3, 8}
 	}
 	for _, w := range Workloads {
 		for seed := range seeds {
@@ -222,7 +222,7 @@ func TestBestIsNeverWorse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range []int{1, 3, 8} {
+			for _, s := range switches {
 				for _, δ := range []float64{0, .001, .04} {
 					fast := mustMake(t, d, Options{Switches: s, Delta: δ}).Makespan()
 					best := mustMake(t, d, Options{Switches: s, Delta: δ, Method: Best, Steps: 200})

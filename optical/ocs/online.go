@@ -45,7 +45,7 @@ func NewOnline(o Options, period float64) (*Online, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.Method == Less || o.Method == Eclipse {
+	if o.Method == Eclipse {
 		return nil, fmt.Errorf("method %s: periods are scheduled by fast or best", o.Method)
 	}
 	if !(period > 0) || math.IsInf(period, 0) {

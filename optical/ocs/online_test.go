@@ -163,7 +163,7 @@ func TestUnusableOnline(t *testing.T) {
 	for _, c := range []struct {
 		o      Options
 		period float64
-	}{{Options{}, 1}, {Options{Switches: 1}, 0}, {Options{Switches: 1}, math.NaN()}, {Options{Switches: 1, Method: Less}, 1}} {
+	}{{Options{}, 1}, {Options{Switches: 1}, 0}, {Options{Switches: 1}, math.NaN()}, {Options{Switches: 1, Method: Eclipse}, 1}} {
 		if _, err := NewOnline(c.o, c.period); err == nil {
 			t.Errorf("%+v: no error", c)
 		}

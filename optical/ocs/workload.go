@@ -7,56 +7,65 @@ import (
 	"math/rand/v2"
 )
 
-// Noise is the standard deviation of the benchmark's noise, in link bandwidth.
-const Noise = 0.003
-
 // Workload generates a demand by name and seed. Racks and flows may be 0 for the
 // paper's values, which Workloads lists.
 func Workload(name string, racks, flows int, seed uint64) (*Demand, error) {
-	for _, w := range Workloads {
-		if w.Name != name {
-			continue
-		}
-		racks = cmp.Or(racks, w.Racks)
-		if flows == 0 {
-			flows = w.Flows
-		}
-		if err := w.check(racks, flows); err != nil {
-			return nil, fmt.Errorf("workload %s: %w", name, err)
-		}
-		return NewDemand(racks, w.generate(racks, flows, rand.New(rand.NewPCG(seed, 0))))
+	w, err := Named(name)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("workload %q: want %s, %s or %s", name, Workloads[0].Name, Workloads[1].Name, Workloads[2].Name)
+	w.Racks, w.Flows = cmp.Or(racks, w.Racks), cmp.Or(flows, w.Flows)
+	return w.Demand(seed)
 }
 
 // Kind is a generator of demands.
 type Kind struct {
 	Name         string
-	Racks, Flows int // of the paper
+	Racks, Flows int
+	Noise        float64 // standard deviation of the noise on nonzero entries, in link bandwidth
 	generate     func(n, m int, rng *rand.Rand) []float64
 }
 
-// Workloads are the three of section V. The measured matrices of the first two
-// were not published: Gpt and Moe follow the paper's descriptions.
+// Workloads are the three of section V, as in the paper. The measured matrices of the last
+// two were not published: gpt and moe follow the paper's descriptions.
 var Workloads = []Kind{
-	{"benchmark", 100, 16, benchmark},
-	{"gpt", 32, 6, gpt},
-	{"moe", 64, 63, moe},
+	{"benchmark", 100, 16, .003, benchmark},
+	{"gpt", 32, 6, .003, gpt},
+	{"moe", 64, 63, 0, moe},
 }
 
-func (w Kind) check(n, m int) error {
-	if n < 2 || n > MaxRacks {
-		return fmt.Errorf("%d racks: want 2 to %d", n, MaxRacks)
+// Named returns the workload with a name.
+func Named(name string) (Kind, error) {
+	for _, w := range Workloads {
+		if w.Name == name {
+			return w, nil
+		}
 	}
-	if m < 1 || m >= n {
-		return fmt.Errorf("%d flows a rack: want 1 to %d, fewer than racks", m, n-1)
+	return Kind{}, fmt.Errorf("workload %q: want %s, %s or %s", name, Workloads[0].Name, Workloads[1].Name, Workloads[2].Name)
+}
+
+// Demand generates a demand.
+func (w Kind) Demand(seed uint64) (*Demand, error) {
+	switch n, m := w.Racks, w.Flows; {
+	case n < 2 || n > MaxRacks:
+		return nil, fmt.Errorf("workload %s: %d racks: want 2 to %d", w.Name, n, MaxRacks)
+	case m < 1 || m >= n:
+		return nil, fmt.Errorf("workload %s: %d flows a rack: want 1 to %d, fewer than racks", w.Name, m, n-1)
+	case !(w.Noise >= 0 && w.Noise <= 1):
+		return nil, fmt.Errorf("workload %s: noise %g: want 0 to 1, in link bandwidth", w.Name, w.Noise)
 	}
-	return nil
+	rng := rand.New(rand.NewPCG(seed, 0))
+	entries := w.generate(w.Racks, w.Flows, rng)
+	for e, x := range entries {
+		if x > 0 && w.Noise > 0 {
+			entries[e] = max(0, x+w.Noise*rng.NormFloat64())
+		}
+	}
+	return NewDemand(w.Racks, entries)
 }
 
 // benchmark is the sum of m permutations without fixed points: of 16, four evenly
-// split 70 % of the bandwidth and twelve split 30 %. Nonzero entries then get
-// Gaussian noise.
+// split 70 % of the bandwidth and twelve split 30 %.
 func benchmark(n, m int, rng *rand.Rand) []float64 {
 	entries := make([]float64, n*n)
 	large := max(1, (m+2)/4)
@@ -70,14 +79,13 @@ func benchmark(n, m int, rng *rand.Rand) []float64 {
 		}
 		addPermutation(entries, derangement(n, rng), x)
 	}
-	addNoise(entries, rng)
 	return entries
 }
 
 // gpt is sparse and strongly skewed, as the traffic of 3D parallel training: racks
 // talk most within groups of four (tensor parallelism), less to the same place in
 // the group after (pipeline), and least around rings over every eighth rack (data
-// parallelism). It is doubly stochastic before the noise.
+// parallelism). It is doubly stochastic.
 func gpt(n, m int, rng *rand.Rand) []float64 {
 	entries := make([]float64, n*n)
 	shifts := []struct {
@@ -104,7 +112,6 @@ func gpt(n, m int, rng *rand.Rand) []float64 {
 		}
 		addPermutation(entries, derangement(n, rng), 0.01)
 	}
-	addNoise(entries, rng)
 	return entries
 }
 
@@ -169,13 +176,5 @@ func derangement(n int, rng *rand.Rand) []int {
 func addPermutation(entries []float64, p []int, x float64) {
 	for i, j := range p {
 		entries[i*len(p)+j] += x
-	}
-}
-
-func addNoise(entries []float64, rng *rand.Rand) {
-	for e, x := range entries {
-		if x > 0 {
-			entries[e] = max(0, x+Noise*rng.NormFloat64())
-		}
 	}
 }

@@ -3,7 +3,6 @@ package photonic
 import (
 	"cmp"
 	"context"
-	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -34,8 +33,6 @@ type cayley struct {
 // more. Chunks may wait for the next topology.
 type cayleys struct {
 	in      *Instance
-	relabel bool
-	most    int // topologies
 	race    []*cayley
 	best    []*cayley // [topologies−1]
 	routes  []*spreader
@@ -43,13 +40,13 @@ type cayleys struct {
 	scratch []int32
 }
 
-func newCayleys(in *Instance, relabel bool, most int) *cayleys {
-	return &cayleys{in: in, relabel: relabel, most: most, rng: rand.New(rand.NewPCG(uint64(in.GPUs), uint64(in.Degree))), scratch: make([]int32, in.GPUs)}
+func newCayleys(in *Instance) *cayleys {
+	return &cayleys{in: in, rng: rand.New(rand.NewPCG(uint64(in.GPUs), uint64(in.Degree))), scratch: make([]int32, in.GPUs)}
 }
 
 func (c *cayleys) next(ctx context.Context) (bool, error) {
 	d := len(c.best) + 1
-	if d > c.most {
+	if d > cayleyMost || c.wide() && d > wideMost {
 		return false, nil
 	}
 	if d == 1 {
@@ -206,61 +203,10 @@ func (c *cayleys) legs(d int) [][]leg {
 }
 
 func (c *cayleys) plan(ctx context.Context, d int) (*Plan, error) {
-	if c.in.Sizes == nil {
-		return c.carriedOut(ctx, d, c.legs(d), nil)
-	}
 	y := c.best[d-1]
-	label, _ := labels(y.group.n, nil)
-	best, err := c.spreadOut(ctx, d, label, nil)
-	if err != nil {
-		return nil, err
-	}
-	if c.relabel {
-		weight := make([]int64, y.group.n)
-		for x := range weight {
-			weight[x] = int64(c.routes[d-1].rest[0][x])
-		}
-		label, err := place(ctx, c.in, y.group, weight, (*placing).wayDelta)
-		if err != nil {
-			return nil, err
-		}
-		p, err := c.spreadOut(ctx, d, label, label)
-		if err != nil {
-			return nil, err
-		}
-		best = cheaper(best, p)
-	}
-	return best, nil
+	return c.in.layOut("cayley", y.group, y.sets, nil).pack(ctx, c.in, c.legs(d), never)
 }
 
-// spreadOut plans d topologies with the messages spread over them and the GPUs at the
-// positions of a label.
-func (c *cayleys) spreadOut(ctx context.Context, d int, at, label []int32) (*Plan, error) {
-	ways, err := spreadLegs(ctx, c.in, c.best[d-1].group, c.best[d-1].sets, at)
-	if err != nil {
-		return nil, err
-	}
-	return c.carriedOut(ctx, d, ways, label)
-}
-
-// carriedOut plans d topologies with given paths.
-func (c *cayleys) carriedOut(ctx context.Context, d int, ways [][]leg, label []int32) (*Plan, error) {
-	n, k := c.in.GPUs, c.in.Degree
-	p := &Plan{GPUs: n, Degree: k, Method: Carry, Family: "cayley"}
-	if d == 1 {
-		p.Method = Greedy
-	}
-	y := c.best[d-1]
-	at, _ := labels(n, label)
-	for _, set := range y.sets {
-		t := Topology{Next: make([][]int32, k)}
-		for sw, g := range set {
-			t.Next[sw] = make([]int32, n)
-			for v := range int32(n) {
-				t.Next[sw][at[v]] = at[y.group.mul(v, g)]
-			}
-		}
-		p.Topologies = append(p.Topologies, t)
-	}
-	return p.pack(ctx, c.in, ways, math.MaxInt64)
+func (c *cayleys) layout(ctx context.Context, d int) (*group, [][]int32, error) {
+	return c.best[d-1].group, c.best[d-1].sets, ctx.Err()
 }

@@ -79,7 +79,7 @@ func (r *routing) uneven() (sum, squares int) {
 // share a topology.
 func carryRouting(ctx context.Context, n, k int, offsets []int) (*routing, error) {
 	r := newRouting(n, k, offsets)
-	st := newStages(n, offsets)
+	st := newStages(n, offsets, nil)
 	hops := make([]int32, len(offsets))
 	for x := 1; x < n; x++ {
 		st.split(offsets, x, hops)
@@ -130,7 +130,7 @@ func (r *routing) balance(ctx context.Context) error {
 			}
 			price[i] = max(unit/2, unit+weight*(r.load[i]*r.k-mean)/max(1, mean/8))
 		}
-		ways := newPricedStages(r.n, r.offsets, price)
+		ways := newStages(r.n, r.offsets, price)
 		changed := false
 		for x := 1; x < r.n; x++ {
 			if err := ctx.Err(); err != nil {
@@ -156,33 +156,10 @@ func (r *routing) balance(ctx context.Context) error {
 	return nil
 }
 
-// newPricedStages is newStages with a price per hop for each offset.
-func newPricedStages(n int, offsets, price []int) stages {
-	st := make(stages, len(offsets)+1)
-	st[0] = none(n)
-	for i, a := range offsets {
-		cost := slices.Clone(st[i])
-		p := int32(price[i])
-		for start := range gcd(a, n) {
-			x := start
-			for range 2 * (n / gcd(a, n)) {
-				next := (x + a) % n
-				cost[next] = min(cost[next], cost[x]+p)
-				x = next
-			}
-		}
-		st[i+1] = cost
-	}
-	return st
-}
-
 // plan makes rounds of the routing: one per class and topology if k = 1, otherwise one
 // per topology, in which classes wait for their turn.
-func (r *routing) plan(ctx context.Context, method Method) (*Plan, error) {
-	p := &Plan{GPUs: r.n, Degree: r.k, Method: method, Family: "circulant"}
-	if r.k == 1 {
-		p.Family = "cycle"
-	}
+func (r *routing) plan(ctx context.Context) (*Plan, error) {
+	p := &Plan{GPUs: r.n, Degree: r.k, Family: circulant(r.k)}
 	straight := make([]int8, slices.Max(r.count))
 	for i := range r.topologies() {
 		first := i * r.k
@@ -203,7 +180,7 @@ func (r *routing) plan(ctx context.Context, method Method) (*Plan, error) {
 		if len(classes) == 0 {
 			continue
 		}
-		length, switches, err := shop(ctx, r.k, count)
+		length, switches, err := OpenShop(ctx, r.k, count)
 		if err != nil {
 			return nil, err
 		}

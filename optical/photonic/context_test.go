@@ -25,22 +25,20 @@ func TestContext(t *testing.T) {
 	}
 	for _, k := range []int{1, 2, 3} {
 		in := one(8, k, 5)
-		endEarly(t, in, []Method{Paper, Greedy, Carry, Auto}, 5)
+		endEarly(t, in, 5)
 		in.Sizes = sizes
-		endEarly(t, in, []Method{Paper, Greedy, Carry, Auto}, 30)
+		endEarly(t, in, 30)
 	}
 }
 
-// endEarly ends planning by all methods, which must poll the context a number of times.
-func endEarly(t *testing.T, in *Instance, methods []Method, fewest int) {
+// endEarly ends planning, which must poll the context a number of times.
+func endEarly(t *testing.T, in *Instance, fewest int) {
 	t.Helper()
 	works := map[string]func(context.Context) (any, error){
 		"baselines": func(ctx context.Context) (any, error) { return Baselines(ctx, in) },
-	}
-	for _, m := range methods {
-		works[string(m)] = func(ctx context.Context) (any, error) {
-			return Make(ctx, in, Options{Method: m, Relabel: true})
-		}
+		"plan": func(ctx context.Context) (any, error) {
+			return Make(ctx, in, Options{Relabel: true})
+		},
 	}
 	for name, work := range works {
 		all := &asked.Context{Context: t.Context(), Most: 1 << 40}
@@ -77,35 +75,33 @@ func TestBestSoFar(t *testing.T) {
 		if i >= 2 {
 			in.Sizes = sizes
 		}
-		for _, m := range []Method{Paper, Greedy, Carry, Auto} {
-			o := Options{Method: m, Relabel: true}
-			all := &asked.Context{Context: bg, Most: 1 << 40}
-			final, err := Make(all, in, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range 6 {
-				ctx := &asked.Context{Context: bg, Most: all.Asked() * i / 6}
-				p, err := Make(ctx, in, o)
-				switch {
-				case !errors.Is(err, asked.ErrEnough):
-					t.Errorf("%s, degree %d, %d of 6: %v", m, in.Degree, i, err)
-				case p == nil && i > 3:
-					t.Errorf("%s, degree %d, %d of 6: no plan", m, in.Degree, i)
-				case p != nil && p.Cost < final.Cost:
-					t.Errorf("%s, degree %d, %d of 6: cost %d, and %d in the end", m, in.Degree, i, p.Cost, final.Cost)
-				case p != nil:
-					if _, err := Replay(bg, in, p); err != nil {
-						t.Error(err)
-					}
+		o := Options{Relabel: true}
+		all := &asked.Context{Context: bg, Most: 1 << 40}
+		final, err := Make(all, in, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range 6 {
+			ctx := &asked.Context{Context: bg, Most: all.Asked() * part / 6}
+			p, err := Make(ctx, in, o)
+			switch {
+			case !errors.Is(err, asked.ErrEnough):
+				t.Errorf("instance %d, %d of 6: %v", i, part, err)
+			case p == nil && part > 3:
+				t.Errorf("instance %d, %d of 6: no plan", i, part)
+			case p != nil && p.Cost < final.Cost:
+				t.Errorf("instance %d, %d of 6: cost %d, and %d in the end", i, part, p.Cost, final.Cost)
+			case p != nil:
+				if _, err := Replay(bg, in, p); err != nil {
+					t.Error(err)
 				}
 			}
-			late, cancel := context.WithDeadline(bg, time.Now())
-			if p, err := Make(late, in, o); p != nil && err != nil {
-				t.Errorf("%s: a deadline is said to be a failure: %v", m, err)
-			}
-			cancel()
 		}
+		late, cancel := context.WithDeadline(bg, time.Now())
+		if p, err := Make(late, in, o); p != nil && err != nil {
+			t.Errorf("instance %d: a deadline is said to be a failure: %v", i, err)
+		}
+		cancel()
 	}
 }
 
@@ -122,22 +118,20 @@ func TestLongerIsNeverCostlier(t *testing.T) {
 		if i >= 2 {
 			in.Sizes = sizes
 		}
-		for _, m := range []Method{Paper, Greedy, Carry, Auto} {
-			o := Options{Method: m, Relabel: true}
-			all := &asked.Context{Context: bg, Most: 1 << 40}
-			if _, err := Make(all, in, o); err != nil {
-				t.Fatal(err)
+		o := Options{Relabel: true}
+		all := &asked.Context{Context: bg, Most: 1 << 40}
+		if _, err := Make(all, in, o); err != nil {
+			t.Fatal(err)
+		}
+		last := Time(0)
+		step := max(1, all.Asked()/150)
+		for most := 0; most <= all.Asked(); most += step {
+			p, _ := Make(&asked.Context{Context: bg, Most: most}, in, o)
+			if p == nil && last > 0 || p != nil && last > 0 && p.Cost > last {
+				t.Errorf("instance %d, ended after %d of %d: plan %v, after a cost of %v", i, most, all.Asked(), p != nil, last)
 			}
-			last := Time(0)
-			step := max(1, all.Asked()/150)
-			for most := 0; most <= all.Asked(); most += step {
-				p, _ := Make(&asked.Context{Context: bg, Most: most}, in, o)
-				if p == nil && last > 0 || p != nil && last > 0 && p.Cost > last {
-					t.Errorf("instance %d by %s, ended after %d of %d: plan %v, after a cost of %v", i, m, most, all.Asked(), p != nil, last)
-				}
-				if p != nil {
-					last = p.Cost
-				}
+			if p != nil {
+				last = p.Cost
 			}
 		}
 	}

@@ -9,9 +9,6 @@
 // d·R + S·T, where S, its hop sum, is the time of all topologies in units of T. More
 // topologies make paths shorter: Make finds the best compromise.
 //
-// Three methods make sequences. Paper is the published one. Greedy chooses the
-// shifts of degree 1, and the offsets of higher degrees, by their savings. Carry
-// also lets chunks wait at a relay for the next topology, which the paper's bound
-// excludes, and is by far the best; see bound.go. Replay checks any plan, hop by hop,
-// and shares no code with the planners.
+// Chunks may wait at a relay for the next topology, which the paper's bound excludes; see
+// bound.go. Replay checks any plan, hop by hop, and shares no code with the planner.
 package photonic

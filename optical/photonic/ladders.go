@@ -1,6 +1,9 @@
 package photonic
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // ladder is a sequence of plans with 1, 2, … topologies.
 type ladder interface {
@@ -8,71 +11,49 @@ type ladder interface {
 	next(context.Context) (bool, error)
 	// sum is the hop sum so far, for messages of one size, or far without a plan.
 	sum() int
-	// plan returns the plan with the first d topologies, without costs. next must have
-	// added that many.
+	// plan returns the plan for messages of one size with the first d topologies, without
+	// costs, or nil if it would have too many moves. next must have added that many.
 	plan(ctx context.Context, d int) (*Plan, error)
 }
 
-// cycles is a ladder of shifts in which each class uses one shift (degree 1).
-type cycles struct {
-	n      int
-	method Method
-	least  *least
-	shifts []int
-	more   func() (int, bool) // the next shift
+// symmetric is a ladder of topologies on groups.
+type symmetric interface {
+	ladder
+	// layout returns the group and the sets of the first d topologies.
+	layout(ctx context.Context, d int) (*group, [][]int32, error)
 }
 
-func newPaperCycles(n int) *cycles {
-	order := PaperShifts(n)
-	return &cycles{n: n, method: Paper, least: newLeast(n), more: func() (int, bool) {
-		if len(order) == 0 {
-			return 0, false
-		}
-		a := order[0]
-		order = order[1:]
-		return a, true
-	}}
+// router is a ladder of circulants.
+type router interface {
+	next(context.Context) (bool, error)
+	sum() int
+	route(ctx context.Context, d int) (*routing, error)
 }
 
-func newGreedyCycles(n int) *cycles {
-	g := newGreedy(n)
-	i := 0
-	return &cycles{n: n, method: Greedy, least: newLeast(n), more: func() (int, bool) {
-		if i == len(g.Shifts) && !g.next() {
-			return 0, false
-		}
-		i++
-		return g.Shifts[i-1], true
-	}}
-}
+// circulants makes the plans of a router.
+type circulants struct{ router }
 
-func (c *cycles) next(context.Context) (bool, error) {
-	a, ok := c.more()
-	if ok {
-		c.least.add(a)
-		c.shifts = append(c.shifts, a)
+func (c circulants) plan(ctx context.Context, d int) (*Plan, error) {
+	r, err := c.route(ctx, d)
+	if err != nil {
+		return nil, err
 	}
-	return ok, nil
+	return r.plan(ctx)
 }
 
-func (c *cycles) sum() int { return c.least.sum }
-
-func (c *cycles) plan(ctx context.Context, d int) (*Plan, error) {
-	v := newServed(c.n, 1)
-	for _, a := range c.shifts[:d] {
-		v.add([]int{a})
+func (c circulants) layout(ctx context.Context, d int) (*group, [][]int32, error) {
+	r, err := c.route(ctx, d)
+	if err != nil {
+		return nil, nil, err
 	}
-	r := newRouting(c.n, 1, c.shifts[:d])
-	hops := make([]int32, d)
-	for x := 1; x < c.n; x++ {
-		hops[v.by[x]] = v.hops[x][0]
-		r.set(x, hops)
-		hops[v.by[x]] = 0
+	sets := make([][]int32, d)
+	for i, a := range r.offsets {
+		sets[i/r.k] = append(sets[i/r.k], int32(a))
 	}
-	return r.plan(ctx, c.method)
+	return cyclic(r.n), sets, nil
 }
 
-// steps is the ladder of Carry.
+// steps is the ladder of circulants in which chunks may wait for the next topology.
 type steps struct {
 	n, k   int
 	search *stepSearch
@@ -106,24 +87,22 @@ func (s *steps) next(ctx context.Context) (bool, error) {
 	if s.k == 1 || s.d < s.first {
 		return true, nil
 	}
-	return true, s.route(ctx, s.d)
+	_, err := s.route(ctx, s.d)
+	return err == nil, err
 }
 
-// route makes the routing of d topologies, unless it exists.
-func (s *steps) route(ctx context.Context, d int) (err error) {
-	if s.at[d] != nil {
-		return nil
+func (s *steps) route(ctx context.Context, d int) (r *routing, err error) {
+	if s.at[d] == nil {
+		set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
+		for len(set) < d*s.k { // all classes have an offset already
+			set = append(set[:len(set):len(set)], 1)
+		}
+		if r, err = carryRouting(ctx, s.n, s.k, set); err != nil {
+			return nil, err
+		}
+		s.at[d] = r
 	}
-	set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
-	for len(set) < d*s.k { // all classes have an offset already
-		set = append(set[:len(set):len(set)], 1)
-	}
-	if d == 1 && s.k > 1 && s.k < s.n {
-		s.at[d], err = chosenOffsets(ctx, s.n, s.k, s.search)
-	} else {
-		s.at[d], err = carryRouting(ctx, s.n, s.k, set)
-	}
-	return err
+	return s.at[d], nil
 }
 
 func (s *steps) sum() int {
@@ -133,38 +112,7 @@ func (s *steps) sum() int {
 	return s.at[s.d].sum()
 }
 
-func (s *steps) plan(ctx context.Context, d int) (*Plan, error) {
-	if err := s.route(ctx, d); err != nil {
-		return nil, err
-	}
-	return s.at[d].plan(ctx, Carry)
-}
-
-// contractions is the ladder of the paper's circulants.
-type contractions struct {
-	n, k int
-	*contraction
-}
-
-func (c *contractions) next(context.Context) (bool, error) {
-	if c.contraction == nil {
-		c.contraction = newContraction(c.n, c.k)
-		return true, nil
-	}
-	return c.contraction.next(), nil
-}
-
-func (c *contractions) sum() int { return c.sums[len(c.sums)-1] }
-
-func (c *contractions) plan(ctx context.Context, d int) (*Plan, error) {
-	first := contraction{served: newServed(c.contraction.n, c.contraction.k)}
-	for i := range d {
-		first.add(c.offsets[i*first.k : (i+1)*first.k])
-	}
-	return first.plan(ctx)
-}
-
-// wides is the ladder of Greedy for higher degrees.
+// wides is the ladder of circulants on which each class stays on one topology.
 type wides struct {
 	in *Instance
 	*wideGreedy
@@ -183,9 +131,9 @@ func (w *wides) next(ctx context.Context) (bool, error) {
 	return w.wideGreedy.next(ctx)
 }
 
-func (w *wides) plan(ctx context.Context, d int) (*Plan, error) {
+func (w *wides) route(ctx context.Context, d int) (*routing, error) {
 	if d == len(w.routes) {
-		return w.routing().plan(ctx, Greedy)
+		return w.routing(), nil
 	}
 	first, err := newWideGreedy(ctx, w.n, w.k, w.search)
 	for ok := true; err == nil && ok && len(first.routes) < d; {
@@ -194,43 +142,7 @@ func (w *wides) plan(ctx context.Context, d int) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return first.routing().plan(ctx, Greedy)
-}
-
-// meshes is the ladder of generalised Kautz graphs: the paper's, contracted repeatedly,
-// or only the first, with its loads spread out.
-type meshes struct {
-	in     *Instance
-	method Method
-	*mesh
-}
-
-func (m *meshes) next(ctx context.Context) (bool, error) {
-	if m.mesh != nil {
-		if m.method != Paper {
-			return false, nil
-		}
-		return m.contract()
-	}
-	m.mesh = newMesh(m.in.GPUs, m.in.Degree, kautz(m.in.GPUs, m.in.Degree))
-	if m.method == Paper {
-		return true, nil
-	}
-	err := m.spread(ctx)
-	return err == nil, err
-}
-
-func (m *meshes) sum() int { return m.busiest() }
-
-func (m *meshes) plan(ctx context.Context, d int) (*Plan, error) {
-	if d == len(m.mesh.next) {
-		return m.mesh.plan(ctx, m.in, m.method)
-	}
-	first := newMesh(m.n, m.k, m.mesh.next[0])
-	for _, next := range m.mesh.next[1:d] {
-		first.add(next)
-	}
-	return first.plan(ctx, m.in, m.method)
+	return first.routing(), nil
 }
 
 // direct is the ladder whose only plan has a direct link for each pair.
@@ -251,7 +163,7 @@ func (d *direct) sum() int {
 	return d.d
 }
 
-func (d *direct) plan(ctx context.Context, topologies int) (*Plan, error) {
+func (d *direct) route(_ context.Context, topologies int) (*routing, error) {
 	r := newRouting(d.n, d.k, make([]int, topologies*d.k))
 	hops := make([]int32, topologies*d.k)
 	for i := range r.offsets {
@@ -262,66 +174,63 @@ func (d *direct) plan(ctx context.Context, topologies int) (*Plan, error) {
 			hops[i] = 0
 		}
 	}
-	return r.plan(ctx, Greedy)
+	return r, nil
 }
 
-// ladders lists the ladders of a method, the fastest first. Plans without waiting are
-// valid for Carry too, and Auto uses all ladders.
-func ladders(in *Instance, o Options) []ladder {
-	n, k := in.GPUs, in.Degree
-	// The plan lists the hops of each chunk, so there must not be too many chunks.
-	explicit := k > 1 && k < n && n <= MaxVaried && int64(n*n)*in.Link.Chunks(in.Message) <= MaxChunks
-	var list []ladder
-	published := o.Method == Paper || o.Method == Auto
-	switch {
-	case published && k == 1:
-		list = append(list, newPaperCycles(n))
-	case published:
-		list = append(list, &contractions{n: n, k: k})
+// kautzes is the ladder whose only plan has one generalised Kautz graph.
+type kautzes struct{ *kautz }
+
+func (k *kautzes) next(ctx context.Context) (bool, error) {
+	if k.links != nil {
+		return false, nil
 	}
-	if o.Method != Paper {
-		list = append(list, &direct{n: n, k: k})
+	if err := k.join(ctx); err != nil {
+		return false, err
 	}
-	if published && explicit {
-		list = append(list, &meshes{in: in, method: Paper})
-	}
-	if o.Method == Paper {
-		return list
-	}
-	if explicit {
-		list = append(list, &meshes{in: in, method: Greedy})
-	}
-	if explicit || k > 1 && n > MaxVaried && n <= maxCayley && int64(n*n)*in.Link.Chunks(in.Message) <= maxReplayed {
-		most := cayleyMost
-		switch {
-		case o.Method == Greedy:
-			most = 1 // without waiting
-		case n > MaxVaried:
-			most = wideMost
-		}
-		list = append(list, newCayleys(in, o.Relabel, most))
-	}
-	if k == 1 {
-		list = append(list, newGreedyCycles(n))
-	} else {
-		list = append(list, &wides{in: in})
-	}
-	if o.Method != Greedy {
-		list = append(list, newSteps(in, o.Reconfigurations))
-	}
-	return list
+	return true, k.spread(ctx)
 }
 
-// family is the family of a ladder's topologies.
-func family(l ladder, k int) string {
-	switch l.(type) {
-	case *meshes:
-		return "kautz"
-	case *cayleys:
-		return "cayley"
+func (k *kautzes) sum() int { return slices.Max(k.load) }
+
+func (k *kautzes) plan(ctx context.Context, _ int) (*Plan, error) {
+	n, degree := k.in.GPUs, k.in.Degree
+	next := make([][]int32, degree)
+	for link, v := range k.links {
+		next[link%degree] = append(next[link%degree], v)
 	}
+	p := &Plan{GPUs: n, Degree: degree, Family: "kautz", Topologies: []Topology{{Next: next}}}
+	return p.pack(ctx, k.in, [][]leg{k.legs()}, never)
+}
+
+// circulant is the family of circulants of k offsets.
+func circulant(k int) string {
 	if k == 1 {
 		return "cycle"
 	}
 	return "circulant"
+}
+
+// ladders lists the ladders of a family of topologies or, for "", all, the fastest first.
+func ladders(in *Instance, o Options) []ladder {
+	n, k := in.GPUs, in.Degree
+	// The plan lists the hops of each chunk, so there must not be too many chunks.
+	chunks := int64(n*n) * in.Link.Chunks(in.Message)
+	explicit := k > 1 && k < n && n <= MaxVaried && chunks <= MaxChunks
+	var list []ladder
+	if o.Family == "" || o.Family == circulant(k) {
+		list = append(list, circulants{&direct{n: n, k: k}})
+	}
+	if explicit && in.Sizes == nil && (o.Family == "" || o.Family == "kautz") {
+		list = append(list, &kautzes{&kautz{in: in}})
+	}
+	if (explicit || k > 1 && n > MaxVaried && n <= maxCayley && chunks <= maxReplayed) && (o.Family == "" || o.Family == "cayley") {
+		list = append(list, newCayleys(in))
+	}
+	if o.Family == "" || o.Family == circulant(k) {
+		if k > 1 {
+			list = append(list, circulants{&wides{in: in}})
+		}
+		list = append(list, circulants{newSteps(in, o.Reconfigurations)})
+	}
+	return list
 }

@@ -42,7 +42,7 @@ func planLeftover(in *Instance, known *Plan) *Plan {
 	if known != nil && took+Time(whole)*(in.Reconfig+in.T()) >= known.Cost {
 		return nil
 	}
-	p := &Plan{GPUs: n, Degree: k, Method: Greedy, Family: "circulant"}
+	p := &Plan{GPUs: n, Degree: k, Family: "circulant"}
 	for t := range whole {
 		offsets := make([]int, k)
 		for s := range k {

@@ -21,7 +21,7 @@ func TestLeftover(t *testing.T) {
 					t.Fatalf("%d GPUs, %d switches, %d bytes: %v", n, k, bytes, err)
 				}
 				whole := Time(in.direct()) * (in.Reconfig + in.T())
-				if bound := in.Bound(0, true); p.Cost > whole || p.Cost < bound {
+				if bound := in.Bound(0); p.Cost > whole || p.Cost < bound {
 					t.Errorf("%d GPUs, %d switches, %d bytes: %v, by whole messages %v, bound %v", n, k, bytes, p.Cost, whole, bound)
 				}
 				if again := planLeftover(in, p); again != nil && again.Cost >= p.Cost {

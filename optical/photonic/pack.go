@@ -1,6 +1,10 @@
 package photonic
 
-import "context"
+import (
+	"context"
+	"math"
+	"slices"
+)
 
 // leg is the part of a flow's path on one topology.
 type leg struct {
@@ -25,7 +29,6 @@ func (l *leg) time(in *Instance) Time {
 type packer struct {
 	in       *Instance
 	topology int16
-	switches []uint16 // [link]
 	legs     []leg
 	hops     []Hop            // to which the new ones are added
 	free     []Time           // [link]
@@ -73,10 +76,10 @@ func (e event) before(f event) bool {
 }
 
 // pack appends the hops of some legs on a topology in the order of their starts, and
-// returns them and the time they take. switches is the switch of each link.
-func pack(ctx context.Context, in *Instance, topology int, switches []uint16, legs []leg, hops []Hop) ([]Hop, Time, error) {
+// returns them and the time they take.
+func pack(ctx context.Context, in *Instance, topology int, legs []leg, hops []Hop) ([]Hop, Time, error) {
 	links := in.GPUs * in.Degree
-	p := &packer{in: in, topology: int16(topology), switches: switches, legs: legs, hops: hops, free: make([]Time, links), queue: make([]queue[waiting], links)}
+	p := &packer{in: in, topology: int16(topology), legs: legs, hops: hops, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
 		l := &legs[i]
 		if l.to == Whole {
@@ -135,7 +138,7 @@ func (p *packer) send(link int32, now Time) {
 	leg := &p.legs[w.leg]
 	done := now + p.chunkTime(leg.flow, w.chunk)
 	p.free[link] = done
-	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int16(p.switches[link])})
+	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int16(int(link) % p.in.Degree)})
 	p.events.push(event{done, -1, 0, link})
 	p.events.push(event{done, w.leg, w.chunk, int32(len(leg.links)) - w.left + 1})
 }
@@ -149,17 +152,6 @@ func (p *packer) chunkTime(flow, chunk int32) Time {
 	}
 	bytes := size - int64(chunk)*p.in.Link.Chunk
 	return p.in.Link.ChunkTime(min(bytes, p.in.Link.Chunk))
-}
-
-// legs returns the paths by topology.
-func (m *mesh) legs() [][]leg {
-	legs := make([][]leg, len(m.next))
-	for flow, w := range m.paths {
-		if len(w.links) > 0 {
-			legs[w.topology] = append(legs[w.topology], leg{flow: int32(flow), links: w.links})
-		}
-	}
-	return legs
 }
 
 // moves counts the moves of single chunks of some legs.
@@ -179,26 +171,43 @@ func moves(in *Instance, legs [][]leg) int64 {
 	return moves
 }
 
-// plan makes a plan without rounds, or returns nil if it would have too many moves.
-func (m *mesh) plan(ctx context.Context, in *Instance, method Method) (*Plan, error) {
-	p := &Plan{GPUs: m.n, Degree: m.k, Method: method, Family: "kautz"}
-	legs := m.legs()
-	count := moves(in, legs)
-	if count > maxMoves {
+// busiest is the sum over all topologies of the time of the busiest link: a lower bound
+// that a packed plan comes close to.
+func busiest(in *Instance, legs [][]leg) Time {
+	load := make([]Time, in.GPUs*in.Degree)
+	sum := Time(0)
+	for _, of := range legs {
+		clear(load)
+		for i := range of {
+			l := &of[i]
+			t := l.time(in)
+			for _, link := range l.links {
+				load[link] += t
+			}
+		}
+		sum += slices.Max(load)
+	}
+	return sum
+}
+
+// never is the cost of no plan.
+const never = Time(math.MaxInt64)
+
+// pack completes a plan with topologies by the hops of single chunks over given paths. It
+// returns nil if these would be too many or the plan could not cost less than known.
+func (p *Plan) pack(ctx context.Context, in *Instance, ways [][]leg, known Time) (*Plan, error) {
+	count := moves(in, ways)
+	if count > maxMoves || Time(len(p.Topologies))*in.Reconfig+busiest(in, ways) >= known {
 		return nil, nil
 	}
 	p.Hops = make([]Hop, 0, count)
-	for i, next := range m.next {
-		rows, switches, err := permutations(ctx, m.n, m.k, next)
-		if err != nil {
-			return nil, err
-		}
-		p.Topologies = append(p.Topologies, Topology{Next: rows})
+	for i, legs := range ways {
 		var span Time
-		if p.Hops, span, err = pack(ctx, in, i, switches, legs[i], p.Hops); err != nil {
+		var err error
+		if p.Hops, span, err = pack(ctx, in, i, legs, p.Hops); err != nil {
 			return nil, err
 		}
 		p.Spans = append(p.Spans, span)
 	}
-	return p, nil
+	return p.finish(in), nil
 }

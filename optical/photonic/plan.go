@@ -1,16 +1,5 @@
 package photonic
 
-// Method is a way to make sequences of topologies.
-type Method string
-
-// The methods. Auto is the best of all three.
-const (
-	Paper  Method = "paper"
-	Greedy Method = "greedy"
-	Carry  Method = "carry"
-	Auto   Method = "auto"
-)
-
 // Whole stands in Hop.Chunk for all chunks of a message, one after another.
 const Whole = -1
 
@@ -55,7 +44,6 @@ type Hop struct {
 type Plan struct {
 	GPUs       int        `json:"gpus"`
 	Degree     int        `json:"degree"`
-	Method     Method     `json:"method"` // by which it was made
 	Family     string     `json:"family"` // of the topologies, see docs/optical.md
 	Topologies []Topology `json:"topologies"`
 	Label      []int32    `json:"label,omitempty"` // the GPU at each position; nil means the identity

@@ -37,8 +37,8 @@ func drawInstance(t *rapid.T) *Instance {
 }
 
 // TestPlans plans exchanges of all kinds: every plan is replayed, has the requested number
-// of topologies, and costs at least the bound; the best of all methods costs at most as
-// much as each of them and each alternative; and the same exchange gives the same plan
+// of topologies, and costs at least the bound; that of any family costs at most as much as
+// those of each family and the alternatives; and the same exchange gives the same plan
 // again, byte for byte.
 func TestPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -48,13 +48,13 @@ func TestPlans(t *testing.T) {
 			d = rapid.IntRange(1, in.direct()).Draw(t, "d")
 		}
 		relabel := rapid.Bool().Draw(t, "relabel")
-		cost := map[Method]Time{}
-		for _, method := range []Method{Paper, Greedy, Carry, Auto} {
-			o := Options{Method: method, Reconfigurations: d, Relabel: relabel}
+		cost := map[string]Time{}
+		for _, family := range []string{"cycle", "circulant", "kautz", "cayley", ""} {
+			o := Options{Family: family, Reconfigurations: d, Relabel: relabel}
 			p, err := Make(t.Context(), in, o)
 			if err != nil {
-				// The published circulants and the greedy ones may end before all links are direct.
-				if d > 1 && in.Degree > 1 && method != Auto && strings.Contains(err.Error(), "has no plan of") {
+				// Not every family has plans of every degree and number of topologies.
+				if family != "" && strings.HasPrefix(err.Error(), "no plan of") {
 					continue
 				}
 				t.Fatal(err)
@@ -68,23 +68,23 @@ func TestPlans(t *testing.T) {
 				messages = len(slices.DeleteFunc(slices.Clone(in.Sizes), func(b int64) bool { return b == 0 }))
 			}
 			if r.Messages != messages || d > 0 && messages > 0 && len(p.Topologies) != d {
-				t.Fatalf("%s: %d messages on %d topologies, want %d on %d", method, r.Messages, len(p.Topologies), messages, d)
+				t.Fatalf("family %q: %d messages on %d topologies, want %d on %d", family, r.Messages, len(p.Topologies), messages, d)
 			}
 			if p.Cost < p.LowerBound {
-				t.Fatalf("%s: the cost of %v µs is below the bound of %v", method, p.Cost.US(), p.LowerBound.US())
+				t.Fatalf("family %q: the cost of %v µs is below the bound of %v", family, p.Cost.US(), p.LowerBound.US())
 			}
 			again, err := Make(t.Context(), in, o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if a, b := encoded(t, in, p), encoded(t, in, again); !bytes.Equal(a, b) {
-				t.Fatalf("%s: planned again, the plan is another", method)
+				t.Fatalf("family %q: planned again, the plan is another", family)
 			}
-			cost[method] = p.Cost
+			cost[family] = p.Cost
 		}
-		for method, c := range cost {
-			if cost[Auto] > c {
-				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), method, c.US())
+		for family, c := range cost {
+			if cost[""] > c {
+				t.Fatalf("the plan costs %v µs, of family %s %v", cost[""].US(), family, c.US())
 			}
 		}
 		baselines, err := Baselines(t.Context(), in)
@@ -92,8 +92,8 @@ func TestPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, b := range baselines {
-			if d == 0 && cost[Auto] > b.Plan.Cost {
-				t.Fatalf("auto costs %v µs, %s %v", cost[Auto].US(), b.Name, b.Plan.Cost.US())
+			if d == 0 && cost[""] > b.Plan.Cost {
+				t.Fatalf("the plan costs %v µs, %s %v", cost[""].US(), b.Name, b.Plan.Cost.US())
 			}
 		}
 	})
@@ -107,57 +107,48 @@ func encoded(t *rapid.T, in *Instance, p *Plan) []byte {
 	return data
 }
 
-// leastSteps returns the least sum of steps over all sets of shifts of a size, and the
-// least hop sum if each class stays on one shift.
-func leastSteps(n, size, from int, set []int) (carry, stay int) {
+// leastSteps returns the least sum of steps over all sets of shifts of a size.
+func leastSteps(n, size, from int, set []int) int {
 	if len(set) == size {
 		hops := none(n)
 		for _, a := range set {
-			extend(hops, a)
+			extend(hops, a, 1)
 		}
-		sums := PowerSums(n, set)
-		for x := 1; x < n; x++ {
-			if !slices.ContainsFunc(set, func(a int) bool { return x%gcd(a, n) == 0 }) {
-				return total(hops), far // a class that no shift reaches alone
-			}
-		}
-		return total(hops), sums[size-1]
+		return total(hops)
 	}
-	carry, stay = far*n, far*n
+	least := far * n
 	for a := from; a < n; a++ {
-		c, s := leastSteps(n, size, a+1, append(set, a))
-		carry, stay = min(carry, c), min(stay, s)
+		least = min(least, leastSteps(n, size, a+1, append(set, a)))
 	}
-	return carry, stay
+	return least
 }
 
-// TestSearchFindsBest compares the search for shifts with all sets, for few GPUs, and
-// both with the bounds.
+// TestSearchFindsBest compares the search for shifts with all sets, for few GPUs, and both
+// with the bound. Three shifts of eight GPUs take 11, below theorem 1 of the paper, 12.
 func TestSearchFindsBest(t *testing.T) {
 	for n := 4; n <= 13; n++ {
 		s := newStepSearch(n)
 		if err := s.reach(bg, n); err != nil {
 			t.Fatal(err)
 		}
-		greedy := PowerSums(n, GreedyShifts(n, n-1))
 		for size := 1; size <= min(4, n-1); size++ {
-			carry, stay := leastSteps(n, size, 1, nil)
-			if carry < HopBound(n, 1, size, true) || stay < HopBound(n, 1, size, false) {
-				t.Errorf("n = %d, %d shifts: the best take %d and %d, below the bounds %d and %d", n, size, carry, stay, HopBound(n, 1, size, true), HopBound(n, 1, size, false))
+			least := leastSteps(n, size, 1, nil)
+			if bound := HopBound(n, 1, size); least < bound {
+				t.Errorf("n = %d, %d shifts: the best take %d, below the bound %d", n, size, least, bound)
 			}
-			if s.Totals[size-1] != carry {
-				t.Errorf("n = %d, %d shifts %v: %d steps, the best take %d", n, size, s.Sets[size-1], s.Totals[size-1], carry)
+			if s.Totals[size-1] != least {
+				t.Errorf("n = %d, %d shifts %v: %d steps, the best take %d", n, size, s.Sets[size-1], s.Totals[size-1], least)
 			}
-			if greedy[size-1] < stay {
-				t.Errorf("n = %d, %d greedy shifts: %d, the best of all take %d", n, size, greedy[size-1], stay)
+			if n == 8 && size == 3 && least != 11 {
+				t.Errorf("three shifts of eight GPUs take %d, want 11", least)
 			}
 		}
 	}
 }
 
-// TestShop schedules open shops: no class or switch does two hops at once, all hops are
+// TestOpenShop schedules open shops: no class or switch does two hops at once, all hops are
 // done, and the time is that of the longest.
-func TestShop(t *testing.T) {
+func TestOpenShop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k, classes := rapid.IntRange(1, 5).Draw(t, "k"), rapid.IntRange(1, 12).Draw(t, "classes")
 		count := rapid.SliceOfN(rapid.Int32Range(0, 6), k*classes, k*classes).Draw(t, "count")
@@ -166,7 +157,7 @@ func TestShop(t *testing.T) {
 			want[i%k] += int(c)
 			want[k+i/k] += int(c)
 		}
-		length, switches, err := shop(bg, k, count)
+		length, switches, err := OpenShop(bg, k, count)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +184,7 @@ func TestShop(t *testing.T) {
 	})
 }
 
-// TestPlacing compares the computed change of a swap with the sums before and after it.
+// TestPlacing compares the computed change of a swap with the sum before and after it.
 func TestPlacing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(3, 12).Draw(t, "GPUs")
@@ -202,52 +193,45 @@ func TestPlacing(t *testing.T) {
 		groups := metacyclics(n)
 		g := groups[rapid.IntRange(0, len(groups)-1).Draw(t, "group")]
 		label, _ := labels(n, nil)
-		s := &placing{in, g, rapid.Permutation(label).Draw(t, "label"), make([]int64, n), make([]int64, n), true}
+		s := &placing{in, g, rapid.Permutation(label).Draw(t, "label"), make([]int64, n)}
 		for i := range s.weight {
 			s.weight[i] = int64(rapid.IntRange(0, 9).Draw(t, "hops"))
 		}
 		s.weight[0] = 0
-		sums := func() (group, way int64) {
+		sum := func() (way int64) {
 			for x := int32(1); int(x) < n; x++ {
-				largest := int64(0)
 				for p := range int32(n) {
-					largest = max(largest, s.bytes(p, g.mul(p, x)))
 					way += s.weight[x] * s.bytes(p, g.mul(p, x))
 				}
-				group += s.weight[x] * largest
 			}
-			return group, way
+			return way
 		}
 		a, b := int32(rapid.IntRange(1, n-1).Draw(t, "a")), int32(0)
-		group, way := s.groupDelta(a, b), s.wayDelta(a, b)
-		g0, w0 := sums()
+		way, before := s.delta(a, b), sum()
 		s.swap(a, b)
-		if g1, w1 := sums(); g1-g0 != group || w1-w0 != way {
-			t.Fatalf("a swap changes the sums by %d and %d, not by %d and %d", g1-g0, w1-w0, group, way)
+		if after := sum(); after-before != way {
+			t.Fatalf("a swap changes the sum by %d, not by %d", after-before, way)
 		}
 	})
 }
 
-// TestRelabelling measures the savings of relabelling with the published rounds and packed:
-// it never costs more, and it saves with sizes this uneven.
+// TestRelabelling: relabelling saves with sizes this uneven.
 func TestRelabelling(t *testing.T) {
 	for _, sizes := range []string{"random", "zipf"} {
-		for _, method := range []Method{Paper, Carry} {
-			var cost [2]Time
-			for i, relabel := range []bool{false, true} {
-				in := &Instance{GPUs: 16, Degree: 1, Reconfig: Micros(1000), Link: DefaultLink, Message: DefaultMessage}
-				if err := in.Draw(sizes, ZipfFactor, 1); err != nil {
-					t.Fatal(err)
-				}
-				p, err := Make(t.Context(), in, Options{Method: method, Relabel: relabel})
-				if err != nil {
-					t.Fatal(err)
-				}
-				cost[i] = p.Cost
+		var cost [2]Time
+		for i, relabel := range []bool{false, true} {
+			in := &Instance{GPUs: 16, Degree: 1, Reconfig: Micros(1000), Link: DefaultLink, Message: DefaultMessage}
+			if err := in.Draw(sizes, ZipfFactor, 1); err != nil {
+				t.Fatal(err)
 			}
-			if cost[1] >= cost[0] {
-				t.Errorf("%s, %s: %v µs with relabelling, %v without", sizes, method, cost[1].US(), cost[0].US())
+			p, err := Make(t.Context(), in, Options{Relabel: relabel})
+			if err != nil {
+				t.Fatal(err)
 			}
+			cost[i] = p.Cost
+		}
+		if cost[1] >= cost[0] {
+			t.Errorf("%s: %v µs with relabelling, %v without", sizes, cost[1].US(), cost[0].US())
 		}
 	}
 }
@@ -274,7 +258,7 @@ func TestRefused(t *testing.T) {
 	} {
 		in := one(8, 1, 1)
 		c.change(in)
-		_, err := Make(t.Context(), in, Options{Method: Auto})
+		_, err := Make(t.Context(), in, Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
@@ -285,11 +269,9 @@ func TestRefused(t *testing.T) {
 func TestEmpty(t *testing.T) {
 	in := one(5, 2, 7)
 	in.Sizes = make([]int64, 25)
-	for _, method := range []Method{Paper, Auto} {
-		p := made(t, in, method, 0)
-		if r, err := NewReport(t.Context(), in, p, nil); err != nil || r.Reconfigurations != 0 || r.CostUS != 0 || len(r.Rounds) != 0 {
-			t.Errorf("%s: %+v, %v", method, r, err)
-		}
+	p := made(t, in, 0)
+	if r, err := NewReport(t.Context(), in, p, nil); err != nil || r.Reconfigurations != 0 || r.CostUS != 0 || len(r.Rounds) != 0 {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

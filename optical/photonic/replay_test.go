@@ -24,7 +24,7 @@ func copied(t *testing.T, in *Instance, p *Plan) (*Instance, *Plan) {
 // TestReplayRounds corrupts a plan of rounds in every possible way.
 func TestReplayRounds(t *testing.T) {
 	in := one(12, 2, 5)
-	good := made(t, in, Carry, 2)
+	good := made(t, in, 2)
 	if len(good.Rounds) != 2 || len(good.Topologies) != 2 {
 		t.Fatalf("%d rounds on %d topologies, want 2 and 2", len(good.Rounds), len(good.Topologies))
 	}
@@ -89,7 +89,7 @@ func TestReplayHops(t *testing.T) {
 	if err := in.Draw("zipf", ZipfFactor, 3); err != nil {
 		t.Fatal(err)
 	}
-	good := made(t, in, Carry, 2)
+	good := made(t, in, 2)
 	if len(good.Hops) == 0 {
 		t.Fatal("no plan of single chunks")
 	}
@@ -151,7 +151,7 @@ func TestReplayHops(t *testing.T) {
 // TestReplayWhole replays a plan that sends whole messages, and corrupts it.
 func TestReplayWhole(t *testing.T) {
 	in := &Instance{GPUs: 6, Degree: 2, Reconfig: Micros(5), Link: Link{Alpha: 7, Gbps: 100, Chunk: 1000}, Message: 3500}
-	c := newCayleys(in, false, 1)
+	c := newCayleys(in)
 	if ok, err := c.next(bg); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -159,7 +159,7 @@ func TestReplayWhole(t *testing.T) {
 	for i := range legs[0] {
 		legs[0][i].to = Whole
 	}
-	p, err := c.carriedOut(bg, 1, legs, nil)
+	p, err := in.layOut("cayley", c.best[0].group, c.best[0].sets, nil).pack(bg, in, legs, never)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,14 +182,14 @@ func TestReplayWhole(t *testing.T) {
 // for all: both must return the same error and counts.
 func TestReplayOfOneSource(t *testing.T) {
 	for _, n := range []int{5, 12, 31} {
-		for _, method := range []Method{Paper, Greedy, Carry} {
-			in := one(n, 1+n%2, 3)
-			good := made(t, in, method, 2)
+		for k := 1; k <= 2; k++ {
+			in := one(n, k, 3)
+			good, err := Make(bg, in, Options{Family: circulant(k), Reconfigurations: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
 			for spoiled := range 3 {
 				in, p := copied(t, in, good)
-				if p.Hops != nil {
-					continue
-				}
 				switch spoiled {
 				case 1:
 					for i, s := range p.Rounds[0].Paths[0].Switches {
@@ -219,12 +219,12 @@ func TestReplayOfOneSource(t *testing.T) {
 						continue
 					}
 					if out.Symmetric != (literal == 0) || out.Messages != n*(n-1) || out.Cost != good.Sum {
-						t.Errorf("n = %d, %s: %+v", n, method, out)
+						t.Errorf("n = %d, k = %d: %+v", n, k, out)
 					}
 					answers = append(answers, "")
 				}
 				if answers[0] != answers[1] || (answers[0] == "") != (spoiled == 0) {
-					t.Errorf("n = %d, %s, spoiled %d: one source says %q, all %q", n, method, spoiled, answers[0], answers[1])
+					t.Errorf("n = %d, k = %d, spoiled %d: one source says %q, all %q", n, k, spoiled, answers[0], answers[1])
 				}
 			}
 		}
@@ -235,7 +235,7 @@ func TestReplayOfOneSource(t *testing.T) {
 // the same verdict after encoding and decoding again.
 func FuzzDecode(f *testing.F) {
 	for _, in := range []*Instance{one(6, 1, 2), one(7, 2, 2), {GPUs: 5, Degree: 2, Reconfig: 1, Link: DefaultLink, Message: 1e7, Sizes: randomSizes(5, 1e7, 1)}} {
-		p, err := Make(f.Context(), in, Options{Method: Auto, Relabel: true})
+		p, err := Make(f.Context(), in, Options{Relabel: true})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -13,7 +13,6 @@ type Request struct {
 	Degree           int         `json:"degree"`           // default 1
 	ReconfigUS       float64     `json:"reconfig_us"`      // R in microseconds
 	Reconfigurations int         `json:"reconfigurations"` // 0 means the cheapest number
-	Method           Method      `json:"method"`           // default auto
 	Family           string      `json:"family"`           // cycle, circulant, kautz or cayley; default any
 	MessageMB        float64     `json:"message_mb"`       // default 32, as in the paper; 1 MB is 10⁶ bytes
 	ChunkMB          float64     `json:"chunk_mb"`         // default 4
@@ -38,7 +37,7 @@ func orDefault[T comparable](v, by T) T {
 // Instance returns the checked instance and the options of the request. entries is its
 // matrix of bytes, [source][destination], or nil; side is the matrix's side.
 func (r *Request) Instance(side int, entries []float64) (*Instance, Options, error) {
-	o := Options{Method: orDefault(r.Method, Auto), Reconfigurations: r.Reconfigurations, Family: r.Family, Relabel: r.Relabel == nil || *r.Relabel}
+	o := Options{Reconfigurations: r.Reconfigurations, Family: r.Family, Relabel: r.Relabel == nil || *r.Relabel}
 	for _, v := range []struct {
 		name  string
 		value float64
@@ -99,7 +98,6 @@ type Report struct {
 	Version          int            `json:"version"`
 	GPUs             int            `json:"gpus"`
 	Degree           int            `json:"degree"`
-	Method           Method         `json:"method"` // that made the plan
 	Family           string         `json:"family"` // of its topologies
 	Reconfigurations int            `json:"reconfigurations"`
 	HopSum           float64        `json:"hop_sum"` // in units of T
@@ -138,7 +136,7 @@ func NewReport(ctx context.Context, in *Instance, p *Plan, baselines []Baseline)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Version: 1, GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Reconfigurations: len(p.Topologies),
+	r := &Report{Version: 1, GPUs: p.GPUs, Degree: p.Degree, Family: p.Family, Reconfigurations: len(p.Topologies),
 		HopSum: p.HopSum, Topologies: p.Topologies, Label: p.Label, Rounds: []RoundReport{}, ReconfigUS: in.Reconfig, HopUS: in.T(), TransferUS: p.Sum,
 		CostUS: p.Cost, LowerBoundUS: p.LowerBound, Messages: seen.Messages, Moves: seen.Moves}
 	for i := range p.Rounds {

@@ -6,14 +6,14 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// shop plans the hops of some classes on one topology of k switches. count,
+// OpenShop plans the hops of some classes on one topology of k switches. count,
 // [class][switch], has the hops that each class needs over each; their order does
 // not matter on a circulant. Class and switch do one hop at a time, so this is an
 // open shop with preemption (Gonzalez and Sahni, J. ACM 23, 1976): the largest sum of a
 // class or a switch suffices, and an edge colouring of the multigraph of hops, made
-// regular, gives the schedule. shop returns that number of hops, and the switch of each
+// regular, gives the schedule. OpenShop returns that number of hops, and the switch of each
 // class at each of them, or Wait.
-func shop(ctx context.Context, k int, count []int32) (length int, switches [][]int8, err error) {
+func OpenShop(ctx context.Context, k int, count []int32) (length int, switches [][]int8, err error) {
 	classes := len(count) / k
 	load := make([]int, k)
 	job := make([]int, classes)

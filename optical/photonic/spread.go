@@ -188,10 +188,14 @@ func (s *spreader) legs() [][]leg {
 }
 
 // spreadLegs returns paths of an instance's messages with the fewest hops over a sequence
-// of topologies.
+// of topologies, with the GPUs at the positions of a label.
 func spreadLegs(ctx context.Context, in *Instance, g *group, sets [][]int32, label []int32) ([][]leg, error) {
+	at, err := labels(in.GPUs, label)
+	if err != nil {
+		return nil, err
+	}
 	s := newSpreader(in, g, sets, false)
-	s.divide(in, label)
+	s.divide(in, at)
 	if err := s.run(ctx); err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 // a_1, …, a_g by any x ≡ Σ h_i·a_i mod n, in Σ h_i hops: a distance in the Cayley
 // graph of the shifts. Neither the order of hops nor that of the shifts matters.
 
-// extend lowers hops, [class], by any number of hops over one more shift. A
+// extend lowers hops, [class], by any number of hops over one more shift, each at a price. A
 // class's best hops over it begin at most a whole cycle before.
-func extend(hops []int32, a int) {
+func extend(hops []int32, a int, price int32) {
 	n := len(hops)
 	g := gcd(a, n)
 	for start := range g {
@@ -21,7 +21,7 @@ func extend(hops []int32, a int) {
 			if next >= n {
 				next -= n
 			}
-			if h := hops[x] + 1; h < hops[next] {
+			if h := hops[x] + price; h < hops[next] {
 				hops[next] = h
 			}
 			x = next
@@ -29,8 +29,23 @@ func extend(hops []int32, a int) {
 	}
 }
 
+// far is the number of hops of a class that is not reached.
+const far = 1 << 30
+
 // none returns the classes' hops without any shift.
-func none(n int) []int32 { return newLeast(n).hops }
+func none(n int) []int32 {
+	hops := slices.Repeat([]int32{far}, n)
+	hops[0] = 0
+	return hops
+}
+
+// gcd is the greatest common divisor.
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
 
 // total is the sum of hops; it is at least far if a class is not reached.
 func total(hops []int32) int {
@@ -64,7 +79,7 @@ const (
 
 func newStepSearch(n int) *stepSearch {
 	hops := none(n)
-	extend(hops, 1)
+	extend(hops, 1, 1)
 	return &stepSearch{n: n, Sets: [][]int{{1}}, Totals: []int{total(hops)}, fewest: newGreedy(n), last: hops, hops: make([]int32, n)}
 }
 
@@ -178,7 +193,7 @@ func (s *stepSearch) base(set []int, leave int) []int32 {
 	hops := none(s.n)
 	for i, a := range set {
 		if i != leave {
-			extend(hops, a)
+			extend(hops, a, 1)
 		}
 	}
 	return hops
@@ -203,7 +218,7 @@ func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort i
 			continue
 		}
 		copy(s.hops, base)
-		extend(s.hops, a)
+		extend(s.hops, a, 1)
 		if t := total(s.hops); t < sum {
 			shift, sum = a, t
 		}
@@ -214,7 +229,7 @@ func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort i
 			shift++
 		}
 		copy(s.hops, base)
-		extend(s.hops, shift)
+		extend(s.hops, shift, 1)
 		sum = total(s.hops)
 	}
 	return shift, sum, nil
@@ -245,12 +260,17 @@ func (s *stepSearch) improve(ctx context.Context, set []int) (int, error) {
 // stages are the hops to each class over the first 0, 1, … shifts of a set.
 type stages [][]int32
 
-func newStages(n int, set []int) stages {
+// newStages returns the stages of a set. If price is not nil, it has the price of a hop over each.
+func newStages(n int, set, price []int) stages {
 	st := make(stages, len(set)+1)
 	st[0] = none(n)
 	for i, a := range set {
+		p := int32(1)
+		if price != nil {
+			p = int32(price[i])
+		}
 		st[i+1] = slices.Clone(st[i])
-		extend(st[i+1], a)
+		extend(st[i+1], a, p)
 	}
 	return st
 }

@@ -6,151 +6,127 @@ import (
 	"slices"
 )
 
-// If messages differ in size, a round lasts as long as its largest message, and the
-// others wait. Plans of rounds are therefore repacked: every chunk takes the path of its
-// class, as soon as the link is free.
+// If messages differ in size, each takes a path of its own over the topologies of a
+// ladder, and every chunk is sent as soon as its link is free.
 
-// classLegs returns the paths of the classes of a plan on each topology,
-// [topology][class] switches in order.
-func (p *Plan) classLegs() [][][]int8 {
-	legs := make([][][]int8, len(p.Topologies))
-	for i := range legs {
-		legs[i] = make([][]int8, p.GPUs)
+// layOut returns a plan with the topologies of some sets of a group, and the GPUs at the
+// positions of a label.
+func (in *Instance) layOut(family string, g *group, sets [][]int32, label []int32) *Plan {
+	p := &Plan{GPUs: in.GPUs, Degree: in.Degree, Family: family, Topologies: make([]Topology, len(sets))}
+	if family != "cayley" {
+		p.Label = label
 	}
-	for _, r := range p.Rounds {
-		for _, path := range r.Paths {
-			for _, s := range path.Switches {
-				if s != Wait {
-					legs[r.Topology][path.Class] = append(legs[r.Topology][path.Class], s)
-				}
+	at, _ := labels(in.GPUs, label)
+	for i, set := range sets {
+		t := &p.Topologies[i]
+		for _, x := range set {
+			if family != "cayley" {
+				t.Offsets = append(t.Offsets, int(x))
+				continue
 			}
-		}
-	}
-	return legs
-}
-
-// flowLegs returns the paths of the messages of a plan of rounds on each topology, on
-// links position·k + switch.
-func (p *Plan) flowLegs(in *Instance) [][]leg {
-	n, k := p.GPUs, p.Degree
-	out := make([][]leg, len(p.Topologies))
-	at := make([]int, n*n) // [class·n + position] the message's current position
-	for x := range n {
-		for pos := range n {
-			at[x*n+pos] = pos
-		}
-	}
-	for i, classes := range p.classLegs() {
-		offsets := p.Topologies[i].Offsets
-		for x, switches := range classes {
-			for pos := range n {
-				src, dst := p.at(pos), p.at((pos+x)%n)
-				if len(switches) == 0 || in.size(src, dst) == 0 {
-					continue
-				}
-				links := make([]int32, len(switches))
-				here := &at[x*n+pos]
-				for t, s := range switches {
-					links[t] = int32(*here*k + int(s))
-					*here = (*here + offsets[s]) % n
-				}
-				out[i] = append(out[i], leg{flow: int32(src*n + dst), links: links})
+			row := make([]int32, in.GPUs)
+			for v := range int32(in.GPUs) {
+				row[at[v]] = at[g.mul(v, x)]
 			}
+			t.Next = append(t.Next, row)
 		}
 	}
-	return out
+	return p
 }
 
-// busiest is the sum over all topologies of the time of the busiest link: a lower bound
-// that a packed plan comes close to.
-func busiest(in *Instance, legs [][]leg) Time {
-	load := make([]Time, in.GPUs*in.Degree)
-	sum := Time(0)
-	for _, of := range legs {
-		clear(load)
-		for i := range of {
-			l := &of[i]
-			t := l.time(in)
-			for _, link := range l.links {
-				load[link] += t
-			}
-		}
-		sum += slices.Max(load)
-	}
-	return sum
-}
-
-// pack makes a plan of single chunks from the topologies of a plan of rounds. It returns
-// nil if it would have too many moves or could not cost less than known.
-func (p *Plan) pack(ctx context.Context, in *Instance, ways [][]leg, known Time) (*Plan, error) {
-	count := moves(in, ways)
-	if count > maxMoves || Time(len(p.Topologies))*in.Reconfig+busiest(in, ways) >= known {
-		return nil, nil
-	}
-	out := &Plan{GPUs: p.GPUs, Degree: p.Degree, Method: p.Method, Family: p.Family, Topologies: p.Topologies, Label: p.Label, Hops: make([]Hop, 0, count)}
-	switches := make([]uint16, p.GPUs*p.Degree)
-	for link := range switches {
-		switches[link] = uint16(link % p.Degree)
-	}
-	for i, legs := range ways {
-		var span Time
-		var err error
-		if out.Hops, span, err = pack(ctx, in, i, switches, legs, out.Hops); err != nil {
-			return nil, err
-		}
-		out.Spans = append(out.Spans, span)
-	}
-	return out.finish(in), nil
-}
-
-// labelled returns a plan of rounds with the GPUs at other positions.
-func (p *Plan) labelled(in *Instance, label []int32) *Plan {
-	out := *p
-	out.Label = label
-	return out.finish(in)
-}
-
-// rough is a number of topologies and the estimated cost of its plan.
+// rough is a number of topologies, and the estimated cost and the paths of its plan.
 type rough struct {
 	topologies int
 	cost       Time
+	ways       [][]leg // nil if messages have one size
 }
 
-// estimate is the cost of the plan with d topologies on a ladder that has climbed that
-// far: exact for rounds, otherwise by the busiest links.
-func estimate(ctx context.Context, in *Instance, l ladder, d int, o Options) (Time, error) {
-	reconfig := Time(d) * in.Reconfig
-	switch l := l.(type) {
-	case *meshes:
-		return reconfig + busiest(in, l.legs()), nil
-	case *cayleys:
-		return reconfig + busiest(in, l.legs(d)), nil
+// estimate estimates the plan with d topologies on a ladder that has climbed that far: by
+// the hop sum or, if sizes differ, by the busiest links.
+func estimate(ctx context.Context, in *Instance, l ladder, d int) (rough, error) {
+	r := rough{topologies: d, cost: Time(d) * in.Reconfig}
+	if in.Sizes == nil {
+		r.cost += Time(l.sum()) * in.T()
+		return r, nil
 	}
-	p, err := l.plan(ctx, d)
+	g, sets, err := l.(symmetric).layout(ctx, d)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
-	cost := p.finish(in).Cost
-	if o.packed {
-		cost = min(cost, reconfig+busiest(in, p.flowLegs(in)))
-	}
-	return cost, nil
+	r.ways, err = spreadLegs(ctx, in, g, sets, nil)
+	r.cost += busiest(in, r.ways)
+	return r, err
 }
 
 const (
-	// finalists is the number of candidates that are planned in full.
+	// finalists is the number of candidates that are planned in full if sizes differ.
 	finalists = 3
 	// relabelGain is the share of the cost that relabelling may save: it saved up to a
 	// fifth in measurements.
 	relabelGain = 0.2
 )
 
-// exploreSizes is explore for messages of many sizes: it climbs the ladder, estimates the
-// plans by their busiest links, and makes the best in full, with and without relabelling.
-// If ctx ends, it returns the best plan so far with the error.
-func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (*Plan, error) {
+// inFull makes the plan of an estimate, or returns nil. If sizes differ, it is the cheaper
+// of those with and without relabelling, unless neither can cost less than known.
+func (r *rough) inFull(ctx context.Context, in *Instance, l ladder, o Options, known Time) (*Plan, error) {
+	if in.Sizes == nil {
+		return r.inRounds(ctx, in, l)
+	}
+	g, sets, err := l.(symmetric).layout(ctx, r.topologies)
+	if err != nil {
+		return nil, err
+	}
+	family := circulant(in.Degree)
+	if _, ok := l.(*cayleys); ok {
+		family = "cayley"
+	}
+	best, err := in.layOut(family, g, sets, nil).pack(ctx, in, r.ways, known)
+	if err != nil {
+		return nil, err
+	}
+	if o.Relabel {
+		label, err := place(ctx, in, g, sets)
+		if err != nil {
+			return nil, err
+		}
+		ways, err := spreadLegs(ctx, in, g, sets, label)
+		if err != nil {
+			return nil, err
+		}
+		if best != nil {
+			known = min(known, best.Cost)
+		}
+		p, err := in.layOut(family, g, sets, label).pack(ctx, in, ways, known)
+		if err != nil {
+			return nil, err
+		}
+		best = cheaper(best, p)
+	}
+	if best == nil && known == never { // too many moves
+		return r.inRounds(ctx, in, l)
+	}
+	return best, nil
+}
+
+// inRounds makes the plan of an estimate as for messages of one size.
+func (r *rough) inRounds(ctx context.Context, in *Instance, l ladder) (*Plan, error) {
+	p, err := l.plan(ctx, r.topologies)
+	if p == nil || err != nil {
+		return nil, err
+	}
+	return p.finish(in), nil
+}
+
+// explore climbs a ladder while a lower cost is possible, estimates its plans, makes the
+// best in full, and returns the cheapest, or nil if the ladder does not reach the number of
+// topologies that is forced or has no plan. If ctx ends, it returns the best plan so far,
+// or the one with the best estimate, with the error.
+func explore(ctx context.Context, in *Instance, l ladder, o Options, limit *limit) (best *Plan, ended error) {
+	keep := 1
+	if in.Sizes != nil {
+		keep = finalists
+	}
 	var list []rough
-	var ended error
 	least := Time(0)
 	for d := 1; d <= limit.last && !limit.over(d, least); d++ {
 		if ended = ctx.Err(); ended != nil {
@@ -163,16 +139,15 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 		if d < limit.first || l.sum() >= far {
 			continue
 		}
-		var cost Time
-		if cost, ended = estimate(ctx, in, l, d, o); ended != nil {
+		var r rough
+		if r, ended = estimate(ctx, in, l, d); ended != nil {
 			break
 		}
-		list = append(list, rough{d, cost})
+		list = append(list, r)
 		slices.SortStableFunc(list, func(a, b rough) int { return cmp.Compare(a.cost, b.cost) })
-		list = list[:min(len(list), finalists)]
+		list = list[:min(len(list), keep)]
 		least = list[0].cost
 	}
-	var best *Plan
 	for _, r := range list {
 		if ended != nil {
 			break
@@ -181,86 +156,13 @@ func exploreSizes(ctx context.Context, in *Instance, l ladder, o Options, limit 
 			continue
 		}
 		var p *Plan
-		if p, ended = l.plan(ctx, r.topologies); p == nil {
-			continue
-		}
-		if p, ended = p.finish(in).inFull(ctx, in, o, limit.known); ended == nil {
+		if p, ended = r.inFull(ctx, in, l, o, limit.known); ended == nil {
 			best = cheaper(best, p)
 		}
 	}
-	if ended != nil && best == nil {
-		return roughest(ctx, in, l, list, ended)
+	if ended != nil && best == nil && len(list) > 0 {
+		p, err := list[0].inRounds(context.WithoutCancel(ctx), in, l)
+		return p, cmp.Or(ended, err)
 	}
 	return best, ended
-}
-
-// roughest returns the most promising plan without improving it, after ctx has ended.
-func roughest(ctx context.Context, in *Instance, l ladder, list []rough, ended error) (*Plan, error) {
-	if len(list) == 0 {
-		return nil, ended
-	}
-	p, err := l.plan(context.WithoutCancel(ctx), list[0].topologies)
-	if err != nil || p == nil {
-		return nil, cmp.Or(err, ended)
-	}
-	return p.finish(in), ended
-}
-
-// inFull returns the cheapest form of a plan of rounds: in rounds or chunk by chunk, with
-// or without relabelling. It skips packed forms that cannot cost less than known.
-func (p *Plan) inFull(ctx context.Context, in *Instance, o Options, known Time) (*Plan, error) {
-	if p.Hops != nil {
-		return p, nil
-	}
-	best := p
-	if o.packed {
-		packed, err := p.carriedOut(ctx, in, o, min(known, best.Cost))
-		if err != nil {
-			return nil, err
-		}
-		best = cheaper(best, packed)
-	}
-	if !o.Relabel {
-		return best, nil
-	}
-	together, short, err := relabel(ctx, in, p)
-	if err != nil {
-		return nil, err
-	}
-	best = cheaper(best, p.labelled(in, together))
-	if o.packed {
-		packed, err := p.labelled(in, short).carriedOut(ctx, in, o, min(known, best.Cost))
-		if err != nil {
-			return nil, err
-		}
-		best = cheaper(best, packed)
-	}
-	return best, nil
-}
-
-// carriedOut turns a plan of rounds into one of single chunks, on the same paths or, if
-// chunks may wait for another topology, on the least busy ones. It returns nil when pack does.
-func (p *Plan) carriedOut(ctx context.Context, in *Instance, o Options, known Time) (*Plan, error) {
-	if o.Method != Carry {
-		return p.pack(ctx, in, p.flowLegs(in), known)
-	}
-	sets := make([][]int32, len(p.Topologies))
-	for i, t := range p.Topologies {
-		for _, a := range t.Offsets {
-			sets[i] = append(sets[i], int32(a))
-		}
-	}
-	label, err := labels(p.GPUs, p.Label)
-	if err != nil {
-		return nil, err
-	}
-	ways, err := spreadLegs(ctx, in, cyclic(p.GPUs), sets, label)
-	if err != nil {
-		return nil, err
-	}
-	out, err := p.pack(ctx, in, ways, known)
-	if out != nil {
-		out.Method = Carry
-	}
-	return out, err
 }

@@ -1,49 +1,39 @@
 package photonic
 
 import (
-	"cmp"
 	"context"
 	"slices"
 )
 
-// chosenOffsets returns a routing over k offsets of one circulant with a low hop sum. It
-// tries pairs in the order of their steps while one might still be better; larger sets
-// come from the search for shifts.
-func chosenOffsets(ctx context.Context, n, k int, search *stepSearch) (*routing, error) {
-	best, err := carryRouting(ctx, n, k, search.Sets[k-1])
-	const most, tries = 128, 256
-	if err != nil || k != 2 || n > most {
-		return best, err
+// served is a sequence of circulants, each of which serves some classes. A class is served
+// by the circulant on which it takes the fewest hops.
+type served struct {
+	n, k    int
+	offsets []int     // k of each topology
+	hops    [][]int32 // [class][switch]
+	by      []int     // [class] the topology
+	least   []int     // [class] hops
+}
+
+func newServed(n, k int) served {
+	v := served{n: n, k: k, hops: make([][]int32, n), by: make([]int, n), least: make([]int, n)}
+	for x := range v.least {
+		v.least[x] = far
 	}
-	type pair struct{ a, b, steps int }
-	var pairs []pair
-	hops := make([]int32, n)
-	for a := 1; a < n; a++ {
-		base := none(n)
-		extend(base, a)
-		for b := a + 1; b < n; b++ {
-			copy(hops, base)
-			extend(hops, b)
-			if steps := total(hops); steps < far {
-				pairs = append(pairs, pair{a, b, steps})
-			}
-		}
-	}
-	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(p.steps, q.steps) })
-	sum := best.sum()
-	for i, p := range pairs {
-		if i == tries || (p.steps+k-1)/k >= sum {
-			break
-		}
-		r, err := carryRouting(ctx, n, k, []int{p.a, p.b})
-		if err != nil {
-			return nil, err
-		}
-		if s := r.sum(); s < sum {
-			best, sum = r, s
+	return v
+}
+
+// add adds a topology; classes that it serves in fewer hops move to it.
+func (v *served) add(offsets []int) {
+	st := newStages(v.n, offsets, nil)
+	for x := 1; x < v.n; x++ {
+		if h := int(st[v.k][x]); h < v.least[x] {
+			v.hops[x] = make([]int32, v.k)
+			st.split(offsets, x, v.hops[x])
+			v.least[x], v.by[x] = h, len(v.offsets)/v.k
 		}
 	}
-	return best, nil
+	v.offsets = append(v.offsets, offsets...)
 }
 
 // wideGreedy is a sequence of circulants of degree k ≥ 2 whose offsets are chosen for
@@ -58,7 +48,7 @@ type wideGreedy struct {
 // newWideGreedy starts with one topology. The search must have k sets.
 func newWideGreedy(ctx context.Context, n, k int, search *stepSearch) (*wideGreedy, error) {
 	w := &wideGreedy{served: newServed(n, k), search: search, try: make([]int32, n)}
-	first, err := chosenOffsets(ctx, n, k, search)
+	first, err := carryRouting(ctx, n, k, search.Sets[k-1])
 	if err != nil {
 		return nil, err
 	}
@@ -99,13 +89,13 @@ func (w *wideGreedy) choose(ctx context.Context) (offsets []int, err error) {
 			return nil, err
 		}
 		offsets = append(offsets, a)
-		extend(base, a)
+		extend(base, a, 1)
 	}
 	for i := range offsets {
 		base := none(w.n)
 		for j, a := range offsets {
 			if j != i {
-				extend(base, a)
+				extend(base, a, 1)
 			}
 		}
 		others := slices.Delete(slices.Clone(offsets), i, i+1)
@@ -129,7 +119,7 @@ func (w *wideGreedy) best(ctx context.Context, base []int32, offsets []int) (off
 			continue
 		}
 		copy(w.try, base)
-		extend(w.try, a)
+		extend(w.try, a, 1)
 		left := 0
 		for x, h := range w.try {
 			left += min(int(h), w.least[x])

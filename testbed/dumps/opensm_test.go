@@ -35,28 +35,10 @@ func (r *routed) text(unreachable int) string {
 	return text
 }
 
-// simulable is a fabric as ibsim can simulate it: it gives port p of an adapter the GUID of
-// the node plus p.
-func simulable(f *topology.Fabric) *topology.Fabric {
-	g := f.Clone()
-	for i := range g.Nodes {
-		n := &g.Nodes[i]
-		for p := range n.Ports {
-			switch {
-			case n.Kind != topology.Switch && p > 0:
-				n.Ports[p].GUID = n.GUID + ib.GUID(p)
-			case n.Kind == topology.Switch && p == 0:
-				n.Ports[p].GUID = n.GUID
-			}
-		}
-	}
-	return g
-}
-
 // route makes an OpenSM route a simulated fabric by each engine, and walks the exchange of the
 // servers that a function finds in the fabric as OpenSM sees it.
 func route(ctx context.Context, f *topology.Fabric, find func(*topology.Fabric) ([]uint64, error)) ([]routed, error) {
-	f = simulable(f)
+	f = ibsim.Simulable(f)
 	sim, err := ibsim.Start(ctx, ibsim.Options{Fabric: f})
 	if err != nil {
 		return nil, err

@@ -141,11 +141,11 @@ func (r *readers) read(sites ...*test) {
 }
 
 // TestApart takes two managers with a forsd each through rounds in which the two forsd may not
-// reach each other, in one direction or in both, their clocks differ by up to a year, one
-// manager takes over from the other one, and cables are pulled and put back. In each of them
+// reach each other, in one direction or in both, one manager takes over from the other one, and
+// cables are pulled and put back. In each of them
 // the forsd at the master leads, its plan holds on the tables read back, and no number stands for
 // two plans or goes down; and when they reach each other the other one has the same plan.
-// FORS_LONG=1 has 100 rounds.
+// FORS_LONG=1 has 100 rounds, and clocks that differ by up to a year.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	rounds := many(4, 100)

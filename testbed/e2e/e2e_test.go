@@ -25,7 +25,11 @@ const patience = 90 * time.Second
 var (
 	programDir string
 	program    = sync.OnceValues(func() (string, error) { return Build(context.Background(), programDir) })
-	steppable  = sync.OnceValues(func() (string, error) {
+	// steppable builds a forsd with a clock of its own if long: it compiles all that uses a clock.
+	steppable = sync.OnceValues(func() (string, error) {
+		if !long {
+			return program()
+		}
 		dir := filepath.Join(programDir, "steppable")
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return "", err

@@ -65,21 +65,28 @@ func (s *Site) LookBy(ctx context.Context, base *topology.Baseline) (*Sight, err
 
 // through sees the fabric through a baseline, and reads the tables.
 func (s *Site) through(ctx context.Context, f *topology.Fabric, base *topology.Baseline) (*Sight, error) {
-	sight := &Sight{}
-	var err error
-	if base.Pods == nil {
-		sight.Tree, err = topology.Fit(f, base, nil)
-	} else if sight.Pods, err = topology.FitPods(f, base.Pods, nil); err == nil {
-		sight.Tree = sight.Pods.Exchange()
-	}
+	tree, err := Fit(f, base)
 	if err != nil {
 		return nil, err
 	}
+	sight := &Sight{Tree: tree, Pods: tree.Pods}
 	if sight.Dump, err = s.dumpTables(ctx); err != nil {
 		return nil, err
 	}
 	sight.Tables, err = lft.ReadBytes(sight.Dump)
 	return sight, err
+}
+
+// Fit sees a fabric through a baseline of two or three levels.
+func Fit(f *topology.Fabric, base *topology.Baseline) (*topology.FatTree, error) {
+	if base.Pods == nil {
+		return topology.Fit(f, base, nil)
+	}
+	t, err := topology.FitPods(f, base.Pods, nil)
+	if err != nil {
+		return nil, err
+	}
+	return t.Exchange(), nil
 }
 
 // Fabric reads OpenSM's dump, and again if OpenSM is just writing it.

@@ -29,6 +29,7 @@ type Options struct {
 	Forsd  string // path of the program; see Build
 	LMC    uint8
 	Host   string // where OpenSM and the tools run, by description or GUID; "" means the first adapter
+	Other  string // where the second manager of a Pair runs; "" means the last adapter
 
 	Plugin   string        // path of the library that joins OpenSM to forsd; "" means none
 	Deadline time.Duration // how long OpenSM's sweep waits for the plugin's tables; 0 means the plugin's own
@@ -126,12 +127,12 @@ func adapters(f *topology.Fabric) (guids []string) {
 }
 
 // Second is a second manager with a forsd of its own on the fabric of a site that
-// was made with Pair: at the last adapter, with other settings in opensm.conf. Its
+// was made with Pair, with other settings in opensm.conf. Its
 // simulation ends with the first site.
 func (s *Site) Second(conf map[string]string) (*Site, error) {
 	o := s.options
 	all := adapters(o.Fabric)
-	o.Host, o.Conf, o.Tables = all[len(all)-1], conf, ""
+	o.Host, o.Conf, o.Tables = cmp.Or(o.Other, all[len(all)-1]), conf, ""
 	second := &Site{Sim: s.Sim, Judge: s.Judge, options: o, second: mark}
 	return second, second.prepare()
 }

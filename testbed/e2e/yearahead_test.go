@@ -9,10 +9,11 @@ import (
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
-// TestYearAhead kills and restarts forsd, whose clock is a year ahead of OpenSM's, at random times
-// after cables of a tree of three levels are pulled and put back, by the plugin: each time ranks
-// have a plan at once. Entries that it does not use may be stale. FORS_LONG=1 has 60 kills.
+// TestYearAhead kills and restarts forsd at random times after cables of a tree of three levels are
+// pulled and put back, by the plugin: each time ranks have a plan at once. Entries that it does not
+// use may be stale. FORS_LONG=1 has 60 kills, and forsd's clock a year ahead of OpenSM's.
 func TestYearAhead(t *testing.T) {
+	t.Parallel()
 	kills := many(3, 60)
 	forsd, err := steppable()
 	if err != nil {

@@ -64,6 +64,25 @@ func WriteNetlist(w io.Writer, f *topology.Fabric) error {
 	return nil
 }
 
+// Simulable is a fabric as ibsim can simulate it: it gives port p of an adapter the GUID of the
+// node plus p, and knows no rates over HDR.
+func Simulable(f *topology.Fabric) *topology.Fabric {
+	g := f.Clone()
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		for p := range n.Ports {
+			switch port := &n.Ports[p]; {
+			case n.Kind != topology.Switch && p > 0:
+				port.GUID = n.GUID + ib.GUID(p)
+			case n.Kind == topology.Switch && p == 0:
+				port.GUID = n.GUID
+			}
+			n.Ports[p].Rate.Speed = min(n.Ports[p].Rate.Speed, ib.HDR)
+		}
+	}
+	return g
+}
+
 // simulable returns why ibsim cannot simulate a node, or nil.
 func simulable(n *topology.Node) error {
 	if _, ok := keywords[n.Kind]; !ok {

@@ -13,10 +13,6 @@ type Loads struct {
 // the shift, on tables. An entry that leads elsewhere, or round in a circle, is an error;
 // a missing one is counted.
 func (f *Fabric) Loads(t Tables, servers []uint64) (*Loads, error) {
-	rows := make([][]uint8, len(f.nodes)) // [node]
-	for i := range f.nodes {
-		rows[i] = t[f.nodes[i].guid]
-	}
 	ends := make([]end, len(servers))
 	for i, g := range servers {
 		e, ok := f.ports[g]
@@ -25,7 +21,7 @@ func (f *Fabric) Loads(t Tables, servers []uint64) (*Loads, error) {
 		}
 		ends[i] = e
 	}
-	w := &walker{f: f, rows: rows, all: make([]int32, len(f.nodes)<<8), step: make([]int32, len(f.nodes)<<8), paths: map[[2]int][]int32{}}
+	w := &walker{f: f, rows: t.byNode(f), all: make([]int32, len(f.nodes)<<8), step: make([]int32, len(f.nodes)<<8), paths: map[[2]int][]int32{}}
 	out := &Loads{}
 	for s := 1; s < len(ends); s++ {
 		clear(w.step)

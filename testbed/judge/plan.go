@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	digits "encoding/hex"
@@ -53,27 +52,26 @@ func ReadPlan(figures, csv []byte) (*Plan, error) {
 
 // ReadCSV reads phases.csv.
 func ReadCSV(csv []byte) (rows []Transfer, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(csv))
+	rows = make([]Transfer, 0, bytes.Count(csv, []byte("\n")))
 	var written []byte
-	for n := 1; lines.Scan(); n++ {
-		if n == 1 && lines.Text() == "phase,src_guid,dst_guid,lane,dlid" {
+	n := 0
+	for line := range strings.Lines(string(csv)) {
+		n++
+		if n == 1 && line == "phase,src_guid,dst_guid,lane,dlid\n" {
 			continue
 		}
-		t, rest := Transfer{}, lines.Text()
+		t, rest := Transfer{}, strings.TrimSuffix(line, "\n")
 		next := func() (field string) {
 			field, rest, _ = strings.Cut(rest, ",")
 			return field
 		}
 		t.Phase, t.Src, t.Dst, t.Lane, t.DLID = number(next()), hex(next()), hex(next()), number(next()), number(rest)
-		if written = t.append(written[:0]); n == 1 || !bytes.Equal(written, lines.Bytes()) || t.Phase < 0 {
-			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, lines.Text())
+		if written = append(t.append(written[:0]), '\n'); n == 1 || string(written) != line || t.Phase < 0 {
+			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, line)
 		}
 		rows = append(rows, t)
 	}
-	if !bytes.HasSuffix(csv, []byte("\n")) {
-		return nil, fmt.Errorf("phases.csv ends within a line")
-	}
-	return rows, lines.Err()
+	return rows, nil
 }
 
 // append appends the line of a transfer.
@@ -89,16 +87,20 @@ func (t Transfer) append(line []byte) []byte {
 // examination is the state of the examination of a plan on tables.
 type examination struct {
 	*Fabric
-	tables  Tables
+	tables  [][]uint8 // [node][LID] the output port
 	plan    *Plan
 	unread  int
 	index   map[uint64]int // [GUID of a server's port] its number
 	servers []uint64
-	met     []bool           // [source·servers + destination]
-	lanes   map[[2]int]int   // [lower switch, lane] the lower end of the lane's cable
-	cables  map[int]int      // [that end] the lane
-	busy    map[int]Transfer // [channel] which transfer of the phase takes it
-	used    map[int]bool     // [channel]
+	ends    []end          // [server] its port
+	met     []bool         // [source·servers + destination]
+	lanes   map[[2]int]int // [lower switch, lane] the lower end of the lane's cable
+	cables  map[int]int    // [that end] the lane
+	fit     []bool         // [channel] plans may use it
+	rows    []Transfer     // by phase
+	sent    []int          // [server] its last transfer, as a number in rows from 1
+	carried []int          // [channel] the last transfer over it, likewise
+	ways    [][][]int      // [switch][LID] the channels of the way; nil where it was not asked for
 }
 
 // Plan judges a plan among some servers, named by the GUIDs of their ports, on tables. In a
@@ -110,45 +112,88 @@ type examination struct {
 // them, nor below what the cables of one leaf or one pod allow. It returns the channels that
 // the plan uses.
 func (f *Fabric) Plan(t Tables, servers []uint64, p *Plan) (used map[int]bool, err error) {
-	x := &examination{Fabric: f, tables: t, plan: p, unread: f.unread(t), index: map[uint64]int{}, servers: servers, met: make([]bool, len(servers)*len(servers)),
-		lanes: map[[2]int]int{}, cables: map[int]int{}, busy: map[int]Transfer{}, used: map[int]bool{}}
-	for i, s := range servers {
-		if _, ok := f.ports[s]; !ok {
-			return nil, fmt.Errorf("server %016x was not discovered", s)
-		}
-		x.index[s] = i
-	}
-	last := -1
-	rows := slices.Clone(p.Rows)
-	slices.SortStableFunc(rows, func(a, b Transfer) int { return a.Phase - b.Phase })
-	for _, r := range rows {
-		if r.Phase != last {
-			clear(x.busy)
-		}
-		if err := x.transfer(r); err != nil {
-			return nil, fmt.Errorf("phase %d, %s to %s by LID %d: %w", r.Phase, x.name(r.Src), x.name(r.Dst), r.DLID, err)
-		}
-		last = r.Phase
-	}
-	left, err := x.missing()
+	x, err := f.examine(t, servers, p)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case p.Phases != last+1 && (p.Phases != p.Blocks*p.Group || p.Phases-(last+1) >= p.Group): // a block may end in phases in which nothing is sent
-		return nil, fmt.Errorf("the plan is said to have %d phases, and has transfers in %d", p.Phases, last+1)
-	case p.Servers != len(servers):
-		return nil, fmt.Errorf("the plan is said to have %d servers, and should have %d", p.Servers, len(servers))
-	case p.Unreachable != len(left):
-		return nil, fmt.Errorf("the plan is said to leave out %d pairs, and leaves out %d", p.Unreachable, len(left))
-	case p.Gap != p.Phases-p.LowerBound || p.Gap < 0:
-		return nil, fmt.Errorf("the plan is said to have %d phases, a bound of %d and a gap of %d", p.Phases, p.LowerBound, p.Gap)
-	}
-	return x.used, x.bound(left)
+	return x.used(), x.figures(p)
 }
 
-// transfer judges one transfer.
-func (x *examination) transfer(r Transfer) error {
+// examine judges the transfers of a plan.
+func (f *Fabric) examine(t Tables, servers []uint64, p *Plan) (*examination, error) {
+	n, channels := len(servers), len(f.nodes)<<8
+	x := &examination{Fabric: f, tables: t.byNode(f), plan: p, unread: f.unread(t), index: map[uint64]int{}, servers: servers, ends: make([]end, n), met: make([]bool, n*n),
+		lanes: map[[2]int]int{}, cables: map[int]int{}, fit: make([]bool, channels), rows: p.Rows, sent: make([]int, n), carried: make([]int, channels), ways: make([][][]int, len(f.nodes))}
+	for i, s := range servers {
+		at, ok := f.ports[s]
+		if !ok {
+			return nil, fmt.Errorf("server %016x was not discovered", s)
+		}
+		x.index[s], x.ends[i] = i, at
+	}
+	for i := range f.nodes {
+		for p := range f.nodes[i].ports {
+			x.fit[end{i, p}.channel()] = f.usable(end{i, p})
+		}
+	}
+	phases := func(a, b Transfer) int { return a.Phase - b.Phase }
+	if !slices.IsSortedFunc(x.rows, phases) {
+		x.rows = slices.Clone(x.rows)
+		slices.SortStableFunc(x.rows, phases)
+	}
+	for i := range x.rows {
+		if err := x.transfer(i + 1); err != nil {
+			r := &x.rows[i]
+			return nil, fmt.Errorf("phase %d, %s to %s by LID %d: %w", r.Phase, x.name(r.Src), x.name(r.Dst), r.DLID, err)
+		}
+	}
+	return x, nil
+}
+
+// used are the channels between switches that the plan uses.
+func (x *examination) used() map[int]bool {
+	used := map[int]bool{}
+	for c, row := range x.carried {
+		if row > 0 && x.between(ofChannel(c)) {
+			used[c] = true
+		}
+	}
+	return used
+}
+
+// figures judges the figures of a plan with the transfers examined. If it is for programs that
+// send to base LIDs, all transfers go to such.
+func (x *examination) figures(p *Plan) error {
+	x.plan = p
+	last := -1
+	if len(x.rows) > 0 {
+		last = x.rows[len(x.rows)-1].Phase
+	}
+	left, err := x.missing()
+	if err != nil {
+		return err
+	}
+	for i := range x.rows {
+		if r := &x.rows[i]; p.Base && r.DLID != x.at(x.ends[x.index[r.Dst]]).lid {
+			return fmt.Errorf("phase %d, %s to %s: LID %d is not the base LID", r.Phase, x.name(r.Src), x.name(r.Dst), r.DLID)
+		}
+	}
+	switch {
+	case p.Phases != last+1 && (p.Phases != p.Blocks*p.Group || p.Phases-(last+1) >= p.Group): // a block may end in phases in which nothing is sent
+		return fmt.Errorf("the plan is said to have %d phases, and has transfers in %d", p.Phases, last+1)
+	case p.Servers != len(x.servers):
+		return fmt.Errorf("the plan is said to have %d servers, and should have %d", p.Servers, len(x.servers))
+	case p.Unreachable != len(left):
+		return fmt.Errorf("the plan is said to leave out %d pairs, and leaves out %d", p.Unreachable, len(left))
+	case p.Gap != p.Phases-p.LowerBound || p.Gap < 0:
+		return fmt.Errorf("the plan is said to have %d phases, a bound of %d and a gap of %d", p.Phases, p.LowerBound, p.Gap)
+	}
+	return x.bound(left)
+}
+
+// transfer judges one transfer, by its number in rows from 1.
+func (x *examination) transfer(row int) error {
+	r := &x.rows[row-1]
 	s, ok := x.index[r.Src]
 	d, ok2 := x.index[r.Dst]
 	if !ok || !ok2 || s == d {
@@ -159,11 +204,11 @@ func (x *examination) transfer(r Transfer) error {
 		return fmt.Errorf("the pair occurs again")
 	}
 	x.met[pair] = true
-	here, there := x.ports[r.Src], x.ports[r.Dst]
-	if err := x.take(r, ^here.channel(), "sends"); err != nil {
+	here, there := x.ends[s], x.ends[d]
+	if err := x.take(row, &x.sent[s], "sends"); err != nil {
 		return err
 	}
-	if err := x.take(r, there.channel(), "receives"); err != nil {
+	if err := x.take(row, &x.carried[there.channel()], "receives"); err != nil {
 		return err
 	}
 	first := x.at(there).lid
@@ -187,13 +232,12 @@ func (x *examination) transfer(r Transfer) error {
 		return fmt.Errorf("both are at one leaf, and the way leads over %s", x.label(way[0]))
 	}
 	for _, c := range way {
-		if !x.usable(ofChannel(c)) {
+		if !x.fit[c] {
 			return fmt.Errorf("the way leads over %s, which is slow, or kept out of plans", x.label(c))
 		}
-		if err := x.take(r, c, "a cable on the way carries"); err != nil {
+		if err := x.take(row, &x.carried[c], "a cable on the way carries"); err != nil {
 			return err
 		}
-		x.used[c] = true
 	}
 	if x.plan.Lanes > 0 && !local {
 		return x.lane(r.Lane, way)
@@ -201,28 +245,39 @@ func (x *examination) transfer(r Transfer) error {
 	return nil
 }
 
-// take makes a transfer take a channel, or an end at a server, in its phase.
-func (x *examination) take(r Transfer, channel int, does string) error {
-	if other, ok := x.busy[channel]; ok {
+// take makes a transfer take a channel, or an end at a server, which last holds the last one of.
+func (x *examination) take(row int, last *int, does string) error {
+	if *last > 0 && x.rows[*last-1].Phase == x.rows[row-1].Phase {
+		other := &x.rows[*last-1]
 		return fmt.Errorf("%s another transfer in this phase, %s to %s", does, x.name(other.Src), x.name(other.Dst))
 	}
-	x.busy[channel] = r
+	*last = row
 	return nil
 }
 
-// way is the channels between switches on which a LID comes from a switch to its owner.
-func (x *examination) way(at, lid int) (way []int, err error) {
-	for range x.nodes {
+// way is the channels between switches on which a LID comes from a switch to its owner. It is
+// found once.
+func (x *examination) way(from, lid int) (way []int, err error) {
+	if x.ways[from] == nil {
+		x.ways[from] = make([][]int, len(x.owner))
+	}
+	if way := x.ways[from][lid]; way != nil {
+		return way, nil
+	}
+	way = []int{}
+	for at := from; ; {
 		c, to, err := x.hop(x.tables, at, lid)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if to == x.owner[lid] {
+		case to == x.owner[lid]:
+			x.ways[from][lid] = way
 			return way, nil
+		case len(way) == len(x.nodes):
+			return nil, fmt.Errorf("the way goes round in a circle over %s", x.label(way[len(way)-1]))
 		}
 		way, at = append(way, c), to.node
 	}
-	return nil, fmt.Errorf("the way goes round in a circle over %s", x.label(way[len(way)-1]))
 }
 
 // lane checks that a lane is the cable by which a way leaves the switch below its highest one:
@@ -233,11 +288,15 @@ func (x *examination) lane(lane int, way []int) error {
 		return fmt.Errorf("the way has %d cables between switches, and does not go up and down", len(way))
 	}
 	lower := way[len(way)/2-1]
+	k, known := x.cables[lower]
+	if known && k == lane {
+		return nil
+	}
 	at := [2]int{ofChannel(lower).node, lane}
 	if c, ok := x.lanes[at]; ok && c != lower {
 		return fmt.Errorf("lane %d is the cable at %s, and the way leads over that at %s", lane, x.label(c), x.label(lower))
 	}
-	if k, ok := x.cables[lower]; ok && k != lane {
+	if known {
 		return fmt.Errorf("the cable at %s is that of lane %d, and of lane %d", x.label(lower), k, lane)
 	}
 	x.lanes[at], x.cables[lower] = lower, lane

@@ -1,12 +1,12 @@
 package judge
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -30,6 +30,8 @@ type visit struct {
 	tables Tables
 	ask    func(path string) ([]byte, error)
 	away   map[string]bool // [name of a leaf] drained
+	csv    []byte          // the transfers examined last
+	last   *examination
 }
 
 // Judge judges a site at rest: its tables, the fabric's plans, and those of its jobs. Parts
@@ -43,7 +45,7 @@ func (s *Site) judge(ask func(path string) ([]byte, error), f *Fabric, t Tables)
 	if err := f.Tables(t); err != nil {
 		return err
 	}
-	v := &visit{s, f, t, ask, map[string]bool{}}
+	v := &visit{Site: s, Fabric: f, tables: t, ask: ask, away: map[string]bool{}}
 	if err := v.orders(); err != nil {
 		return err
 	}
@@ -88,7 +90,10 @@ func from(ctx context.Context, socket string) func(path string) ([]byte, error) 
 			return nil, err
 		}
 		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
+		var text bytes.Buffer
+		text.Grow(int(max(0, answer.ContentLength)) + bytes.MinRead)
+		_, err = text.ReadFrom(answer.Body)
+		body := text.Bytes()
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -197,18 +202,28 @@ func (v *visit) plan(servers []uint64, document, phases string, base bool) (p *P
 	if err != nil {
 		return nil, nil, err
 	}
-	csv, err := v.ask(phases)
-	if err == nil {
-		p, err = ReadPlan(figures, csv)
+	p = &Plan{Base: base}
+	if err := json.Unmarshal(figures, p); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", document, err)
 	}
+	csv, err := v.ask(phases)
 	if err != nil {
 		return nil, nil, err
 	}
-	p.Base = base
-	if used, err = v.Plan(v.tables, servers, p); err != nil {
+	if v.last == nil || !bytes.Equal(csv, v.csv) || !slices.Equal(servers, v.last.servers) { // otherwise it is the plan by lanes
+		if p.Rows, err = ReadCSV(csv); err == nil {
+			v.last, err = v.examine(v.tables, servers, p)
+		}
+		v.csv = csv
+	}
+	if err == nil {
+		err = v.last.figures(p)
+	}
+	if err != nil {
+		v.last = nil
 		return nil, nil, fmt.Errorf("%s, number %d: %w", document, p.Epoch, err)
 	}
-	return p, used, v.number(document, p.Epoch, csv)
+	return p, v.last.used(), v.number(document, p.Epoch, csv)
 }
 
 // number checks that a number stands for one plan for ever.

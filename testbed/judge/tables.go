@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"regexp"
+	"strconv"
 )
 
 // Tables are the forwarding tables of switches: the output port for each LID, noEntry
@@ -36,8 +37,7 @@ func ReadTables(dump []byte) (Tables, error) {
 			}
 			row = bytes.Repeat([]byte{noEntry}, 1<<16)
 			t[guid] = row
-		} else if m := entryLine.FindSubmatch(lines.Bytes()); m != nil {
-			lid, port := hex(string(m[1])), number(string(m[2]))
+		} else if lid, port, ok := entry(lines.Bytes()); ok {
 			if row == nil || port > noEntry {
 				return nil, fmt.Errorf("tables line %d: %s", n, lines.Text())
 			}
@@ -45,6 +45,32 @@ func ReadTables(dump []byte) (Tables, error) {
 		}
 	}
 	return t, lines.Err()
+}
+
+// entry reads a line such as "0x0004 011 : (Switch portguid …)", as dump_fts writes it. Lines of
+// another form are left to entryLine.
+func entry(line []byte) (lid, port int, ok bool) {
+	if len(line) > 11 && line[6] == ' ' && line[10] == ' ' {
+		if v, err := strconv.ParseUint(string(line[2:6]), 16, 16); err == nil {
+			if w, err := strconv.ParseUint(string(line[7:10]), 10, 16); err == nil {
+				return int(v), int(w), true
+			}
+		}
+	}
+	m := entryLine.FindSubmatch(line)
+	if m == nil {
+		return 0, 0, false
+	}
+	return int(hex(string(m[1]))), number(string(m[2])), true
+}
+
+// byNode returns the tables by node; those of nodes without one are nil.
+func (t Tables) byNode(f *Fabric) [][]uint8 {
+	rows := make([][]uint8, len(f.nodes))
+	for i := range f.nodes {
+		rows[i] = t[f.nodes[i].guid]
+	}
+	return rows
 }
 
 // unread is the LID whose entries dump_fts cannot read: the largest one, if it begins a
@@ -78,7 +104,7 @@ func (f *Fabric) Tables(t Tables) error {
 			return fmt.Errorf("there is a table of switch %016x, which was not discovered", guid)
 		}
 	}
-	unread := f.unread(t)
+	unread, rows := f.unread(t), t.byNode(f)
 	waits := map[int]*[4]uint64{} // [channel] the ports of the next switch that follow it
 	must := map[int][]bool{}      // [switch that an owner is at]
 	for i := range f.nodes {
@@ -93,7 +119,7 @@ func (f *Fabric) Tables(t Tables) error {
 		if must[f.home(o)] == nil {
 			must[f.home(o)] = f.upDown(f.home(o), f.between)
 		}
-		if err := f.delivered(t, lid, must[f.home(o)], waits); err != nil {
+		if err := f.delivered(rows, lid, must[f.home(o)], waits); err != nil {
 			return err
 		}
 	}
@@ -113,25 +139,25 @@ func (f *Fabric) home(o end) int {
 
 // delivered checks the entries for a LID, and records which channels follow each other. A
 // right entry leads to a right one; circles are found with all others.
-func (f *Fabric) delivered(t Tables, lid int, must []bool, waits map[int]*[4]uint64) error {
+func (f *Fabric) delivered(rows [][]uint8, lid int, must []bool, waits map[int]*[4]uint64) error {
 	for i := range f.nodes {
 		if f.nodes[i].kind != 'S' {
 			continue
 		}
-		if t[f.nodes[i].guid][lid] == noEntry {
+		if rows[i][lid] == noEntry {
 			if must[i] {
 				return fmt.Errorf("switch %s has no entry for LID %d of %s", f.nodes[i].name, lid, f.label(f.owner[lid].channel()))
 			}
 			continue
 		}
-		c, to, err := f.hop(t, i, lid)
+		c, to, err := f.hop(rows, i, lid)
 		if err != nil {
 			return err
 		}
 		if to == f.owner[lid] {
 			continue
 		}
-		next, _, err := f.hop(t, to.node, lid)
+		next, _, err := f.hop(rows, to.node, lid)
 		if err != nil {
 			return err
 		}
@@ -145,8 +171,8 @@ func (f *Fabric) delivered(t Tables, lid int, must []bool, waits map[int]*[4]uin
 
 // hop is the channel by which a switch forwards a LID, and the end of its cable. An end at
 // a switch is its port 0 if the LID is the switch's own.
-func (f *Fabric) hop(t Tables, at, lid int) (channel int, to end, err error) {
-	out := int(t[f.nodes[at].guid][lid])
+func (f *Fabric) hop(rows [][]uint8, at, lid int) (channel int, to end, err error) {
+	out := int(rows[at][lid])
 	channel = end{at, out & 255}.channel()
 	switch {
 	case out == noEntry:

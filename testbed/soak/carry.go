@@ -14,6 +14,7 @@ import (
 
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/ibsim"
+	"github.com/forsd/forsd/testbed/rehearsal"
 )
 
 // patience is how long anything may take to come.
@@ -22,17 +23,16 @@ const patience = 2 * time.Minute
 // site is one site, or two with a manager each, and the world that they live in.
 type site struct {
 	*world
-	first, second *e2e.Site // the second is nil on a site with one manager
-	leader        *e2e.Site
-	lids          int // of each host
-	judged        int // how often the site was judged: ibdmchk is given other LIDs each time
-	ahead         int // seconds by which the clocks of both forsd have been stepped
-	acted         time.Time
-	leases        map[string]lease // of jobs that were made, by name
-	counted       map[place]*count // of cables that have counted errors
-	unseen        bool             // the event leaves the fabric as forsd shows it: only a sweep shows that it has been seen
-	outdated      bool             // OpenSM may have read widths before they changed, and keeps them; forsd asks the switches
-	tail          map[string]int64 // how long the logs of the programs were before the event
+	rehearsal.Managers
+	lids     int // of each host
+	judged   int // how often the site was judged: ibdmchk is given other LIDs each time
+	ahead    int // seconds by which the clocks of both forsd have been stepped
+	acted    time.Time
+	leases   map[string]lease // of jobs that were made, by name
+	counted  map[place]*count // of cables that have counted errors
+	unseen   bool             // the event leaves the fabric as forsd shows it: only a sweep shows that it has been seen
+	outdated bool             // OpenSM may have read widths before they changed, and keeps them; forsd asks the switches
+	tail     map[string]int64 // how long the logs of the programs were before the event
 }
 
 // carry makes an event happen, waits until forsd has done its work for it, and judges
@@ -64,7 +64,7 @@ func (s *site) carry(ctx context.Context, e event) error {
 
 // change changes the fabric.
 func (s *site) change(ctx context.Context, e event, was *world, ports []place) error {
-	sim := s.first.Sim
+	sim := s.First.Sim
 	var all []ibsim.Port
 	for _, p := range ports {
 		all = append(all, ibsim.Port{Node: p.Node, Port: p.Port})
@@ -111,9 +111,9 @@ func (s *site) change(ctx context.Context, e event, was *world, ports []place) e
 
 // bounce pulls a cable and puts it back.
 func (s *site) bounce(ctx context.Context, p place) error {
-	err := s.first.Sim.Unlink(ctx, p.Node, p.Port)
+	err := s.First.Sim.Unlink(ctx, p.Node, p.Port)
 	time.Sleep(60 * time.Millisecond)
-	err = errors.Join(err, s.first.Sim.Relink(ctx, p.Node, p.Port))
+	err = errors.Join(err, s.First.Sim.Relink(ctx, p.Node, p.Port))
 	time.Sleep(60 * time.Millisecond)
 	return err
 }
@@ -130,7 +130,7 @@ func (s *site) train(ctx context.Context, p place, widths string) error {
 	route := s.route(leaf)
 	ends := [][2]string{{route, strconv.Itoa(p.Port)}, {fmt.Sprintf("%s,%d", route, p.Port), strconv.Itoa(s.far(leaf, lane).Port)}}
 	ask := func(end [2]string, what ...string) ([]byte, error) {
-		return s.first.Sim.Run(ctx, s.manager(), "ibportstate", append([]string{"-t", "1000", "-D", end[0], end[1]}, what...)...)
+		return s.First.Sim.Run(ctx, s.manager(), "ibportstate", append([]string{"-t", "1000", "-D", end[0], end[1]}, what...)...)
 	}
 	for done := false; !done; {
 		for _, end := range ends {
@@ -187,7 +187,7 @@ func (s *site) manager() string {
 
 // swap plugs two cables crosswise, or each into its own ports again.
 func (s *site) swap(ctx context.Context, at []place, crosswise bool) error {
-	sim := s.first.Sim
+	sim := s.First.Sim
 	var far [2]place
 	for i, p := range at {
 		leaf, lane, err := s.cable(p)
@@ -213,26 +213,12 @@ func (s *site) swap(ctx context.Context, at []place, crosswise bool) error {
 // disturb changes the fabric while one of the programs that must respond is disturbed.
 func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 	switch e.With {
-	case "kill-forsd":
-		return s.around(ctx, e, act, func() error { return s.leader.KillForsd(ctx) }, s.leader.StartForsd)
-	case "kill-opensm":
-		kill := func() error {
-			s.leader.SM.Kill()
-			return nil
-		}
-		return s.around(ctx, e, act, kill, func() error { return s.leader.SM.Restart(ctx) })
-	case "hang-forsd":
-		pid := s.leader.Forsd.PID()
-		return s.around(ctx, e, act, func() error { return syscall.Kill(pid, syscall.SIGSTOP) }, func() error {
-			time.Sleep(2 * time.Second)
-			return syscall.Kill(pid, syscall.SIGCONT)
-		})
 	case "clock":
 		step := func() error {
 			s.ahead += e.By
 			return s.setClocks(e.By == 0)
 		}
-		return s.around(ctx, e, act, step, func() error {
+		return rehearsal.Around(ctx, e.After, act, step, func() error {
 			if e.By == 0 {
 				time.Sleep(time.Second)
 			}
@@ -240,54 +226,31 @@ func (s *site) disturb(ctx context.Context, e event, act func() error) error {
 		})
 	case "disk-full":
 		return s.fullDisk(ctx, act)
-	case "handover":
-		return s.handover(ctx, e, act)
 	}
-	return fmt.Errorf("event %q: there is no such disturbance", e)
+	return s.Disturb(ctx, e.With, e.After, act)
 }
 
 // setClocks sets the clocks of both forsd, or stops them.
 func (s *site) setClocks(stand bool) error {
-	err := s.first.SetClock(s.ahead, stand)
-	if s.second != nil {
-		err = errors.Join(err, s.second.SetClock(s.ahead, stand))
+	err := s.First.SetClock(s.ahead, stand)
+	if s.Second != nil {
+		err = errors.Join(err, s.Second.SetClock(s.ahead, stand))
 	}
 	return err
-}
-
-// around makes the change before the disturbance begins, or between its beginning and its
-// end.
-func (s *site) around(ctx context.Context, e event, act, begin, end func() error) error {
-	first, then := act, begin
-	if e.After < 0 {
-		first, then = begin, act
-	}
-	if err := first(); err != nil {
-		return err
-	}
-	select {
-	case <-time.After(e.After.Abs()):
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if err := then(); err != nil {
-		return err
-	}
-	return end()
 }
 
 // fullDisk makes the change while the disk of the state directory is full. The plan that answers
 // it must still hold; then the disk is freed, and everything is stored.
 func (s *site) fullDisk(ctx context.Context, act func() error) error {
-	filler := filepath.Join(s.leader.StateDir(), "filler")
+	filler := filepath.Join(s.Leader.StateDir(), "filler")
 	if err := fill(filler); err != nil {
 		return err
 	}
 	if err := errors.Join(act(), s.rest(ctx), os.Remove(filler)); err != nil {
 		return err
 	}
-	return s.leader.Until(ctx, func() error {
-		st, err := s.leader.Client.Status(ctx)
+	return s.Leader.Until(ctx, func() error {
+		st, err := s.Leader.Client.Status(ctx)
 		if err == nil && e2e.HasWarning(st, "state-not-durable") {
 			err = fmt.Errorf("the disk is free, and the warnings are %v", st.Warnings)
 		}
@@ -313,75 +276,17 @@ func fill(path string) error {
 	return nil
 }
 
-// handover makes the other manager the master. If the first one is the master, it is killed;
-// otherwise it is started again and takes over by its higher priority.
-func (s *site) handover(ctx context.Context, e event, act func() error) error {
-	next := s.second
-	hand := func() error {
-		s.first.SM.Kill()
-		return nil
-	}
-	if s.leader == s.second {
-		next = s.first
-		hand = func() error { return s.first.SM.Restart(ctx) }
-	}
-	lead := func() error {
-		s.leader = next
-		err := next.Until(ctx, func() error {
-			st, err := next.Client.Status(ctx)
-			if err == nil && st.OpenSM.Standby {
-				err = errors.New("the other forsd does not lead")
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if _, err := next.Settled(ctx, nil); err != nil {
-			return err
-		}
-		return next.SM.Sweep(ctx) // forsd may be done before its manager has dumped the fabric
-	}
-	return s.around(ctx, e, act, hand, lead)
-}
-
 // begin brings up the site, and takes the world from the fabric as it is then.
 func (s *site) begin(ctx context.Context, keep []int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the site did not come up"))
 	defer cancel()
-	if s.second != nil {
-		if err := s.second.StartForsd(); err != nil {
-			return err
-		}
-		if _, err := s.second.Warned(ctx); err != nil { // it answers
-			return err
-		}
-	}
-	if err := s.first.Start(ctx); err != nil {
+	if err := s.Bring(ctx); err != nil {
 		return err
 	}
-	if _, err := s.first.Settled(ctx, nil); err != nil {
-		return err
-	}
-	sight, err := s.first.Check(ctx)
+	sight, err := s.First.Check(ctx)
 	if err != nil {
 		return err
 	}
 	s.world = newWorld(sight.Tree, keep...)
-	if err := s.job(ctx, "steady", 24*time.Hour); err != nil {
-		return err
-	}
-	if s.second == nil {
-		return nil
-	}
-	if err := s.second.StartOpenSM(ctx); err != nil {
-		return err
-	}
-	return s.second.Until(ctx, func() error {
-		st, err := s.second.Client.Status(ctx)
-		if err == nil && (!st.OpenSM.Standby || !st.Ready) {
-			err = fmt.Errorf("the second forsd does not follow: %s %v", st.State, st.Warnings)
-		}
-		return err
-	})
+	return s.job(ctx, "steady", 24*time.Hour)
 }

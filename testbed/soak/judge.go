@@ -18,20 +18,20 @@ import (
 // while, and judges the site.
 func (s *site) rest(ctx context.Context) error {
 	if s.unseen {
-		if err := s.leader.SM.Sweep(ctx); err != nil {
+		if err := s.Leader.SM.Sweep(ctx); err != nil {
 			return err
 		}
 	}
 	var seen time.Time // of the fabric that was as it should be: forsd must be at rest on it a moment later
-	err := s.leader.Until(ctx, func() error {
+	err := s.Leader.Until(ctx, func() error {
 		if err := s.countErrors(ctx); err != nil {
 			return err
 		}
-		st, err := s.leader.Settled(ctx, nil)
+		st, err := s.Leader.Settled(ctx, nil)
 		if err != nil {
 			return err
 		}
-		t, err := s.leader.Client.Topology(ctx)
+		t, err := s.Leader.Client.Topology(ctx)
 		if err == nil {
 			err = s.expect(t)
 		}
@@ -50,11 +50,11 @@ func (s *site) rest(ctx context.Context) error {
 		return err
 	}
 	if s.outdated {
-		if err := s.leader.SM.Sweep(ctx); err != nil {
+		if err := s.Leader.SM.Sweep(ctx); err != nil {
 			return err
 		}
 	}
-	sight, err := s.leader.Check(ctx)
+	sight, err := s.Leader.Check(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,12 +62,12 @@ func (s *site) rest(ctx context.Context) error {
 		return err
 	}
 	for _, after := range []int{0, s.judged % s.lids} {
-		if err := s.first.Judge.Ibdmchk(ctx, sight.Outside, sight.Entries, after); err != nil {
+		if err := s.First.Judge.Ibdmchk(ctx, sight.Outside, sight.Entries, after); err != nil {
 			return err
 		}
 	}
 	s.judged++
-	plan, err := s.leader.Client.Table(ctx)
+	plan, err := s.Leader.Client.Table(ctx)
 	if err == nil {
 		err = s.avoids(plan)
 	}
@@ -80,7 +80,7 @@ func (s *site) rest(ctx context.Context) error {
 // decided checks that forsd keeps exactly those parts out of the plan that were ordered out or
 // have errors.
 func (s *site) decided(ctx context.Context) error {
-	all, err := s.leader.Client.Cables(ctx)
+	all, err := s.Leader.Client.Cables(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *site) decided(ctx context.Context) error {
 			return fmt.Errorf("whether the cable at %v is held out of the plan is %v, and should be %v: it is %s (%v; %s)", at, c.Held, want, c.State, c.Why, c.Refused)
 		}
 	}
-	drains, err := s.leader.Client.Drains(ctx)
+	drains, err := s.Leader.Client.Drains(ctx)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ const late = 200 * time.Millisecond
 
 // programLogs are the logs of the programs that lead.
 func (s *site) programLogs() []string {
-	return []string{filepath.Join(s.leader.Dir(), "forsd.log"), filepath.Join(s.leader.ManagerDir(), "opensm.log")}
+	return []string{filepath.Join(s.Leader.Dir(), "forsd.log"), filepath.Join(s.Leader.ManagerDir(), "opensm.log")}
 }
 
 // tails records the lengths of the programs' logs.

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/testbed/e2e"
 )
 
 // options are the settings of a run.
@@ -98,15 +97,9 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	fmt.Fprintln(log, o.head())
-	w, base := newWatch(), newWatch()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	for _, one := range []*e2e.Site{s.first, s.second} {
-		if one != nil {
-			go w.follow(watching, one.Client)
-			go base.followBase(watching, one.Client)
-		}
-	}
+	w := s.Watch(watching)
 	f = &figures{options: o, kinds: map[string]int{}, began: time.Now()}
 	defer func() { f.print(log, "# ") }()
 	for n := 1; ; n++ {
@@ -118,14 +111,11 @@ func run(ctx context.Context, o options) (f *figures, err error) {
 		fmt.Fprintf(log, "%s", e)
 		s.tails()
 		err := s.carry(ctx, e)
-		if f.overruns = s.first.Overruns; s.second != nil {
-			f.overruns += s.second.Overruns
-		}
-		took, plans, broken := w.since(s.acted)
-		_, _, brokenBase := base.since(s.acted)
-		if err = errors.Join(err, broken, brokenBase); err != nil {
+		f.overruns = s.Overruns()
+		took, plans, broken := w.Since(s.acted)
+		if err = errors.Join(err, broken); err != nil {
 			fmt.Fprintf(log, " # %s violated: %s\n", s.acted.UTC().Format("15:04:05.000"), strings.ReplaceAll(err.Error(), "\n", "; "))
-			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n, e, err, o.Log, keepLogs(s.first, s.second))
+			return f, fmt.Errorf("event %d, %s: %w; the log is %s, and those of the programs are in %s", n, e, err, o.Log, s.KeepLogs())
 		}
 		fmt.Fprintf(log, " # %s %v, %d plans, the first after %.1f ms\n", s.acted.UTC().Format("15:04:05.000"), time.Since(s.acted).Round(time.Millisecond), plans, float64(took.Microseconds())/1000)
 		if f.add(e, took, plans); plans > 0 && took > late {

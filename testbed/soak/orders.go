@@ -84,7 +84,7 @@ func (s *site) job(ctx context.Context, name string, lasts time.Duration) error 
 		}
 	}
 	began := time.Now()
-	if _, err := s.leader.Client.CreateJob(ctx, q); err != nil {
+	if _, err := s.Leader.Client.CreateJob(ctx, q); err != nil {
 		return err
 	}
 	s.leases[name] = lease{began.Add(lasts), time.Now().Add(lasts)}
@@ -103,7 +103,7 @@ func (s *site) judgeJobs(ctx context.Context, sight *e2e.Sight) error {
 			delete(s.leases, name)
 			continue
 		}
-		plan, err := s.leader.Client.WaitJob(ctx, name, 0)
+		plan, err := s.Leader.Client.WaitJob(ctx, name, 0)
 		if err != nil && time.Now().After(l.first) {
 			continue
 		}
@@ -121,8 +121,8 @@ func (s *site) judgeJobs(ctx context.Context, sight *e2e.Sight) error {
 func (s *site) ended(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, fmt.Errorf("the lease of %s has ended", name))
 	defer cancel()
-	return s.leader.Until(ctx, func() error {
-		all, err := s.leader.Client.Jobs(ctx)
+	return s.Leader.Until(ctx, func() error {
+		all, err := s.Leader.Client.Jobs(ctx)
 		if err == nil && slices.ContainsFunc(all, func(j api.Job) bool { return j.Name == name }) {
 			err = fmt.Errorf("%s is still there", name)
 		}
@@ -132,7 +132,7 @@ func (s *site) ended(ctx context.Context, name string) error {
 
 // order asks forsd for something until it does it.
 func (s *site) order(ctx context.Context, e event) error {
-	c := s.leader.Client
+	c := s.Leader.Client
 	ask := map[string]func() error{
 		"drain": func() error {
 			_, err := c.Drain(ctx, api.DrainRequest{Parts: e.Where, Reason: "soak"})
@@ -168,7 +168,7 @@ func (s *site) order(ctx context.Context, e event) error {
 			return s.job(ctx, e.Where[0], lasts)
 		},
 	}
-	return s.leader.Until(ctx, ask[e.Change])
+	return s.Leader.Until(ctx, ask[e.Change])
 }
 
 // count has the errors that a cable has counted.
@@ -190,8 +190,8 @@ func (c *count) value() uint64 {
 func (s *site) readCounters(ctx context.Context) error {
 	var last time.Time // when the last round ended, by forsd's clock
 	for rounds := -1; rounds < 2; rounds++ {
-		err := s.leader.Until(ctx, func() error {
-			all, err := s.leader.Client.Cables(ctx)
+		err := s.Leader.Until(ctx, func() error {
+			all, err := s.Leader.Client.Cables(ctx)
 			if err == nil && all.ReadAt.Equal(last) {
 				err = errors.New("counters are not read")
 			}
@@ -213,7 +213,7 @@ func (s *site) countErrors(ctx context.Context) error {
 		if c.ended || time.Since(c.at) < 300*time.Millisecond {
 			continue
 		}
-		all, err := s.leader.Client.Cables(ctx)
+		all, err := s.Leader.Client.Cables(ctx)
 		if err != nil {
 			return err
 		}
@@ -236,5 +236,5 @@ func (s *site) count(ctx context.Context, p place, c *count) error {
 		c.n = 0
 	}
 	c.at = time.Now()
-	return s.first.Sim.SetCounter(ctx, p.Node, p.Port, "PortCounters.SymbolErrorCounter", c.n)
+	return s.First.Sim.SetCounter(ctx, p.Node, p.Port, "PortCounters.SymbolErrorCounter", c.n)
 }

@@ -5,28 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/testbed/rehearsal"
 )
-
-// settings give forsd a patience of seconds instead of an operator's minutes.
-// An isolated cable does not come back by itself within a run, however the clock is stepped,
-// nor is one isolated because it was pulled often. Counters are read as often as the machine
-// that plays all switches can answer in addition to the events.
-func settings(every time.Duration) string {
-	short := max(4*time.Second, 2*every)
-	return fmt.Sprintf(`damping: {hold_down: 1s, max_hold_down: 2s, flaps: 3, window: 5s}
-retry: {first: 100ms, max: 1s}
-drains: {grace: 300ms}
-jobs: {base_lids: never}
-cables: {mode: isolate, every: %v, max_cost: 1000, short: %v, short_ber: 1.3e-11, long: %v, long_ber: 1.3e-11, test: 10h, probation: 1s, flaps: 1000000}
-`, every, short, 2*short)
-}
 
 // start brings up the site.
 func start(ctx context.Context, o *options) (s *site, end func() error, err error) {
@@ -63,7 +49,7 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 	conf := func(priority string) map[string]string {
 		return map[string]string{"sm_priority": priority, "force_link_width": "0"}
 	}
-	options := e2e.Options{Fabric: fabric, LMC: spec.LMC, Forsd: o.Forsd, Config: settings(every), Conf: conf("10"), Reports: true}
+	options := e2e.Options{Fabric: fabric, LMC: spec.LMC, Forsd: o.Forsd, Config: rehearsal.Hasty(every), Conf: conf("10"), Reports: true}
 	switch o.Mode {
 	case "files":
 		o.Without += ",handover"
@@ -73,21 +59,20 @@ func start(ctx context.Context, o *options) (s *site, end func() error, err erro
 	default:
 		return nil, nil, fmt.Errorf("mode %q: want files or plugin", o.Mode)
 	}
-	if s.first, err = e2e.New(ctx, options); err != nil {
+	if s.First, err = e2e.New(ctx, options); err != nil {
 		return nil, nil, err
 	}
-	s.first.Judge.Everyone = true
-	closers = append(closers, s.first.Close)
-	s.leader = s.first
+	s.First.Judge.Everyone = true
+	closers = append(closers, s.First.Close)
 	keep := []int{0}
 	if options.Pair {
-		if s.second, err = s.first.Second(conf("5")); err != nil {
+		if s.Second, err = s.First.Second(conf("5")); err != nil {
 			return nil, nil, err
 		}
-		closers = append(closers, s.second.Close)
+		closers = append(closers, s.Second.Close)
 		keep = append(keep, spec.Leaves-1)
 	}
-	for _, one := range []*e2e.Site{s.first, s.second} {
+	for _, one := range []*e2e.Site{s.First, s.Second} {
 		if one == nil {
 			continue
 		}
@@ -121,34 +106,4 @@ func ownDisk(dir string) (unmount func() error, err error) {
 		return nil, fmt.Errorf("mount a small file system, which takes root: %w", err)
 	}
 	return func() error { return syscall.Unmount(dir, syscall.MNT_DETACH) }, nil
-}
-
-// keepLogs copies the logs of the programs to a directory that outlives the run. Each forsd is
-// ended first by the signal that makes it log its goroutines.
-func keepLogs(sites ...*e2e.Site) string {
-	dir, err := os.MkdirTemp("", "forsd-soak-logs-")
-	if err != nil {
-		return err.Error()
-	}
-	for i, one := range sites {
-		if one == nil {
-			continue
-		}
-		if one.Forsd != nil && syscall.Kill(one.Forsd.PID(), syscall.SIGQUIT) == nil {
-			select {
-			case <-one.Forsd.Done():
-			case <-time.After(10 * time.Second):
-			}
-		}
-		for _, path := range []string{filepath.Join(one.Dir(), "forsd.log"), filepath.Join(one.ManagerDir(), "opensm.log")} {
-			text, err := os.ReadFile(path)
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d-%s", i+1, filepath.Base(path))), text, 0o644)
-			}
-			if err != nil {
-				return err.Error()
-			}
-		}
-	}
-	return dir
 }

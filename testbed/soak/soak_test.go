@@ -6,14 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/describe"
-	"github.com/forsd/forsd/internal/drains"
-	"github.com/forsd/forsd/internal/withheld"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
@@ -137,12 +135,12 @@ func (w *world) seen(t *testing.T) *topology.FatTree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []drains.Drain
+	var list []exclusions.Drain
 	for _, name := range w.drains {
-		d := drains.Drain{State: drains.Safe, Part: drains.Part{Kind: drains.Cable}}
+		d := exclusions.Drain{State: exclusions.Safe, Part: exclusions.Part{Kind: exclusions.Cable}}
 		at, err := parsePlace(name)
 		if err != nil {
-			at, d.Kind = place{Node: name}, drains.Leaf
+			at, d.Kind = place{Node: name}, exclusions.Leaf
 		}
 		d.Port = uint8(at.Port)
 		for i := range w.tree.Fabric.Nodes {
@@ -152,15 +150,15 @@ func (w *world) seen(t *testing.T) *topology.FatTree {
 		}
 		list = append(list, d)
 	}
-	var book withheld.Book
-	book.Set(withheld.Drained, drains.Cables(tree, list))
-	var bad []withheld.Cable
+	var excluded exclusions.Set
+	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(tree), list))
+	var bad []ib.End
 	for _, p := range w.bad {
 		l := slices.IndexFunc(w.tree.Leaves, func(l topology.Leaf) bool { return l.Name == p.Node })
-		bad = append(bad, withheld.Cable{Leaf: w.tree.Leaves[l].GUID, Port: uint8(p.Port)})
+		bad = append(bad, ib.End{GUID: w.tree.Leaves[l].GUID, Port: uint8(p.Port)})
 	}
-	book.Set(withheld.Isolated, bad)
-	for _, x := range book.Lanes(tree) {
+	excluded.Replace(exclusions.Isolated, bad)
+	for _, x := range excluded.Lanes(tree, exclusions.Any) {
 		tree.Hold(x.Leaf, x.Lane)
 	}
 	return tree
@@ -278,34 +276,6 @@ func TestArity(t *testing.T) {
 	for fabric, want := range map[string]int{"4-ary": 4, "12-ary": 12, "6x6": 0, "20x18": 0, "6": 0, "x-ary": 0} {
 		if got := (options{Fabric: fabric}).arity(); got != want {
 			t.Errorf("%s: %d, want %d", fabric, got, want)
-		}
-	}
-}
-
-// TestMissing counts the cables that dead ones cut off from the hosts, without the dead ones.
-func TestMissing(t *testing.T) {
-	s := &podSite{fabric: fabgen.GenerateTree(fabgen.KAry(4)), guids: map[string]ib.GUID{}}
-	var err error
-	if s.base, err = topology.NewPodBaseline(s.fabric); err != nil {
-		t.Fatal(err)
-	}
-	for i := range s.fabric.Nodes {
-		s.guids[s.fabric.Nodes[i].Name] = s.fabric.Nodes[i].GUID
-	}
-	s.cables = make([]ibsim.Port, 32)
-	dead := strings.Fields("Leaf004/3 Leaf005/3 Leaf006/3 Leaf007/3 Mid002/3 Mid004/4 Mid006/4 Mid000/3")
-	for n, name := range dead {
-		p, err := parsePlace(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.dead = append(s.dead, ibsim.Port{Node: p.Node, Port: p.Port})
-		want := n + 1
-		if want == len(dead) {
-			want += 2 // those of Mid004 and Mid006 to Top000
-		}
-		if got := s.missing(); got != want {
-			t.Errorf("without %v %d cables are missing, want %d", dead[:n+1], got, want)
 		}
 	}
 }

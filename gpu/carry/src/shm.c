@@ -14,21 +14,27 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run.h"
+#include "carry.h"
+
+struct rank {
+	int32_t number;
+	int epoch;			 /* the current one */
+	struct program *programs[8];	 /* [epoch] */
+	unsigned char *buffer[BUFFERS];	 /* large enough for all epochs */
+};
 
 /* State shared by all ranks. */
 struct shared {
 	atomic_llong ended[2048]; /* [rank] steps ended, plus inputs filled, over all exchanges */
-	atomic_llong met, lost;	  /* arrivals at the barrier, and losses reported, over all exchanges */
+	atomic_llong met;	  /* arrivals at the barrier, over all exchanges */
 };
 
 struct shm {
-	struct way way;
 	const struct job *job;
 	struct rank *ranks, *own;
 	struct shared *shared;
-	long long base;	    /* steps of previous exchanges */
-	long long met, lost; /* their values before this exchange */
+	long long base; /* steps of previous exchanges */
+	long long met;	/* its value before this exchange */
 };
 
 static void *share(size_t size)
@@ -60,7 +66,7 @@ static void pull(struct shm *s, enum kind kind, struct piece x, int64_t taken)
 			continue;
 		}
 		int64_t bytes = list.at->bytes - taken < x.bytes ? list.at->bytes - taken : x.bytes;
-		memcpy(to, from + list.at->offset + taken, (size_t)bytes);
+		put(to, from + list.at->offset + taken, bytes, x.add);
 		to += bytes;
 		x.bytes -= bytes;
 		taken = 0;
@@ -69,13 +75,11 @@ static void pull(struct shm *s, enum kind kind, struct piece x, int64_t taken)
 		die("rank %d receives more from rank %d than that sends", own->number, x.peer);
 }
 
-static int64_t exchange(struct way *way, int32_t dead, int32_t dies)
+static void exchange(struct shm *s)
 {
-	struct shm *s = (struct shm *)way;
 	struct rank *own = s->own;
 	struct program *p = own->programs[own->epoch];
-	int64_t received = 0, *taken = calloc((size_t)s->job->ranks, sizeof *taken);
-	bool lost = false;
+	int64_t *taken = calloc((size_t)s->job->ranks, sizeof *taken);
 	atomic_store(&s->shared->ended[own->number], s->base + 1);
 	for (int32_t step = -1; step <= p->stages; step++) {
 		for (int kind = BEFORE; kind < KINDS; kind++) {
@@ -90,37 +94,39 @@ static int64_t exchange(struct way *way, int32_t dead, int32_t dies)
 			memset(taken, 0, (size_t)s->job->ranks * sizeof *taken);
 			for (int32_t i = 0; i < receive.count; i++) {
 				struct piece x = receive.at[i];
-				if (kind == STAGE && dead >= 0 && step >= dies && (own->number == dead || x.peer == dead)) {
-					lost = true;
-					continue;
-				}
 				pull(s, kind, x, taken[x.peer]);
 				taken[x.peer] += x.bytes;
-				received += x.bytes;
 			}
 		}
 		atomic_store(&s->shared->ended[own->number], s->base + step + 3);
 	}
 	s->base += p->stages + 3;
 	free(taken);
-	return lost ? -1 : received;
 }
 
-static bool agree(struct way *way, bool lost)
+/* Waits until all ranks have ended the round: then its buffers may be filled again. */
+static void meet(struct shm *s)
 {
-	struct shm *s = (struct shm *)way;
-	atomic_fetch_add(&s->shared->lost, lost);
 	atomic_fetch_add(&s->shared->met, 1);
 	s->met += s->job->ranks;
 	wait_for(&s->shared->met, s->met);
-	long long all = atomic_load(&s->shared->lost);
-	bool some = all > s->lost;
-	s->lost = all;
-	/* No rank reports the next loss before all have read this. */
-	atomic_fetch_add(&s->shared->met, 1);
-	s->met += s->job->ranks;
-	wait_for(&s->shared->met, s->met);
-	return some;
+}
+
+/* Runs all rounds, and returns how many bytes arrived. */
+static int64_t run(struct shm *s)
+{
+	int64_t arrived = 0;
+	for (int round = 0; s->own->epoch < s->job->count; s->own->epoch++)
+		for (int done = 0; done < s->job->epochs[s->own->epoch].rounds; done++, round++) {
+			struct program *program = s->own->programs[s->own->epoch];
+			for (int b = 0; b < BUFFERS; b++)
+				memset(s->own->buffer[b], 0xee, (size_t)program->size[b]);
+			fill_input(s->job, program, s->own->number, round, s->own->buffer[INPUT]);
+			exchange(s);
+			meet(s);
+			arrived += check_output(s->job, program, s->own->number, round, s->own->buffer[OUTPUT]);
+		}
+	return arrived;
 }
 
 static struct rank *make_ranks(const struct job *job)
@@ -160,8 +166,7 @@ int main(int count, char **arguments)
 			/* fork leaves every process its own epoch: only buffers are shared. */
 			struct rank *own = malloc(sizeof *own);
 			*own = ranks[r];
-			struct shm shm = {{exchange, agree}, &job, ranks, own, shared, 0, 0, 0};
-			arrived[r] = run(&job, own, &shm.way);
+			arrived[r] = run(&(struct shm){&job, ranks, own, shared, 0, 0});
 			_exit(0);
 		}
 	}

@@ -35,12 +35,28 @@ static int candidates(const struct forgpu_options *o, bool budget, double *list)
 	return count;
 }
 
-/* The largest number of servers that a server sends to or receives from. Uses left. */
+/* The largest number of groups that a group sends to or receives from. Uses left. */
 static int64_t partners(struct forgpu_planner *p)
 {
-	for (size_t at = 0; at < (size_t)p->n * (size_t)p->n; at++)
-		p->left[at] = p->pairs[at] > 0;
-	return longest(p->n, p->left, p->columns);
+	for (size_t at = 0; at < (size_t)p->group_count * (size_t)p->group_count; at++)
+		p->left[at] = p->share[at] > 0;
+	return longest(p->group_count, p->left, p->columns);
+}
+
+/* The least number of stages: a server needs a NIC for each partner. */
+static int64_t fewest_stages(const struct forgpu_planner *p)
+{
+	size_t n = (size_t)p->n;
+	int64_t stages = 0;
+	for (size_t i = 0; i < n; i++) {
+		int64_t out = 0, in = 0;
+		for (size_t j = 0; j < n; j++) {
+			out += p->pairs[i * n + j] > 0;
+			in += p->pairs[j * n + i] > 0;
+		}
+		stages = most(stages, over(most(out, in), most(1, p->channels[i])));
+	}
+	return stages;
 }
 
 static double lasts(const struct forgpu_planner *p, int64_t length, int64_t stages)
@@ -62,6 +78,17 @@ static int64_t most_stages(const struct forgpu_planner *p, int64_t length, doubl
 	return low - 1;
 }
 
+/* What the stages take at least if they are cut so: sums of any order differ by less than 1e-9. */
+static double lasts_cut(const struct forgpu_planner *p, int64_t limit)
+{
+	int64_t total = 0, count = 2;
+	for (size_t s = 0; s < p->decomposer.stages; s++) {
+		total += p->decomposer.weights[s];
+		count += over(p->decomposer.weights[s], limit);
+	}
+	return lasts(p, total, count) * (1 - 1e-9);
+}
+
 /* Chooses the longest stage with which the stages are estimated to take the least time. */
 static int cut_stages(struct forgpu_planner *p, int64_t top, int64_t *chosen, double *seconds)
 {
@@ -75,6 +102,8 @@ static int cut_stages(struct forgpu_planner *p, int64_t top, int64_t *chosen, do
 		limit = over(limit, 2);
 		if (top > 0 && limit >= top)
 			continue;
+		if (lasts_cut(p, limit) >= *seconds)
+			break; /* and shorter stages take longer */
 		if ((code = arrange(p, limit, &time)) == FORGPU_ELARGE)
 			return FORGPU_OK; /* shorter stages are even more */
 		if (code == FORGPU_OK && time < *seconds) {
@@ -122,28 +151,44 @@ static int try(struct forgpu_planner *p, struct quest *q, double stretch, bool f
 	return code;
 }
 
+/* Tries the stretches of a list with a number of groups. */
+static int search_stretches(struct forgpu_planner *p, struct quest *q, int32_t groups, const double *list, int count, struct forgpu_error *err)
+{
+	if (divide(p, groups) < 0)
+		return fail(err, FORGPU_ENOMEM, "no memory");
+	int64_t others = partners(p);
+	p->o.groups = groups;
+	for (int i = 0; i < count; i++) {
+		p->o.max_stretch = list[i];
+		round_up(p);
+		int64_t length = longest(p->group_count, p->ask, p->columns);
+		for (int fewest = 1; fewest >= 0; fewest--) {
+			if ((q->found && lasts(p, length, others) > q->seconds) || (q->found && is_over(q)))
+				continue;
+			int code = try(p, q, list[i], fewest, length, err);
+			if (code < 0)
+				return code;
+		}
+	}
+	return FORGPU_OK;
+}
+
 int search_options(struct forgpu_planner *p, int64_t budget, struct forgpu_options *chosen, struct forgpu_outlook *outlook, struct forgpu_error *err)
 {
 	double list[STRETCHES + 1];
 	struct quest q = {.seconds = DBL_MAX, .end = budget ? now() + budget : 0};
 	int count = candidates(&p->o, budget > 0, list);
-	int64_t others = partners(p);
-	for (int i = 0; i < count; i++) {
-		p->o.max_stretch = list[i];
-		round_up(p);
-		int64_t length = longest(p->n, p->ask, p->columns);
-		for (int fewest = 1; fewest >= 0; fewest--) {
-			if ((q.found && lasts(p, length, others) > q.seconds) || (q.found && is_over(&q)))
-				continue;
-			int code = try(p, &q, list[i], fewest, length, err);
-			if (code < 0)
-				return code;
-		}
+	int32_t each = most_channels(p), groups[] = {p->o.groups ? p->o.groups : 1, 2, each};
+	int groupings = p->o.groups || each <= 1 || alike(p) ? 1 : 3;
+	for (int i = 0; i < groupings; i++) {
+		int code = i > 0 && groups[i] == groups[i - 1] ? FORGPU_OK : search_stretches(p, &q, groups[i], list, count, err);
+		if (code < 0)
+			return code;
 	}
-	int64_t bound = over(longest(p->n, p->pairs, p->columns), p->m);
-	*outlook = (struct forgpu_outlook){q.seconds, lasts(p, bound, over(others, p->m)), !q.ended, 0};
+	*outlook = (struct forgpu_outlook){q.seconds, lasts(p, p->bound, fewest_stages(p)), !q.ended, 0};
 	chosen->max_stretch = q.best.max_stretch;
 	chosen->fewest = q.best.fewest;
 	chosen->max_stage = q.best.max_stage;
+	chosen->groups = q.best.groups;
 	return FORGPU_OK;
 }

@@ -9,56 +9,55 @@ static int lay_out_turns(struct forgpu_planner *p, size_t stages)
 	size_t m = (size_t)p->m;
 	stages = ample(p, stages);
 	p->lengths = room(&p->stage_memory, stages, 2 * sizeof *p->lengths);
-	p->out_bytes = room(&p->turns_memory, 2 * stages * m, sizeof *p->out_bytes);
-	if (!p->lengths || !p->out_bytes)
+	p->sends = room(&p->turns_memory, 2 * stages * m, sizeof *p->sends);
+	if (!p->lengths || !p->sends)
 		return FORGPU_ENOMEM;
-	p->to = (int32_t *)(p->lengths + stages);
-	p->from = p->to + stages;
-	p->in_bytes = p->out_bytes + stages * m;
+	p->sent = (int32_t *)(p->lengths + stages);
+	p->received = p->sent + stages;
+	p->receives = p->sends + stages * m;
 	return FORGPU_OK;
 }
 
-/* Subtracts the bytes that the NICs of a pair send in a stage from those left. */
-static void take(struct forgpu_planner *p, size_t pair, int64_t bytes, int64_t *turns)
+/* Subtracts the bytes that the NICs of two groups send in a stage from those left, and appends
+ * their turns. */
+static void take(struct forgpu_planner *p, size_t at, int64_t bytes, struct turn *turns, int32_t *count)
 {
-	int64_t *left = p->stream_left + pair * (size_t)p->m;
-	for (int32_t nic = 0; nic < p->m; nic++) {
-		turns[nic] = least(left[nic], bytes);
-		left[nic] -= turns[nic];
+	for (int32_t k = 0; k < width(p, at); k++) {
+		int32_t stream = p->first_stream[at] + k;
+		int64_t *left = &p->streams[stream].left, some = least(*left, bytes);
+		if (some > 0)
+			turns[(*count)++] = (struct turn){stream, some};
+		*left -= some;
 	}
 }
 
-/* Assigns the stages of servers to the NICs, in their order. */
+/* Assigns the stages of groups to the NICs, in their order. */
 int follow(struct forgpu_planner *p, struct forgpu_error *err)
 {
-	size_t n = (size_t)p->n, m = (size_t)p->m, own = (size_t)p->own;
+	size_t n = (size_t)p->group_count, m = (size_t)p->m;
 	if (lay_out_turns(p, p->stints) < 0 || ride(p, p->stints <= 2) < 0)
 		return fail(err, FORGPU_ENOMEM, "no memory");
 	memcpy(p->left, p->share, n * n * sizeof *p->left);
 	p->stages = 0;
-	for (size_t at = 0; at < p->stints; at++) {
-		const int32_t *match = p->decomposer.match + (size_t)p->order[at].turn * n;
-		int64_t length = 0, *out = p->out_bytes + p->stages * m, *in = p->in_bytes + p->stages * m;
-		memset(out, 0, m * sizeof *out);
-		memset(in, 0, m * sizeof *in);
-		int32_t to = -1, from = -1;
-		for (size_t i = 0; i < n; i++) {
-			size_t j = (size_t)match[i];
-			int64_t *left = p->left + i * n + j, bytes = least(*left, p->order[at].length);
+	for (size_t s = 0; s < p->stints; s++) {
+		const int32_t *match = p->decomposer.match + (size_t)p->order[s].turn * n;
+		int64_t length = 0;
+		int32_t sent = 0, received = 0;
+		for (size_t a = 0; a < n; a++) {
+			size_t at = a * n + (size_t)match[a];
+			int64_t bytes = least(p->left[at], p->order[s].length);
 			length = most(length, bytes);
-			*left -= bytes;
-			if (bytes == 0)
-				continue;
-			if (i == own)
-				take(p, j, bytes, out), to = (int32_t)j;
-			else if (j == own)
-				take(p, n + i, bytes, in), from = (int32_t)i;
+			p->left[at] -= bytes;
+			if (bytes > 0 && p->groups[a].server == p->own)
+				take(p, at, bytes, p->sends + p->stages * m, &sent);
+			else if (bytes > 0 && p->groups[match[a]].server == p->own)
+				take(p, at, bytes, p->receives + p->stages * m, &received);
 		}
 		if (length == 0)
 			continue;
 		p->lengths[p->stages] = length;
-		p->to[p->stages] = to;
-		p->from[p->stages] = from;
+		p->sent[p->stages] = sent;
+		p->received[p->stages] = received;
 		p->stages++;
 	}
 	return FORGPU_OK;
@@ -71,7 +70,12 @@ static int lay_out_program(struct forgpu_planner *p)
 	p->waiting = room(&p->places_memory, 1, m * m * sizeof *p->waiting + 2 * ranks * sizeof *p->input);
 	/* Every piece ends with a segment or a turn; messages inside the server are cut once per step. */
 	size_t moves = most_segments(p) + stages * m, local = m * (stages + 2);
-	struct forgpu_piece *at = room(&p->lists_memory, 4 * moves + 2 * local + 2 * stages, sizeof *at);
+	if (p->tokens.given) {
+		moves += own_copies(p);
+		local += own_copies(p);
+	}
+	p->list_room = 4 * moves + 2 * local + 2 * stages;
+	struct forgpu_piece *at = room(&p->lists_memory, p->list_room, sizeof *at);
 	if (!loads || !p->waiting || !at)
 		return FORGPU_ENOMEM;
 	memset(loads, 0, 6 * m * sizeof *loads);
@@ -94,6 +98,11 @@ static void find_places(struct forgpu_planner *p, struct forgpu_program *program
 	size_t ranks = (size_t)p->ranks;
 	const int64_t *row = p->bytes + (size_t)p->rank * ranks, *column = p->bytes + p->rank;
 	program->input = program->output = 0;
+	if (p->tokens.given) {
+		program->input = p->tokens.each;
+		program->output = p->tokens.count[p->rank];
+		return;
+	}
 	for (size_t r = 0; r < ranks; r++) {
 		p->input[r] = program->input;
 		p->output[r] = program->output;
@@ -123,10 +132,14 @@ struct halves { int64_t send[2], receive[2]; };
 static struct halves halve(const struct forgpu_planner *p, struct forgpu_program *program)
 {
 	struct halves h = {{0, 0}, {0, 0}};
-	size_t m = (size_t)p->m, nic = (size_t)p->rank % m;
+	size_t m = (size_t)p->m;
 	for (size_t s = 0; s < p->stages; s++) {
-		h.send[s & 1] = most(h.send[s & 1], p->out_bytes[s * m + nic]);
-		h.receive[s & 1] = most(h.receive[s & 1], p->in_bytes[s * m + nic]);
+		for (const struct turn *t = p->sends + s * m; t < p->sends + s * m + p->sent[s]; t++)
+			if (p->streams[t->stream].out == p->rank)
+				h.send[s & 1] = most(h.send[s & 1], t->bytes);
+		for (const struct turn *t = p->receives + s * m; t < p->receives + s * m + p->received[s]; t++)
+			if (p->streams[t->stream].in == p->rank)
+				h.receive[s & 1] = most(h.receive[s & 1], t->bytes);
 	}
 	program->nic_send = h.send[0] + h.send[1];
 	program->nic_receive = h.receive[0] + h.receive[1];
@@ -141,52 +154,85 @@ static void move(int64_t *loads, int32_t from, int32_t to, int64_t bytes)
 	}
 }
 
-/* Writes the moves for the bytes that a NIC sends in a stage; at is their offset in the rank's own buffer. */
-static void write_out(struct forgpu_planner *p, int32_t stage, int32_t nic, int64_t at)
+/* The next bytes of a stream, at most so many. */
+static int64_t advance(struct forgpu_planner *p, struct stream *x, int64_t left, struct segment *part)
 {
-	int32_t m = p->m, me = p->rank % m, home = p->own * m, to = p->to[stage];
-	int64_t left = p->out_bytes[stage * m + nic];
-	if (left > 0 && nic == me)
-		append(&p->send, stage, to * m + nic, at, left);
-	size_t stream = (size_t)to * (size_t)m + (size_t)nic;
-	while (left > 0) {
-		const struct segment *s = p->segments + p->streams[stream].segment;
-		int64_t done = p->streams[stream].done, bytes = least(left, s->bytes - done);
-		move(p->loads[stage % 3], s->source, nic, bytes);
-		if (s->source == me)
-			join(&p->before_send, stage - 1, home + nic, p->input[to * m + s->destination] + s->offset + done, bytes);
-		if (nic == me) {
-			join(&p->before_receive, stage - 1, home + s->source, at, bytes);
-			at += bytes;
+	*part = p->segments[x->segment];
+	part->offset += x->done;
+	int64_t bytes = least(left, part->bytes - x->done);
+	if ((x->done += bytes) == part->bytes)
+		x->segment++, x->done = 0;
+	return bytes;
+}
+
+/* Appends pieces of the rank's input, for each token of a stretch. */
+static void gather(struct forgpu_planner *p, struct list *list, int32_t stage, int32_t peer, const int32_t *tokens, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		join(list, stage, peer, tokens[i] - p->rank * p->tokens.each, 1);
+}
+
+/* Writes the moves of tokens from a NIC, at an offset of its buffer, to the ranks that need them. */
+static void hand_on(struct forgpu_planner *p, int32_t stage, const struct stream *x, const int32_t *tokens, int64_t count, int64_t at)
+{
+	for (int32_t k = 0; k < p->m; k++) {
+		int32_t peer = p->own * p->m + k;
+		for (int64_t i = 0; i < count; i++) {
+			int32_t row = row_of(p, peer, tokens[i]);
+			if (row < 0)
+				continue;
+			move(p->loads[(stage + 2) % 3], x->to, k, 1);
+			if (x->in == p->rank)
+				join(&p->after_send, stage + 1, peer, at + i, 1);
+			if (peer == p->rank)
+				join(&p->after_receive, stage + 1, x->in, row, 1);
 		}
-		left -= bytes;
-		p->streams[stream].done += bytes;
-		if (p->streams[stream].done == s->bytes)
-			p->streams[stream].segment++, p->streams[stream].done = 0;
 	}
 }
 
-static void write_in(struct forgpu_planner *p, int32_t stage, int32_t nic, int64_t at)
+/* Writes a turn to send and the moves for it; at is the offset of its bytes in the NIC's buffer. */
+static void write_out(struct forgpu_planner *p, int32_t stage, const struct turn *turn, int64_t at)
 {
-	int32_t m = p->m, me = p->rank % m, home = p->own * m, from = p->from[stage];
-	int64_t left = p->in_bytes[stage * m + nic];
-	if (left > 0 && nic == me)
-		append(&p->receive, stage, from * m + nic, at, left);
-	size_t stream = (size_t)(p->n + from) * (size_t)m + (size_t)nic;
-	while (left > 0) {
-		const struct segment *s = p->segments + p->streams[stream].segment;
-		int64_t done = p->streams[stream].done, bytes = least(left, s->bytes - done);
-		move(p->loads[(stage + 2) % 3], nic, s->destination, bytes);
-		if (s->destination == me)
-			join(&p->after_receive, stage + 1, home + nic, p->output[from * m + s->source] + s->offset + done, bytes);
-		if (nic == me) {
-			join(&p->after_send, stage + 1, home + s->destination, at, bytes);
+	struct stream *x = p->streams + turn->stream;
+	int32_t m = p->m, me = p->rank % m, first = p->own * m, to = x->in - x->in % m;
+	if (x->out == p->rank)
+		append(&p->send, stage, x->in, at, turn->bytes);
+	struct segment part;
+	for (int64_t left = turn->bytes, bytes; left > 0; left -= bytes) {
+		bytes = advance(p, x, left, &part);
+		move(p->loads[stage % 3], part.source, x->from, bytes);
+		if (part.source == me && p->tokens.given)
+			gather(p, &p->before_send, stage - 1, x->out, stretch(p, p->rank, to + part.destination, part.offset), bytes);
+		else if (part.source == me)
+			join(&p->before_send, stage - 1, x->out, p->input[to + part.destination] + part.offset, bytes);
+		if (x->out == p->rank) {
+			join(&p->before_receive, stage - 1, first + part.source, at, bytes);
 			at += bytes;
 		}
-		left -= bytes;
-		p->streams[stream].done += bytes;
-		if (p->streams[stream].done == s->bytes)
-			p->streams[stream].segment++, p->streams[stream].done = 0;
+	}
+}
+
+static void write_in(struct forgpu_planner *p, int32_t stage, const struct turn *turn, int64_t at)
+{
+	struct stream *x = p->streams + turn->stream;
+	int32_t m = p->m, me = p->rank % m, first = p->own * m, from = x->out - x->out % m;
+	if (x->in == p->rank)
+		append(&p->receive, stage, x->out, at, turn->bytes);
+	struct segment part;
+	for (int64_t left = turn->bytes, bytes; left > 0; left -= bytes) {
+		bytes = advance(p, x, left, &part);
+		if (p->tokens.given) {
+			hand_on(p, stage, x, stretch(p, from + part.source, first + part.destination, part.offset), bytes, at);
+			at += bytes;
+			continue;
+		}
+		move(p->loads[(stage + 2) % 3], x->to, part.destination, bytes);
+		if (part.destination == me)
+			join(&p->after_receive, stage + 1, x->in, p->output[from + part.source] + part.offset, bytes);
+		if (x->in == p->rank) {
+			join(&p->after_send, stage + 1, first + part.destination, at, bytes);
+			at += bytes;
+		}
 	}
 }
 
@@ -221,9 +267,14 @@ static void fill(struct forgpu_planner *p, int32_t step, int64_t space)
 		} else if (space == 0) {
 			bytes = 0; /* a copy, which waits for the first stage */
 		}
-		if (bytes > 0 && x.source == me)
+		const int32_t *tokens = p->tokens.given ? stretch(p, home + x.source, home + x.destination, x.offset) : NULL;
+		if (tokens && x.source == me)
+			gather(p, &p->local_send, step - 1, home + x.destination, tokens, bytes);
+		for (int64_t i = 0; tokens && x.destination == me && i < bytes; i++)
+			join(&p->local_receive, step - 1, home + x.source, row_of(p, p->rank, tokens[i]), 1);
+		if (!tokens && bytes > 0 && x.source == me)
 			append(&p->local_send, step - 1, home + x.destination, p->input[home + x.destination] + x.offset, bytes);
-		if (bytes > 0 && x.destination == me)
+		if (!tokens && bytes > 0 && x.destination == me)
 			append(&p->local_receive, step - 1, home + x.source, p->output[home + x.source] + x.offset, bytes);
 		x.offset += bytes;
 		x.bytes -= bytes;
@@ -250,12 +301,13 @@ int write_program(struct forgpu_planner *p, struct forgpu_program *program)
 	struct halves begin = halve(p, program);
 	wait_inside(p);
 	for (int32_t step = 0, stages = (int32_t)p->stages; step < stages + 2; step++) {
-		for (int32_t nic = 0; step < stages && nic < p->m; nic++) {
-			write_out(p, step, nic, begin.send[step & 1]);
-			write_in(p, step, nic, begin.receive[step & 1]);
-		}
+		for (int32_t t = 0; step < stages && t < p->sent[step]; t++)
+			write_out(p, step, p->sends + step * p->m + t, begin.send[step & 1]);
+		for (int32_t t = 0; step < stages && t < p->received[step]; t++)
+			write_in(p, step, p->receives + step * p->m + t, begin.receive[step & 1]);
 		fill(p, step, step == stages ? FORGPU_MAX_BYTES : step > 0 && step <= stages ? beside(p, p->lengths[step - 1]) : 0);
 	}
+	memset(program->add, 0, sizeof program->add);
 	program->rank = p->rank;
 	program->gpus = p->m;
 	program->lengths = p->lengths;

@@ -1,4 +1,4 @@
-/* The traffic between servers, and the order of their stages: bytes.go and arrange.go
+/* The traffic between servers, its rounding, and the order of their stages: bytes.go and arrange.go
  * in C. */
 #include <string.h>
 
@@ -61,6 +61,26 @@ static uint64_t survey_row(const struct forgpu_planner *p, size_t source, uint64
 	return total;
 }
 
+/* Finds the least length: the bytes of a server divided by its NICs. */
+static int find_bound(struct forgpu_planner *p, struct forgpu_error *err)
+{
+	size_t n = (size_t)p->n;
+	p->bound = 0;
+	for (size_t i = 0; i < n; i++) {
+		int64_t out = 0, in = 0;
+		for (size_t j = 0; j < n; j++) {
+			out += p->pairs[i * n + j];
+			in += p->pairs[j * n + i];
+		}
+		if (most(out, in) > 0 && p->channels[i] == 0)
+			return fail(err, FORGPU_ETRAFFIC, "server %zu has %lld bytes for other servers and %lld from them, but no working NIC",
+				    i, (long long)out, (long long)in);
+		if (p->channels[i] > 0)
+			p->bound = most(p->bound, over(most(out, in), p->channels[i]));
+	}
+	return FORGPU_OK;
+}
+
 int survey(struct forgpu_planner *p, struct forgpu_error *err)
 {
 	size_t n = (size_t)p->n, ranks = (size_t)p->ranks;
@@ -73,15 +93,13 @@ int survey(struct forgpu_planner *p, struct forgpu_error *err)
 		total += survey_row(p, source, (uint64_t *)p->pairs + source / (size_t)p->m * n, (uint64_t *)p->in, &high);
 	if (high > (uint64_t)FORGPU_MAX_BYTES >> 32 || total > (uint64_t)FORGPU_MAX_BYTES)
 		return bad_traffic(p, err);
-	for (size_t at = 0; at < n * n; at++)
-		p->share[at] = over(p->pairs[at], p->m);
-	return FORGPU_OK;
+	return find_bound(p, err);
 }
 
 /* Returns whether no row or column sum exceeds a limit if entries are rounded up. */
 static bool fits(struct forgpu_planner *p, int64_t grain, double limit)
 {
-	size_t n = (size_t)p->n;
+	size_t n = (size_t)p->group_count;
 	memset(p->columns, 0, n * sizeof *p->columns);
 	for (size_t i = 0; i < n; i++) {
 		int64_t sum = 0;
@@ -103,12 +121,12 @@ static bool fits(struct forgpu_planner *p, int64_t grain, double limit)
 
 static int64_t widest(struct forgpu_planner *p)
 {
-	size_t n = (size_t)p->n;
-	double limit = (double)longest(p->n, p->share, p->columns) * p->o.max_stretch;
+	size_t n = (size_t)p->group_count;
+	double limit = (double)longest(p->group_count, p->share, p->columns) * p->o.max_stretch;
 	int64_t top = 0;
 	for (size_t at = 0; at < n * n; at++)
 		top = most(top, p->share[at]);
-	int64_t grain = most(1, least(top, INT64_MAX / 4 / p->n));
+	int64_t grain = most(1, least(top, INT64_MAX / 4 / most(1, p->group_count)));
 	while (grain > 1 && !fits(p, grain, limit))
 		grain -= most(1, grain / 8);
 	return grain;
@@ -122,29 +140,29 @@ void round_up(struct forgpu_planner *p)
 	if (grain == 1)
 		return;
 	p->ask = p->rounded;
-	for (size_t at = 0; at < (size_t)p->n * (size_t)p->n; at++)
+	for (size_t at = 0; at < (size_t)p->group_count * (size_t)p->group_count; at++)
 		p->rounded[at] = over(p->share[at], grain) * grain;
 }
 
 int server_stages(struct forgpu_planner *p, struct limits limits, struct forgpu_error *err)
 {
-	int code = decompose(&p->decomposer, p->n, p->ask, limits);
+	int code = decompose(&p->decomposer, p->group_count, p->ask, limits);
 	if (code == FORGPU_EINVAL)
 		return fail(err, code, "a NIC would send or receive over %lld bytes when rounded up: want a smaller grain", (long long)(INT64_MAX >> 2));
 	return code == FORGPU_ENOMEM ? fail(err, code, "no memory") : code;
 }
 
-/* The largest excess of a GPU over an equal share of its server's bytes. */
+/* The largest excess of a GPU over what its NICs get of its server's bytes. */
 static int64_t excess(const struct forgpu_planner *p, const int64_t *loads)
 {
 	int64_t top = 0;
-	for (int32_t server = 0; server < p->n; server++, loads += p->m) {
-		int64_t sum = 0, busiest = 0;
-		for (int32_t k = 0; k < p->m; k++) {
-			sum += loads[k];
-			busiest = most(busiest, loads[k]);
-		}
-		top = most(top, busiest - sum / p->m);
+	for (int32_t server = 0; server < p->n; server++) {
+		size_t first = (size_t)server * (size_t)p->m;
+		int64_t sum = 0;
+		for (int32_t k = 0; k < p->m; k++)
+			sum += loads[first + (size_t)k];
+		for (int32_t k = 0; k < p->m; k++)
+			top = most(top, loads[first + (size_t)k] - p->working[first + (size_t)k] * (sum / most(1, p->channels[server])));
 	}
 	return top;
 }
@@ -153,10 +171,12 @@ struct pull { double before, after; };
 
 static struct pull pull(struct forgpu_planner *p)
 {
-	int64_t length = longest(p->n, p->ask, p->columns);
+	int64_t length = longest(p->group_count, p->ask, p->columns);
 	if (length == 0)
 		return (struct pull){.5, .5};
 	double before = (double)excess(p, p->out) / (double)length, after = (double)excess(p, p->in) / (double)length;
+	if (p->tokens.given && (double)copies(p) / (double)length > after)
+		after = (double)copies(p) / (double)length;
 	return (struct pull){before > .5 ? before : .5, after > .5 ? after : .5};
 }
 

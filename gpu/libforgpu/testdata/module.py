@@ -47,3 +47,15 @@ try:
     p.unheard
 except AttributeError:
     print(p.section.hex())
+speeds = [int(v) for v in sys.argv[7].split(",")]
+places = planner.nics(speeds, servers, gpus, parts=2)
+assert [x.home for x in places if x.nic >= 0] == sorted(x.home for x in places if x.nic >= 0) and max(x.gpu for x in places) == gpus - 1
+for rank in range(len(places)):
+    print(planner.plan(flat, servers, gpus, rank, **options).section.hex())
+assert len(planner.nics(None, servers, gpus)) == len(rows) and planner.plan(flat, servers, gpus, p.rank, **options).section == p.section
+for bad in ([1] * (len(rows) - 1), [-1] * len(rows)):
+    try:
+        planner.nics(bad, servers, gpus)
+    except (ValueError, forgpu.Error):
+        continue
+    raise AssertionError(f"speeds {bad} are taken")

@@ -18,8 +18,10 @@ void *__wrap_calloc(size_t count, size_t size) { return asked++, __real_calloc(c
 void *__wrap_realloc(void *at, size_t size) { return asked++, __real_realloc(at, size); }
 
 struct request {
-	int32_t choose, servers, gpus, rank, again, reserved; /* again: how many more times, timed */
-	int64_t budget;
+	int32_t choose, servers, gpus, rank, again; /* again: how many more times, timed */
+	int32_t parts; /* of the fastest NIC, with speeds after the bytes; 0 if all NICs are well */
+	int32_t each, choices; /* of tokens, which come in place of bytes if there are choices */
+	int64_t budget, token;
 	struct forgpu_options options;
 };
 
@@ -59,20 +61,33 @@ static int rising(const void *a, const void *b)
 int main(void)
 {
 	forgpu_planner *planner = forgpu_open();
-	static int64_t bytes[2048 * 2048], times[10000];
+	static int64_t bytes[2048 * 2048], speeds[2048], times[10000];
+	static int32_t ranks[1 << 20];
 	for (;;) {
 		struct request q;
 		struct answer a = {0};
-		struct forgpu_program program;
+		struct forgpu_program programs[2];
 		struct forgpu_error err = {0};
 		get(&q, sizeof q);
-		get(bytes, sizeof *bytes * (size_t)(q.servers * q.gpus) * (size_t)(q.servers * q.gpus));
+		struct forgpu_tokens tokens = {q.token, q.each, q.choices, ranks};
+		if (q.choices)
+			get(ranks, sizeof *ranks * (size_t)(q.servers * q.gpus * q.each * q.choices));
+		else
+			get(bytes, sizeof *bytes * (size_t)(q.servers * q.gpus) * (size_t)(q.servers * q.gpus));
+		if (q.parts)
+			get(speeds, sizeof *speeds * (size_t)(q.servers * q.gpus));
 		a.options = q.options;
 		uint64_t before = asked;
 		for (int32_t i = 0; i <= q.again; i++) {
 			int64_t start = now();
-			a.code = q.choose ? forgpu_choose(planner, q.servers, q.gpus, bytes, q.budget, &a.options, &a.outlook, &err)
-					  : forgpu_plan(planner, q.servers, q.gpus, bytes, q.rank, &q.options, &program, &err);
+			if ((a.code = forgpu_nics(planner, q.servers, q.gpus, q.parts ? speeds : NULL, q.parts, NULL, &err)) < 0)
+				break;
+			if (q.choices)
+				a.code = q.choose ? forgpu_choose_tokens(planner, q.servers, q.gpus, &tokens, q.budget, &a.options, &a.outlook, &err)
+						  : forgpu_plan_tokens(planner, q.servers, q.gpus, &tokens, q.rank, &q.options, &programs[0], &programs[1], &err);
+			else
+				a.code = q.choose ? forgpu_choose(planner, q.servers, q.gpus, bytes, q.budget, &a.options, &a.outlook, &err)
+						  : forgpu_plan(planner, q.servers, q.gpus, bytes, q.rank, &q.options, &programs[0], &err);
 			if (i > 0)
 				times[i - 1] = now() - start;
 		}
@@ -81,20 +96,23 @@ int main(void)
 		a.least = times[0];
 		a.median = times[q.again / 2];
 		memcpy(a.text, err.text, sizeof err.text);
-		void *section = NULL;
-		bool planned = a.code == 0 && !q.choose;
-		if (planned) {
-			a.stages = (int64_t)program.stages;
-			a.section = (int64_t)forgpu_encode(&program, NULL, 0);
-			section = malloc((size_t)a.section);
-			forgpu_encode(&program, section, (size_t)a.section);
+		int count = a.code < 0 || q.choose ? 0 : q.choices ? 2 : 1;
+		void *sections[2] = {NULL, NULL};
+		size_t sizes[2] = {0, 0};
+		for (int i = 0; i < count; i++) {
+			sizes[i] = forgpu_encode(&programs[i], NULL, 0);
+			sections[i] = malloc(sizes[i]);
+			forgpu_encode(&programs[i], sections[i], sizes[i]);
+			a.stages += (int64_t)programs[i].stages;
+			a.section += (int64_t)sizes[i];
 		}
 		put(&a, sizeof a);
-		if (planned) {
-			put(program.lengths, program.stages * sizeof *program.lengths);
-			put(section, (size_t)a.section);
+		for (int i = 0; i < count; i++)
+			put(programs[i].lengths, programs[i].stages * sizeof *programs[i].lengths);
+		for (int i = 0; i < count; i++) {
+			put(sections[i], sizes[i]);
+			free(sections[i]);
 		}
-		free(section);
 		fflush(stdout);
 		if (q.servers == 0)
 			break;

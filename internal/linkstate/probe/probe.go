@@ -11,10 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
@@ -34,7 +34,7 @@ const readTimeout = 500 * time.Millisecond
 type Parts struct {
 	Config  *config.OpenSM
 	Log     *zap.Logger
-	Board   *board.Board
+	State   *state.State
 	Manager *manager.Manager
 	Reader  func() *opensm.Switches
 }
@@ -92,10 +92,10 @@ func (p *Probe) Read(ctx context.Context, f *topology.Fabric, a linkstate.Read) 
 	}
 }
 
-// Said returns first together with all answers that have arrived. When a spine dies, all
+// PortsRead returns first together with all answers that have arrived. When a spine dies, all
 // leaves answer at the same time.
-func (p *Probe) Said(first linkstate.Answer) linkstate.Said {
-	said := linkstate.Said{Answers: []linkstate.Answer{first}}
+func (p *Probe) PortsRead(first linkstate.Answer) linkstate.PortsRead {
+	said := linkstate.PortsRead{Answers: []linkstate.Answer{first}}
 	for {
 		select {
 		case a := <-p.Answers:
@@ -115,9 +115,9 @@ func (p *Probe) Discover(ctx context.Context, a linkstate.Discover) {
 	}
 	var looked linkstate.Looked
 	if err != nil {
-		p.Board.Health.Raise(DiscoveryFailed, err.Error(), time.Now())
+		p.State.Health.Raise(DiscoveryFailed, err.Error(), time.Now())
 	} else {
-		p.Board.Health.Clear(DiscoveryFailed)
+		p.State.Health.Clear(DiscoveryFailed)
 		looked.Unfinished = f.BroughtUp() != nil
 		select {
 		case p.Discovered <- opensm.Snapshot{Fabric: f, SeenAt: at, CompleteAt: time.Now(), Swept: a.Swept}:
@@ -139,12 +139,12 @@ func (p *Probe) Install(ctx context.Context) error {
 	return nil
 }
 
-// Overheard passes on a line of the manager's log about a trap. It drops the line if the
+// TrapLogged passes on a line of the manager's log about a trap. It drops the line if the
 // loop is busy for long: nothing depends on the log.
-func (p *Probe) Overheard(lid ib.LID, told bool) {
+func (p *Probe) TrapLogged(lid ib.LID, told bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	p.tell(ctx, linkstate.Overheard{LID: lid, Told: told})
+	p.tell(ctx, linkstate.TrapLogged{LID: lid, Told: told})
 }
 
 // tell passes an event to the link state through the loop.

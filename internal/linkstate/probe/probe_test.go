@@ -10,11 +10,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/internal/board"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -25,12 +25,12 @@ func newProbe() *Probe {
 	kinds := []health.Warnable{{Code: DiscoveryFailed, Severity: health.Critical}, {Code: TrapsMissing, Severity: health.Info}}
 	tracker := health.NewTracker(kinds, func(health.Warning, bool) {})
 	c := config.Default().OpenSM
-	return New(Parts{Config: &c, Log: zap.NewNop(), Board: board.New(zap.NewNop(), tracker, published.NewEvents(1, time.Now())),
+	return New(Parts{Config: &c, Log: zap.NewNop(), State: state.New(zap.NewNop(), tracker, published.NewEvents(1, time.Now())),
 		Reader: func() *opensm.Switches { return &opensm.Switches{Port: "off"} }})
 }
 
 func (p *Probe) raised(code string) bool {
-	return slices.ContainsFunc(p.Board.Health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
+	return slices.ContainsFunc(p.State.Health.List(time.Now()), func(w health.Warning) bool { return w.Code == code })
 }
 
 // TestDiscover checks that the result of a discovery is passed on, and that a failure
@@ -83,16 +83,16 @@ func TestReadWithoutReader(t *testing.T) {
 	}
 }
 
-// TestSaid checks that Said collects all answers that have arrived.
-func TestSaid(t *testing.T) {
+// TestPortsRead checks that PortsRead collects all answers that have arrived.
+func TestPortsRead(t *testing.T) {
 	p := newProbe()
 	p.Answers = make(chan linkstate.Answer, 2)
 	p.Answers <- linkstate.Answer{Switch: 2}
 	p.Answers <- linkstate.Answer{Switch: 3}
-	if said := p.Said(linkstate.Answer{Switch: 1}); len(said.Answers) != 3 || said.Answers[2].Switch != 3 {
+	if said := p.PortsRead(linkstate.Answer{Switch: 1}); len(said.Answers) != 3 || said.Answers[2].Switch != 3 {
 		t.Errorf("%+v", said)
 	}
-	if said := p.Said(linkstate.Answer{Switch: 4}); len(said.Answers) != 1 {
+	if said := p.PortsRead(linkstate.Answer{Switch: 4}); len(said.Answers) != 1 {
 		t.Errorf("%+v", said)
 	}
 }

@@ -27,7 +27,7 @@ func (p *Probe) WatchTraps(ctx context.Context) error {
 		case <-tick.C:
 		}
 		if !p.wantsTraps() {
-			p.Board.Health.Clear(TrapsMissing)
+			p.State.Health.Clear(TrapsMissing)
 			continue
 		}
 		if err := p.subscribe(ctx); errors.Is(err, umad.ErrNotBuiltIn) {
@@ -44,17 +44,17 @@ func (p *Probe) Subscribed() bool { return p.subscribed.Load() }
 
 // wantsTraps reports whether a subscription is needed and possible. The local port is
 // known only after the fabric was seen.
-func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.Board.Latest() != nil }
+func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.State.Latest() != nil }
 
 func (p *Probe) missTraps(why string) {
-	p.Board.Health.Raise(TrapsMissing, why+"; a dead cable is noticed when OpenSM has swept", time.Now())
+	p.State.Health.Raise(TrapsMissing, why+"; a dead cable is noticed when OpenSM has swept", time.Now())
 }
 
 // subscribe keeps a subscription to traps. While the plugin delivers traps, its events are
 // ignored. It is kept nevertheless: the plugin may disconnect, and umad2sim of ibsim
 // crashes if a port is closed while a datagram is on its way to it.
 func (p *Probe) subscribe(ctx context.Context) error {
-	reader, err := p.Reader().Reader(p.Board.Latest().Fabric)
+	reader, err := p.Reader().Reader(p.State.Latest().Fabric)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (p *Probe) subscribe(ctx context.Context) error {
 		if trouble != "" && p.wantsTraps() {
 			p.missTraps(trouble)
 		} else {
-			p.Board.Health.Clear(TrapsMissing)
+			p.State.Health.Clear(TrapsMissing)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
@@ -30,16 +30,16 @@ type Snapshot struct {
 	baseline  *topology.Baseline
 	base      *phasetable.View // the plan for base LIDs in force
 	report    planner.Report   // of that plan
-	jobs      []*jobs.Job
+	jobs      []*plans.Job
 	decisions store.Decisions
 	tag       func() string // computed on first use
 }
 
 // Now returns the present state. It must be called between two actions of the controller.
 func (s *State) Now(leads bool, claim uint64) *Snapshot {
-	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Last(), epoch: s.Board.Current(), fabric: s.Board.Latest(),
-		baseline: s.Board.Baseline(), jobs: s.Jobs.List(), decisions: s.Store.Decisions()}
-	n.base, n.report = s.Board.BasePlan()
+	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Last(), epoch: s.State.Current(), fabric: s.State.Latest(),
+		baseline: s.State.Baseline(), jobs: s.Jobs.List(), decisions: s.Store.Decisions()}
+	n.base, n.report = s.State.BasePlan()
 	n.tag = sync.OnceValue(n.hash)
 	return n
 }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/forsd/forsd/internal/board"
-	"github.com/forsd/forsd/internal/jobs"
+	"github.com/forsd/forsd/internal/plans"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/internal/vault"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
@@ -17,9 +16,9 @@ import (
 // State is the state that one forsd sends (Now) and the other one adopts (Keep). Both
 // methods must be called between two actions of the controller.
 type State struct {
-	Board      *board.Board
-	Store      *vault.Vault
-	Jobs       *jobs.Registry
+	State      *state.State
+	Store      *state.Store
+	Jobs       *plans.Jobs
 	KeepEpochs int
 }
 
@@ -32,7 +31,7 @@ func (s *State) Keep(r *Replica) error {
 			return err
 		}
 		s.Store.BaselineFound()
-		s.Board.Adopt(base)
+		s.State.Adopt(base)
 		s.Store.KeepBaseline()
 	}
 	if r.Epoch != nil {
@@ -47,7 +46,7 @@ func (s *State) Keep(r *Replica) error {
 		return err
 	}
 	s.Store.TakeDecisions(r.Decisions)
-	s.Store.Raise(r.Last)
+	s.Store.AdvanceTo(r.Last)
 	return nil
 }
 
@@ -61,18 +60,18 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 	if plan.Epoch() != n {
 		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, plan.Epoch())
 	}
-	if old := s.Board.Current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
+	if old := s.State.Current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.ReplaceEpoch(e, s.KeepEpochs) }))
-	return s.Board.SetCurrent(e)
+	return s.State.SetCurrent(e)
 }
 
 // keepBase adopts the plan for base LIDs in force, under the same number.
 func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if k == nil {
-		s.Board.NoBase(nil)
+		s.State.NoBase(nil)
 		return nil
 	}
 	plan, err := phasetable.Decode(k.Table)
@@ -82,15 +81,15 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if plan.Epoch() > last {
 		return fmt.Errorf("the plan for base LIDs has the number %d, and numbers up to %d were given", plan.Epoch(), last)
 	}
-	if old, _ := s.Board.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
+	if old, _ := s.State.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
 		return nil
 	}
-	if last := s.Board.LastBase(); last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
-		s.Board.NoBase(nil)
+	if last := s.State.LastBase(); last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
+		s.State.NoBase(nil)
 		return nil
 	}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.SaveBase(plan) }))
-	return s.Board.SetBase(plan, k.About, nil)
+	return s.State.SetBase(plan, k.About, nil)
 }
 
 // keepJobs adopts the jobs and ends all others.
@@ -115,7 +114,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 	if err != nil {
 		return err
 	}
-	j := &jobs.Job{Job: store.Job{JobInfo: k.About, Plan: plan}}
+	j := &plans.Job{Job: store.Job{JobInfo: k.About, Plan: plan}}
 	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
 		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}

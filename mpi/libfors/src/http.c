@@ -41,18 +41,21 @@ enum { WAIT = 300 }; /* s that the daemon holds a request for news */
 /* write_request writes a request into a buffer, as far as there is room, and returns its length. */
 static int write_request(char *out, size_t size, const struct source *source, const struct question *q)
 {
-	static const char *const methods[] = {[TABLE] = "GET", [NEWS] = "HEAD", [REMAINING] = "POST"};
+	static const char *const methods[] = {[TABLE] = "GET", [NEWS] = "HEAD", [REMAINING] = "POST", [TIMES] = "POST"};
+	const char *const what = q->of == TIMES ? "times" : "phases";
 	const bool tcp = source->kind == FROM_TCP, brackets = tcp && strchr(source->host, ':');
-	char path[128] = "/v1/plan/phases", extra[128] = "", wanted[48] = "";
+	char path[128], extra[128] = "", wanted[48] = "";
 	if (source->lids != NULL && q->of != REMAINING)
 		snprintf(wanted, sizeof wanted, "&lids=%s", source->lids);
-	if (source->epoch != 0 && q->of == TABLE)
+	if (source->epoch != 0 && (q->of == TABLE || q->of == TIMES))
 		snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "&epoch=%" PRIu64, source->epoch);
 	if (q->of == REMAINING)
 		strcpy(path, "/v1/whatif");
 	else if (source->job[0])
-		snprintf(path, sizeof path, "/v1/jobs/%s/phases", source->job);
-	if (q->of == REMAINING)
+		snprintf(path, sizeof path, "/v1/jobs/%s/%s", source->job, what);
+	else
+		snprintf(path, sizeof path, "/v1/plan/%s", what);
+	if (q->json)
 		snprintf(extra, sizeof extra, "Connection: close\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n", strlen(q->json));
 	else if (q->of == NEWS)
 		snprintf(extra, sizeof extra, "If-None-Match: \"%" PRIu64 "\"\r\nPrefer: wait=%d\r\n", q->known, WAIT);
@@ -62,7 +65,7 @@ static int write_request(char *out, size_t size, const struct source *source, co
 		snprintf(extra, sizeof extra, "Connection: close\r\n");
 	return snprintf(out, size, "%s %s?format=binary%s HTTP/1.1\r\nHost: %s%s%s%s%s\r\nUser-Agent: libfors/%d.%d\r\nAccept: application/vnd.forsd.phasetable\r\n%s\r\n%s",
 		methods[q->of], path, wanted, brackets ? "[" : "", tcp ? source->host : "forsd", brackets ? "]" : "", tcp ? ":" : "", tcp ? source->port : "",
-		FORS_VERSION_MAJOR, FORS_VERSION_MINOR, extra, q->of == REMAINING ? q->json : "");
+		FORS_VERSION_MAJOR, FORS_VERSION_MINOR, extra, q->json ? q->json : "");
 }
 
 int fors_http_request_(struct http *h, const struct source *source, const struct question *q, struct fors_error *err)

@@ -73,10 +73,10 @@ struct http {
 
 /* What to ask. */
 struct question {
-	enum { TABLE, NEWS, REMAINING } of;
+	enum { TABLE, NEWS, REMAINING, TIMES } of;
 	bool has_known; /* of TABLE: the caller has the table of epoch known */
 	uint64_t known; /* of NEWS: the epoch to be replaced */
-	const char *json; /* of REMAINING: the body of the request */
+	const char *json; /* of REMAINING and TIMES: the body of the request */
 };
 
 /* A request that is answered when the epoch changes. */

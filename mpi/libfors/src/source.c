@@ -430,3 +430,24 @@ int fors_remaining(const fors_table *table, uint32_t done, const char *const *fa
 	free(json);
 	return failed < 0 ? failed : FORS_OK;
 }
+
+int fors_measured(const fors_table *table, const char *times, struct fors_error *err)
+{
+	if (!table || !times)
+		return fors_fail_(err, FORS_EINVAL, "fors_measured: table or times is NULL");
+	if (table->source.kind != FROM_UNIX && table->source.kind != FROM_TCP)
+		return fors_fail_(err, FORS_ENOSOURCE, "the table did not come from forsd, which alone measures its fabric");
+	struct source s;
+	int failed = fors_source_(table->source.where, &s, err);
+	if (failed)
+		return failed;
+	s.epoch = table->info.epoch;
+	s.lids = table->source.lids;
+	const struct question q = {.of = TIMES, .json = times};
+	struct http h;
+	failed = fors_http_ask_(&h, &s, &q, err);
+	if (!failed)
+		fors_http_free_(&h);
+	fors_source_free_(&s);
+	return failed;
+}

@@ -32,6 +32,7 @@ static void discard(struct comm *c)
 	fm_schedule_free(&c->plan);
 	fm_choices_free(c);
 	free(c->who);
+	free(c->notes);
 	free(c->requests);
 	free(c->statuses);
 	free(c);

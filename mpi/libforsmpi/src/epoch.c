@@ -40,8 +40,10 @@ int fm_agree(struct comm *c, const struct kind *kind, struct order *order)
 			*next = d.head;
 			next->sync = fm_settings()->sync;
 			fm_doubt(c);
+			c->warm = false;
 		}
 		fm_choose(c, kind, order);
+		fm_notes_choose(c, order);
 	}
 	int failed = PMPI_Bcast(order, sizeof *order, MPI_BYTE, 0, c->user);
 	if (!failed && memcmp(next, &c->plan.head, sizeof *next) != 0) {

@@ -229,9 +229,10 @@ static int hear(const struct run *x, const struct row *row)
 static int tell(struct run *x, const struct row *row)
 {
 	struct comm *c = x->c;
-	if (row->tell[0] < 0)
+	if (row->tell[0] < 0 && (row->from < 0 || !(c->every || fm_settings()->log)))
 		return MPI_SUCCESS;
 	int failed = wait_for(x, x->receives);
+	fm_note(c, row, RECEIVED);
 	for (int i = 0; i < members(c, row->from); i++)
 		fm_log(c, "received", &(struct transfer){.phase = row->phase, .src = member(c, row->from, i), .dst = c->rank, .lane = -1});
 	for (int w = 0; w < LINKS; w++)
@@ -245,8 +246,10 @@ static int transfer(struct run *x, const struct row *row)
 {
 	int failed = row->from >= 0 ? receive_group(x, row->from, row) : MPI_SUCCESS;
 	failed = also(failed, hear(x, row));
-	if (row->to >= 0)
+	if (row->to >= 0) {
+		fm_note(x->c, row, SENT);
 		failed = also(failed, send_group(x, row->to, row));
+	}
 	failed = also(failed, tell(x, row));
 	return also(failed, finish(x));
 }
@@ -347,9 +350,14 @@ int fm_exchange(struct comm *c, const struct order *order, struct side *send, st
 	}
 	if (!failed) {
 		c->exchange++;
+		const struct block block = block_of(recv, 0);
+		MPI_Count bytes = 0;
+		if (recv->shape == UNIFORM && order->way == BY_PLAN && order->every && weigh(&block, &bytes) == MPI_SUCCESS && bytes > 0)
+			fm_notes_begin(c, order);
 		fm_log(c, "begin", NULL);
 		failed = run(&x, order);
 		fm_log(c, "end", NULL);
+		failed = also(failed, fm_notes_end(c, bytes));
 	}
 	for (int r = 0; x.saved && !failed && r < c->size; r++)
 		free(x.saved[r]); /* after a failure, MPI may still be reading there */

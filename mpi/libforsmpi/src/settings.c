@@ -60,6 +60,8 @@ static void read_settings(void)
 		whole("FORS_VERBOSE", text, &verbose);
 	settings.verbose = verbose > 0;
 	settings.log = variable("FORS_LOG");
+	if ((text = variable("FORS_MEASURE")))
+		whole("FORS_MEASURE", text, &settings.measure);
 }
 
 const struct settings *fm_settings(void)

@@ -16,6 +16,7 @@
  *	identity.c         the server that a process runs on
  *	settings.c         the environment
  *	log.c              the log of transfers, warnings
+ *	notes.c            times of an exchange, for forsd
  *
  * Functions that return int return an MPI error code. "Rank 0" is that of the
  * communicator at hand; only it reads a table.
@@ -45,6 +46,7 @@ struct settings {
 	bool pinned;       /* FORS_LIDS=pinned: the transport chooses LIDs as the plan has them */
 	bool verbose;      /* FORS_VERBOSE */
 	const char *log;   /* FORS_LOG: a directory, or NULL */
+	int measure;       /* FORS_MEASURE: seconds between exchanges that are noted, 0: none */
 	char mistake[TEXT]; /* the setting that could not be understood, or "" */
 };
 const struct settings *fm_settings(void);
@@ -87,6 +89,8 @@ struct order {
 	int32_t skip;  /* so many more of this kind are MPI's own, without an order */
 	int32_t clocks; /* BY_CLOCK: whether clocks are compared first */
 	double period;  /* BY_CLOCK: seconds from one phase to the next */
+	int32_t every;  /* BY_PLAN: of so many steps one is noted, 0: none */
+	int32_t reserved;
 };
 
 /* A transfer's links that others use too: from its leaf, to its peer's leaf, to its peer. */
@@ -163,6 +167,10 @@ struct comm {
 	struct choice *choice;  /* [choices] on rank 0: what it knows of each kind of exchange */
 	int choices;
 	uint8_t skip[SIZES];    /* MPI_Alltoall by size, and last all others: so many are MPI's own, without an order */
+	int64_t *notes;         /* [3·noted steps] of an exchange that is noted: phase + 1, sent, received; on rank 0 with room as in notes.c */
+	int every;              /* of so many steps one is noted, 0: none */
+	double noted_at;        /* on rank 0: when an exchange was last noted, INFINITY: none is any more */
+	bool warm;              /* on rank 0: an exchange went by this plan */
 	MPI_Request *requests;  /* [5·size]: those of a step */
 	MPI_Status *statuses;   /* [5·size] */
 	struct comm *next, *before; /* all of this process */
@@ -292,6 +300,20 @@ struct transfer {
 };
 void fm_log(struct comm *c, const char *what, const struct transfer *t);
 void fm_log_close(void);
+
+/*
+ * fm_notes_choose decides on rank 0 whether an exchange is noted. fm_notes_begin makes room for
+ * the notes of this process, fm_note notes the time of a row, and fm_notes_end has rank 0 give
+ * all notes to forsd; bytes are those of a block.
+ */
+enum note { SENT = 1, RECEIVED };
+void fm_notes_choose(struct comm *c, struct order *order);
+void fm_notes_begin(struct comm *c, const struct order *order);
+void fm_note(struct comm *c, const struct row *row, enum note what);
+int fm_notes_end(struct comm *c, MPI_Count bytes);
+
+/* fm_table_times gives the times of an exchange to forsd. */
+int fm_table_times(const char *json, struct fors_error *err);
 
 /* fm_warn prints once why a communicator has no plan, if this process is to print it. */
 void fm_warn(const struct comm *c, enum reason reason, const char *text);

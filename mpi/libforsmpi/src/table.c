@@ -80,6 +80,14 @@ bool fm_table_draft(uint64_t known, struct draft *d, const struct identity *who,
 	return other;
 }
 
+int fm_table_times(const char *json, struct fors_error *err)
+{
+	pthread_mutex_lock(&lock);
+	const int failed = fors_measured(table, json, err);
+	pthread_mutex_unlock(&lock);
+	return failed;
+}
+
 void fm_table_silent(const char *text)
 {
 	pthread_mutex_lock(&lock);

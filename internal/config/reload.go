@@ -1,0 +1,123 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/internal/health"
+)
+
+// The codes of the warnings about a changed file.
+const (
+	Refused = "configuration-refused"
+	Waiting = "configuration-waits"
+)
+
+// Kinds returns the kinds of these warnings.
+func Kinds() []health.Warnable {
+	return []health.Warnable{
+		{Code: Refused, Severity: health.Degraded, Title: "The changed configuration cannot be used"},
+		{Code: Waiting, Severity: health.Info, Title: "Changed settings count when forsd is restarted"},
+	}
+}
+
+// File is the source of the configuration.
+type File struct {
+	Path  string
+	Load  func() (*Config, error)
+	Level func(LogLevel) // sets the level of the log
+}
+
+// Settings are the settings in force, which a changed file replaces while forsd runs. The file is
+// checked first, and an unusable one changes nothing. Of the settings that differ, those that may
+// change are applied, and the others are named. Settings are safe for concurrent use.
+type Settings struct {
+	// File is set before forsd runs. Without it, settings cannot be reloaded.
+	File File
+	// Apply makes the daemon use the next settings. It calls take when it knows that they work.
+	// Otherwise it returns an error, and nothing has changed.
+	Apply func(ctx context.Context, next *Config, take func()) error
+
+	now  atomic.Pointer[Config]
+	last atomic.Pointer[outcome]
+	one  sync.Mutex // serializes reloads
+}
+
+// outcome is the result of the last reload.
+type outcome struct {
+	good bool
+	at   time.Time // of the last successful one
+}
+
+// NewSettings returns the settings in force from the start.
+func NewSettings(cfg *Config, at time.Time) *Settings {
+	s := &Settings{}
+	s.now.Store(cfg)
+	s.last.Store(&outcome{true, at})
+	return s
+}
+
+// Now returns the configuration in force, which must not be changed.
+func (s *Settings) Now() *Config { return s.now.Load() }
+
+// Last reports whether the last reload succeeded, and the time of the last successful reload or
+// of the start.
+func (s *Settings) Last() (good bool, at time.Time) {
+	o := s.last.Load()
+	return o.good, o.at
+}
+
+// Reload reads the file and applies its settings; with dry it only returns the changes. The
+// error has file and line.
+func (s *Settings) Reload(ctx context.Context, dry bool, log *zap.Logger, warnings *health.Tracker) (*api.Reload, error) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	if s.File.Load == nil {
+		return nil, api.Refused("this forsd was not started with a configuration file")
+	}
+	out, err := s.reload(ctx, dry)
+	if dry || ctx.Err() != nil {
+		return out, err
+	}
+	now := time.Now()
+	if err != nil {
+		s.last.Store(&outcome{false, s.last.Load().at})
+		log.Error("the changed configuration is refused, and nothing changes", zap.String("file", s.File.Path), zap.String("text", err.Error()))
+		warnings.Raise(Refused, strings.ReplaceAll(err.Error(), "\n", "; ")+"; the settings in force stay: correct the file, then run forsctl reload", now)
+		return nil, err
+	}
+	s.last.Store(&outcome{true, now})
+	warnings.Clear(Refused)
+	if len(out.Restart) > 0 {
+		warnings.Raise(Waiting, s.File.Path+" differs from what forsd was started with in "+strings.Join(out.Restart, ", ")+": run systemctl restart forsd when it suits, ranks keep their plan meanwhile", now)
+	} else {
+		warnings.Clear(Waiting)
+	}
+	log.Info("the configuration was reloaded", zap.String("file", s.File.Path), zap.Strings("changed", out.Changed), zap.Strings("restart", out.Restart))
+	return out, nil
+}
+
+func (s *Settings) reload(ctx context.Context, dry bool) (*api.Reload, error) {
+	next, err := s.File.Load()
+	if wrong := (*Error)(nil); errors.As(err, &wrong) {
+		return nil, api.Refused("%v", err)
+	} else if err != nil {
+		return nil, api.Refused("%v: forsd must be able to read it", err)
+	}
+	merged, changed, rest := s.Now().With(next)
+	out := &api.Reload{File: s.File.Path, Changed: append([]string{}, changed...), Restart: append([]string{}, rest...)}
+	if dry || len(changed) == 0 {
+		return out, nil
+	}
+	return out, s.Apply(ctx, merged, func() {
+		s.now.Store(merged)
+		s.File.Level(merged.Log.Level)
+	})
+}

@@ -1,0 +1,250 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/delivery/desk"
+	"github.com/forsd/forsd/internal/exclusions"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/history"
+	"github.com/forsd/forsd/internal/linkstate/probe"
+	"github.com/forsd/forsd/internal/manager"
+	"github.com/forsd/forsd/internal/plans"
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/server"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/standby/replica"
+	"github.com/forsd/forsd/internal/state"
+	"github.com/forsd/forsd/internal/webhook"
+	"github.com/forsd/forsd/internal/worker"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+)
+
+// components are the daemon's parts. Each guards its own state, so every goroutine may read
+// them. Only an action or a turn may change plans, tables and the store.
+type components struct {
+	cfg     *config.Config // as at the start; settings has the values that may change
+	version string
+	log     *zap.Logger
+	started time.Time
+	notify  func(state string) // tells systemd
+
+	inbox
+	settings *config.Settings
+	state    *state.State // the state that all parts read
+	history  *history.History
+	health   *health.Tracker
+	webhook  *webhook.Hook
+	store    *state.Store
+	jobs     *plans.Jobs
+	desk     *desk.Desk              // brings tables into the switches
+	manager  *manager.Manager        // the local OpenSM
+	reader   func() *opensm.Switches // of this process; opens the local port on first use
+	probe    *probe.Probe            // reads switches for the link state
+	cables   *cables.Tracker         // the health of the cables
+	peer     *replica.Peer           // the other forsd, if there is one
+	planning planner.Settings        // the planner's settings
+	backend  *backend.Backend        // answers the API
+	access   *server.Access          // identifies callers
+	workers  worker.Pools            // run the plans that clients request
+	drained  atomic.Pointer[[]exclusions.Drain]
+	work     sync.WaitGroup // work outside the loop
+}
+
+// keepEvents is how many events a subscriber can catch up on.
+const keepEvents = 1024
+
+// open creates the components and resumes from the stored state.
+func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *components, err error) {
+	r = &components{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPools()}
+	r.settings = config.NewSettings(cfg, r.started)
+	r.settings.Apply = r.reconfigure
+	r.reader = sync.OnceValue(r.newReader)
+	r.health = health.NewTracker(kinds(), r.warned)
+	hook := &cfg.Webhook
+	r.webhook = webhook.New(webhook.Settings{URL: hook.URL, Secret: hook.SecretFile, Template: hook.Template, Severity: hook.Severity, Version: version, Fabric: cfg.Fabric}, log, r.health)
+	events := published.NewEvents(keepEvents, r.started)
+	events.Name(cfg.Fabric)
+	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
+	events.KeepIn(r.history)
+	r.state = state.New(log, r.health, events)
+	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Finder: cfg.OpenSM.Finder(), Started: r.started, Watched: r.watches(),
+		Doubt: func() { r.tell(controller.TablesDoubted{}) }, TrapLogged: func(lid uint16, told bool) { r.probe.TrapLogged(ib.LID(lid), told) }})
+	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Manager: r.manager, Reader: r.reader})
+	r.access = &server.Access{Limiter: &access.Limiter{}}
+	r.openCertificates()
+	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
+		return nil, err
+	}
+	r.peer.Desk.Claimed = r.peerClaims
+	r.openAccess()
+	r.jobs = &plans.Jobs{Log: log, State: r.state}
+	if r.store, err = state.Open(cfg, log, r.state, r.jobs.Stored); err != nil {
+		return nil, err
+	}
+	r.jobs.Store = r.store
+	r.state.Plans.Stored = r.storedPlan
+	r.state.Emit(api.KindStart, api.Start{Version: version})
+	if err := r.resume(); err != nil {
+		return nil, errors.Join(err, r.store.Close())
+	}
+	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.state.Emit})
+	r.backend = backend.New(backend.Parts{Version: version, Fabric: cfg.Fabric, Started: r.started, State: r.state, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
+		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: r, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
+		Drains: func() []exclusions.Drain { return *r.drained.Load() }, Terms: r.terms})
+	return r, nil
+}
+
+// storedPlan returns the plan of a stored epoch.
+func (r *components) storedPlan(n uint64) (*phasetable.View, error) {
+	e, err := r.store.LoadEpoch(n)
+	if err != nil {
+		return nil, err
+	}
+	return e.Plan, nil
+}
+
+// resume resumes from the stored state.
+func (r *components) resume() error {
+	base, lost := r.store.Baseline()
+	gone := base == nil && lost != nil
+	r.state.Resume(base, lost != nil && !gone, gone) // a baseline read from the copy is stored with the next plan
+	if gone {
+		r.health.Raise(state.BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", r.started)
+		lost = nil
+	}
+	current, damaged := r.store.Current()
+	// If a later epoch was or may have been in force, this one may use cables that have
+	// died since. It is published only after verification, under a new number. The choice
+	// of a rollback stays.
+	if current != nil && damaged == nil && (current.Epoch > r.store.Passed() || current.RollbackOf != 0) {
+		if err := r.state.SetCurrent(current); err != nil {
+			return err
+		}
+	}
+	onBase, damagedBase := r.store.Base()
+	r.state.ResumeBase(onBase)
+	skipped, err := r.jobs.Resume()
+	if err != nil {
+		return err
+	}
+	if damaged = errors.Join(lost, damaged, damagedBase, skipped, r.store.ResumeDecisions(), r.store.Broken()); damaged != nil {
+		r.health.Raise(stateDamaged, damaged.Error(), r.started)
+	}
+	r.store.ShowDurability()
+	if r.watches() {
+		r.desk = desk.Closed(r.log)
+	} else {
+		r.desk = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.RootFile, r.cfg.OpenSM.TableComments, r.log)
+	}
+	return nil
+}
+
+// planning returns the planner's settings, with a memory of plans made ahead.
+func planning(c *config.Config) planner.Settings {
+	p := &c.Planning
+	return planner.Settings{Engine: string(p.Engine), LIDs: p.LIDs, Memory: &planner.Memory{}, MaxUnreachable: &p.MaxUnreachable, KeepPrice: &p.KeepPrice, JobLIDs: c.Jobs.BaseLIDs}
+}
+
+// listen binds the API and returns the function that serves it.
+func (r *components) listen() (func(context.Context) error, error) {
+	s, err := server.Listen(r.interfaces(), server.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.listening})
+	if err != nil {
+		return nil, err
+	}
+	return s.Serve, nil
+}
+
+// interfaces returns the API's configuration.
+func (r *components) interfaces() server.Config {
+	c := r.backend.Interfaces(r.cfg.API.ReadOverTCP, r.peer.Answer)
+	c.Names, c.Access = r.cfg.API.Names, r.access
+	return c
+}
+
+// MayLead returns an error unless this daemon leads.
+func (r *components) MayLead() error {
+	switch {
+	case !r.state.StandsBy():
+		return nil
+	case r.watches():
+		return errWatches
+	case !r.peer.Exists():
+		return api.Refused("another subnet manager is the master: ask the forsd beside it")
+	}
+	return api.Refused("another subnet manager is the master: ask the forsd beside it, at %s", r.peer.Address)
+}
+
+// newReader returns the reader of the switches. It lasts as long as the process, so that
+// the local port stays open.
+func (r *components) newReader() *opensm.Switches {
+	c := &r.cfg.OpenSM
+	return &opensm.Switches{Port: string(c.Umad), Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
+}
+
+// readsBy logs how the switches are read from now on.
+func (r *components) readsBy(err error) {
+	if err == nil {
+		r.log.Info("tables are read out of the switches directly")
+		return
+	}
+	r.log.Info("tables are read out of the switches by a command", zap.Strings("command", r.cfg.OpenSM.DumpCommand), zap.NamedError("because", err))
+}
+
+// openSM returns the status of OpenSM and of the source of its fabric.
+func (r *components) openSM() api.OpenSM {
+	s := r.manager.Status()
+	switch {
+	case s.Source != "":
+	case r.cfg.OpenSM.Remote():
+		s.Source = api.SourceDiscovery
+	case r.probe.Subscribed():
+		s.Source = api.SourceSubscription
+	default:
+		s.Source = api.SourceFiles
+	}
+	return s
+}
+
+// warned logs and publishes a change of a warning.
+func (r *components) warned(w health.Warning, on bool) {
+	if !on {
+		r.log.Info("warning over", zap.String("code", w.Code))
+	} else {
+		r.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
+	}
+	r.webhook.Note(w, on)
+	r.state.Emit(api.KindWarning, struct {
+		health.Warning
+		Raised bool `json:"raised"`
+	}{w, on})
+}
+
+// askPeer asks the other forsd the machine's questions.
+func (r *components) askPeer(ctx context.Context) error {
+	return r.peer.Run(ctx, func(ctx context.Context, serial uint64, said *replica.Replica, err error) {
+		// If f does not run, another question follows or the daemon is shutting down.
+		_ = r.between(ctx, func(ctx context.Context, t turn) { t.peerSays(ctx, serial, said, err) })
+	})
+}
+
+// peerClaims records, between two actions, that the other forsd is taking over.
+func (r *components) peerClaims(ctx context.Context, claim uint64) error {
+	return r.between(ctx, func(ctx context.Context, t turn) { t.stand(ctx, standby.Asked{Claim: claim}) })
+}

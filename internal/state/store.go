@@ -1,0 +1,270 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/rights"
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/phasetable"
+)
+
+// The codes of the warnings about the state directory.
+const (
+	StateNotDurable = "state-not-durable"
+	BaselineLost    = "baseline-lost"
+)
+
+// restoreEvery is the interval between attempts to store pending writes.
+const restoreEvery = 2 * time.Second
+
+// Store is the state directory, with the writes that its disk has not accepted: it is full,
+// read-only or failing, or has disappeared. Plans and tables do not wait for it. At any time only one action uses it, or the loop
+// between actions. Requests read old plans.
+type Store struct {
+	*store.Store
+	log    *zap.Logger
+	health *health.Tracker
+	state  *State
+	jobs   func() []*store.Job // in force
+	keep   int                 // epochs
+
+	restoreAt time.Time // the time of the next attempt to store
+	decisions store.Decisions
+	tables    *os.File // the lock of the table file; nil if not held
+}
+
+// Open opens the state directory. Note files record the numbers given in two other places: next
+// to the API's socket, which is not on a disk, and next to the table file, which may be on
+// another disk.
+func Open(cfg *config.Config, log *zap.Logger, b *State, jobs func() []*store.Job) (*Store, error) {
+	var tables *os.File
+	if cfg.Mode != config.ModeWatch { // otherwise it writes none
+		var err error
+		if tables, err = store.Take(cfg.OpenSM.LFTsFile+".lock", "table file "+cfg.OpenSM.LFTsFile); err != nil {
+			return nil, err
+		}
+	}
+	opened, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
+	s := &Store{Store: opened, log: log, health: b.Health, state: b, jobs: jobs, keep: cfg.KeepEpochs, decisions: store.Decisions{}, tables: tables}
+	if err != nil {
+		return s, errors.Join(err, s.release())
+	}
+	return s, nil
+}
+
+// Close releases the state directory and the table file for other processes.
+func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.release()) }
+
+func (s *Store) release() error {
+	if s.tables == nil {
+		return nil
+	}
+	f := s.tables
+	s.tables = nil
+	return f.Close()
+}
+
+// ResumeDecisions loads the stored decisions. An error means that the file is damaged.
+func (s *Store) ResumeDecisions() error {
+	d, err := s.Store.Decisions()
+	if len(d) > 0 {
+		s.decisions = d
+	}
+	return err
+}
+
+// Decisions returns the decisions about parts of the fabric, by the name of the package that
+// made them.
+func (s *Store) Decisions() store.Decisions { return s.decisions }
+
+// Decision decodes the decisions of one package into out. If it has none, out is unchanged.
+func (s *Store) Decision(name string, out any) error {
+	text, there := s.decisions[name]
+	if !there {
+		return nil
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("what was decided about %s: %w", name, err)
+	}
+	return nil
+}
+
+// Decide stores the decisions of one package; null or an empty list removes them. If the disk
+// fails, they are in force in memory.
+func (s *Store) Decide(name string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	all := maps.Clone(s.decisions)
+	if all[name] = text; string(text) == "null" || string(text) == "[]" {
+		delete(all, name)
+	}
+	all.Count()
+	s.TakeDecisions(all)
+	return nil
+}
+
+// TakeDecisions replaces and stores all decisions, such as those of another forsd.
+func (s *Store) TakeDecisions(all store.Decisions) {
+	if maps.EqualFunc(all, s.decisions, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+		return
+	}
+	s.decisions = store.Decisions{}
+	maps.Copy(s.decisions, all)
+	s.NotStored(s.OnDisk(func() error { return s.SaveDecisions(s.decisions) }))
+}
+
+// inForce returns the state in force, for storing.
+func (s *Store) inForce() store.State {
+	out := store.State{Epoch: s.state.Current(), Base: s.state.LastBase(), Jobs: s.jobs(), Decisions: s.decisions}
+	out.Baseline, _ = s.state.ToStore()
+	return out
+}
+
+// KeepBaseline stores the baseline if necessary and possible.
+func (s *Store) KeepBaseline() {
+	base, dirty := s.state.ToStore()
+	if !dirty {
+		return
+	}
+	if err := s.SaveBaseline(base); err != nil {
+		s.NotStored(err)
+		return
+	}
+	s.state.Stored(base)
+}
+
+// LookAtDisk detects that the state directory was replaced. It runs while no action is under
+// way.
+func (s *Store) LookAtDisk() {
+	if _, dirty := s.state.ToStore(); dirty {
+		return // the next plan stores it
+	}
+	s.Look(s.inForce())
+	s.ShowDurability()
+}
+
+// OnDisk runs save, unless other writes are pending: then the next restore stores everything.
+func (s *Store) OnDisk(save func() error) error {
+	if err := s.PendingErr(); err != nil {
+		return err
+	}
+	return save()
+}
+
+// Commit stores an epoch so that it outlasts this process, or otherwise makes it safe to have
+// it in force in memory, possibly with another number.
+func (s *Store) Commit(e *store.Epoch) (*store.Epoch, error) {
+	err := s.Put(e.Epoch, func(n uint64) error {
+		if n == e.Epoch {
+			return nil
+		}
+		plan, err := e.Plan.Numbered(n, e.Plan.TopologyHash())
+		e = &store.Epoch{EpochInfo: e.EpochInfo, Plan: plan}
+		e.Epoch = n
+		return err
+	}, func() error { return s.Store.Commit(e) })
+	return e, err
+}
+
+// Put encodes an object with the number n and saves it. If the disk fails, the object is in
+// force in memory, with the next number if n cannot be made safe.
+func (s *Store) Put(n uint64, encode func(n uint64) error, save func() error) error {
+	if err := encode(n); err != nil {
+		return err
+	}
+	err := s.FromMemory(n, s.OnDisk(save))
+	if !errors.Is(err, store.ErrNumber) {
+		return err
+	}
+	n = s.Next()
+	return errors.Join(encode(n), s.UseWithoutDisk(n))
+}
+
+// PutBase saves a plan for base LIDs with the number n and returns it. If last is the same plan
+// and may keep its number, PutBase returns last.
+func (s *Store) PutBase(t phasetable.Table, last *phasetable.View, n uint64, save func(*phasetable.View) error) (plan *phasetable.View, err error) {
+	encode := func(n uint64) (err error) {
+		t.Epoch = n
+		plan, err = phasetable.New(&t)
+		return err
+	}
+	if last != nil && last.Epoch() > s.Passed() {
+		if err := encode(last.Epoch()); err != nil || bytes.Equal(plan.Bytes(), last.Bytes()) {
+			return last, err
+		}
+	}
+	err = s.Put(n, encode, func() error { return save(plan) })
+	return plan, err
+}
+
+// FromMemory puts an object with the number n in force even if it could not be stored. An error
+// means that the number is not safe, but the store's next number is.
+func (s *Store) FromMemory(n uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	s.NotStored(err)
+	return s.UseWithoutDisk(n)
+}
+
+// NotStored records a failed write.
+func (s *Store) NotStored(err error) {
+	if err != nil {
+		s.log.Error("not stored, and in force from memory", zap.Error(err))
+		s.ShowDurability()
+	}
+}
+
+// ShowDurability warns while part of the state in force is not stored.
+func (s *Store) ShowDurability() {
+	if err := s.PendingErr(); err != nil {
+		s.health.Raise(StateNotDurable, rights.Explain(err).Error()+"; plans and jobs are in force from memory until then, and are lost if forsd stops before", time.Now())
+		return
+	}
+	s.health.Clear(StateNotDurable)
+}
+
+// BaselineFound ends the state in which the baseline is not stored.
+func (s *Store) BaselineFound() {
+	s.state.Found()
+	s.health.Clear(BaselineLost)
+}
+
+// RestoreDue returns the time of the next attempt to store pending writes; zero means never.
+func (s *Store) RestoreDue() time.Time {
+	if s.PendingErr() == nil {
+		return time.Time{}
+	}
+	return s.restoreAt
+}
+
+// RestoreNow stores the pending writes immediately.
+func (s *Store) RestoreNow() {
+	s.restoreAt = time.Time{}
+	s.Restore(time.Now())
+}
+
+// Restore stores the pending writes, if an attempt is due. It runs while no action is under
+// way.
+func (s *Store) Restore(now time.Time) {
+	if s.PendingErr() == nil || now.Before(s.restoreAt) {
+		return
+	}
+	s.restoreAt = now.Add(restoreEvery)
+	if err := s.Store.Restore(s.inForce(), s.keep); err == nil {
+		s.log.Info("all that is in force is stored again", zap.Uint64("epoch", s.state.EpochNumber()))
+	}
+	s.ShowDurability()
+}
