@@ -28,7 +28,10 @@ import (
 
 // Daemon is one forsd. It does not handle signals or exit the process, so tests and the
 // demo can run it like any other value: call New, then Run until the context ends.
-type Daemon struct{ *loop }
+type Daemon struct {
+	*loop
+	closing sync.WaitGroup // all that Run started, which may outlast it
+}
 
 // New returns a daemon that has locked the state directory and has resumed from the epoch
 // in force. Run releases the directory at its end.
@@ -48,7 +51,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		costs:  cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
 		drains: exclusions.NewDrains(exclusions.DrainSettings{Grace: cfg.Drains.Grace, Look: drainLook})}
 	excluder{l}.resume()
-	return &Daemon{l}, nil
+	return &Daemon{loop: l}, nil
 }
 
 func controllerSettings(c *config.Config) controller.Settings {
@@ -121,7 +124,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// brought the subnet up.
 	d.notify("READY=1\nSTATUS=no plan is in force yet")
 	ended := make(chan struct{})
-	go func() {
+	d.closing.Go(func() {
 		defer close(ended)
 		d.run(ctx)
 		close(d.stopped)
@@ -135,7 +138,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		if err := <-kept; err != nil {
 			d.log.Error("the end of the history is not stored", zap.Error(err))
 		}
-	}()
+	})
 	<-ctx.Done()
 	err = context.Cause(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -58,15 +58,10 @@ func daemonIn(t testing.TB, dir string) *Daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		d.work.Wait() // the test's context has ended
+		d.closing.Wait() // the test's context has ended
+		d.work.Wait()
 		_ = d.desk.Written()
 		_ = d.store.Close()
-		for range 1000 { // a daemon that ran closes its history last
-			if _, err := os.Stat(filepath.Join(cfg.StateDir, "history.db-wal")); err != nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
 	})
 	return d
 }
