@@ -27,10 +27,10 @@ type Decomposer struct {
 	// MaxStages is the most stages of a decomposition, which fails with ErrStages beyond
 	// it. 0 means any number.
 	MaxStages int
-	// Serve, if not nil, gets the match of each stage, with −1 for pairs without a rest, and how much
-	// longer the stages get, [row], if its pair is left out: 0 or less for not at all. It sets pairs
-	// that the stage shall not serve to −1, but not all.
-	Serve func(match []int32, longer []int64)
+	// Serve, if not nil, gets the match of each stage and lowers what its pairs are served, [row], from
+	// the stage's weight, but not to 0 for all. late says how much longer all stages get if a row is
+	// served so much: 0 or less for not at all. In the result, pairs that a stage does not serve are −1.
+	Serve func(match []int32, served []int64, late func(row int, served int64) int64)
 
 	n, words     int
 	x            []int64  // [row][column] the rest of the matrix
@@ -46,7 +46,7 @@ type Decomposer struct {
 	low          int64    // of the pairs in near, not above threshold
 	weights      []int64
 	match        []int32
-	longer       []int64 // [row] of a stage
+	served       []int64 // [row] of a stage
 }
 
 // ErrStages is the error of Decompose if Decomposer.MaxStages do not suffice.
@@ -276,15 +276,15 @@ func (d *Decomposer) cut() int64 {
 		weight = min(weight, d.key(i, int(j)))
 	}
 	d.weights, d.match = append(d.weights, weight), append(d.match, d.ofRow...)
-	stage, longer := d.match[len(d.match)-n:], int64(0)
+	served, longer := grow(&d.served, n), int64(0)
+	for i := range served {
+		served[i] = weight
+	}
 	if d.Serve != nil {
-		longer = d.leaveOut(stage, weight)
+		longer = d.serve(d.match[len(d.match)-n:], weight)
 	}
 	for i, j := range d.ofRow {
-		take := min(weight, d.x[i*n+int(j)])
-		if stage[i] < 0 {
-			take = 0
-		}
+		take := min(served[i], d.x[i*n+int(j)])
 		left := d.x[i*n+int(j)] - take
 		d.x[i*n+int(j)] = left
 		d.idleR[i] -= weight - take
@@ -301,20 +301,22 @@ func (d *Decomposer) cut() int64 {
 	return weight - longer
 }
 
-// leaveOut leaves pairs out of a stage as Serve says, and returns how much longer the stages get:
+// serve has Serve say what the pairs of a stage are served, and returns how much longer the stages get:
 // all rows and columns are given so much more idle time.
-func (d *Decomposer) leaveOut(stage []int32, weight int64) (longer int64) {
-	late := grow(&d.longer, d.n)
+func (d *Decomposer) serve(stage []int32, weight int64) (longer int64) {
+	late := func(row int, served int64) int64 {
+		j := int(d.ofRow[row])
+		return weight - min(served, d.x[row*d.n+j]) - min(d.idleR[row], d.idleC[j])
+	}
 	for i, j := range d.ofRow {
-		late[i] = weight - min(d.idleR[i], d.idleC[j])
 		if d.x[i*d.n+int(j)] == 0 {
 			stage[i] = -1
 		}
 	}
-	d.Serve(stage, late)
-	for i, j := range stage {
-		if j < 0 {
-			longer = max(longer, late[i])
+	d.Serve(stage, d.served, late)
+	for i, served := range d.served {
+		if longer = max(longer, late(i, served)); served == 0 {
+			stage[i] = -1
 		}
 	}
 	for i := range d.n {

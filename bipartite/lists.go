@@ -195,39 +195,74 @@ func (l *Lists) exchange(first int32, a, b int, left bool) bool {
 	return true
 }
 
-// Crossing is an edge of a stage: what the pair of a row of its matching sends from a left vertex to a
-// right one.
+// Crossing is an edge of a stage: one of several that the pair of a row of its matching sends over.
 type Crossing struct {
-	Ends [2]int32
-	Row  int
+	Ends   [2]int32 // a left vertex and a right one
+	Row    int
+	Number int // among the edges of its row
 }
 
-// Thin leaves pairs out of a stage, as Decomposer.Serve does, until all edges of the others get
-// colours: of those that an edge without one is parallel to, the pair that makes stages longer least.
-// Edges are sorted by their ends.
-func (l *Lists) Thin(match []int32, longer []int64, edges []Crossing) {
-	for {
-		ends := make([][2]int32, len(edges))
-		for i, e := range edges {
-			ends[i] = e.Ends
-		}
-		out := map[[2]int32]int{} // rows
-		for i, c := range l.Colour(ends, nil) {
-			if c < 0 {
-				out[ends[i]] = edges[i].Row
+// Thin leaves edges out of a stage until all others get colours, and reports which are left out. Of those
+// that do as well, it leaves out the one whose row makes stages longer least; late says how much if so
+// many edges of a row are left out.
+func (l *Lists) Thin(edges []Crossing, late func(row, out int) int64) (out []bool) {
+	out = make([]bool, len(edges))
+	count := map[int]int{} // [row] edges left out
+	// least leaves out the edge of a list with the least delay.
+	least := func(list []int) {
+		best := list[0]
+		for _, at := range list {
+			if a, b := edges[at].Row, edges[best].Row; late(a, count[a]+1) < late(b, count[b]+1) {
+				best = at
 			}
 		}
-		if len(out) == 0 {
-			return
-		}
-		for _, e := range edges {
-			if row, some := out[e.Ends]; some && longer[e.Row] < longer[row] {
-				out[e.Ends] = e.Row
-			}
-		}
-		for _, row := range out {
-			match[row] = -1
-		}
-		edges = slices.DeleteFunc(edges, func(e Crossing) bool { return match[e.Row] < 0 })
+		out[best] = true
+		count[edges[best].Row]++
 	}
+	in := func(same func(a [2]int32) bool) (list []int) {
+		for at := range edges {
+			if !out[at] && same(edges[at].Ends) {
+				list = append(list, at)
+			}
+		}
+		return list
+	}
+	n := len(l.lacks) / l.colours
+	for side := range 2 {
+		for v := range n {
+			list := in(func(ends [2]int32) bool { return int(ends[side]) == v })
+			for over := len(list) - l.has(v); over > 0; over-- {
+				least(in(func(ends [2]int32) bool { return int(ends[side]) == v }))
+			}
+		}
+	}
+	var ends, more [][2]int32
+	var order, rest []int
+	for at := range edges {
+		if out[at] {
+			more, rest = append(more, edges[at].Ends), append(rest, at)
+		} else {
+			ends, order = append(ends, edges[at].Ends), append(order, at)
+		}
+	}
+	order = append(order, rest...)
+	for i, c := range l.Colour(ends, more) {
+		switch at := order[i]; {
+		case c >= 0 && i >= len(ends):
+			out[at] = false
+		case c < 0 && i < len(ends): // one of its parallel edges gives it its colour
+			least(in(func(ends [2]int32) bool { return ends == edges[at].Ends }))
+		}
+	}
+	return out
+}
+
+// has is the number of colours that a vertex does not lack.
+func (l *Lists) has(v int) (colours int) {
+	for _, lacks := range l.lacks[v*l.colours:][:l.colours] {
+		if !lacks {
+			colours++
+		}
+	}
+	return colours
 }

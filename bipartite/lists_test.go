@@ -76,8 +76,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Stages that leave pairs out serve every entry in full, and are as much longer as Serve is told at
-// most.
+// Stages that serve pairs less than their weight serve every entry in full, and are as much longer as
+// Serve is told at most.
 func TestServe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 12).Draw(t, "n")
@@ -85,20 +85,21 @@ func TestServe(t *testing.T) {
 		for at := range x {
 			x[at] = rapid.Int64Range(0, 20).Draw(t, "x")
 		}
-		most := rapid.IntRange(1, n).Draw(t, "most")
-		longer := int64(0)
-		d := Decomposer{Longest: rapid.Bool().Draw(t, "longest"), Serve: func(match []int32, late []int64) {
-			pairs := 0
-			stage := int64(0)
+		most, part := rapid.IntRange(1, n).Draw(t, "most"), rapid.Int64Range(0, 2).Draw(t, "part of three")
+		longer, stages := int64(0), [][]int64{}
+		d := Decomposer{Longest: rapid.Bool().Draw(t, "longest"), Serve: func(match []int32, served []int64, late func(int, int64) int64) {
+			pairs, stage := 0, int64(0)
 			for i, j := range match {
 				if j < 0 {
 					continue
 				}
 				if pairs++; pairs > most {
-					match[i], stage = -1, max(stage, late[i])
+					served[i] = served[i] * part / 3
+					stage = max(stage, late(i, served[i]))
 				}
 			}
 			longer += stage
+			stages = append(stages, slices.Clone(served))
 		}}
 		weights, match, err := d.Decompose(context.Background(), n, x)
 		if err != nil {
@@ -108,15 +109,19 @@ func TestServe(t *testing.T) {
 		left, total := slices.Clone(x), int64(0)
 		for s, w := range weights {
 			total += w
-			pairs := 0
+			whole := 0
 			for i, j := range match[s*n:][:n] {
-				if j >= 0 {
-					pairs++
-					left[i*n+int(j)] -= min(w, left[i*n+int(j)])
+				if j < 0 {
+					continue
+				}
+				if left[i*n+int(j)] -= min(stages[s][i], left[i*n+int(j)]); stages[s][i] == w {
+					whole++
+				} else if stages[s][i] == 0 {
+					t.Fatalf("stage %d matches row %d, and serves it nothing", s, i)
 				}
 			}
-			if pairs > most {
-				t.Fatalf("stage %d serves %d pairs, and %d are wanted at most", s, pairs, most)
+			if whole > most {
+				t.Fatalf("stage %d serves %d pairs in full, and %d are wanted at most", s, whole, most)
 			}
 		}
 		if slices.Max(left) > 0 || total != max(slices.Max(rows), slices.Max(columns))+longer {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -126,6 +127,7 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (best *Plan, 
 	}
 	var least Times
 	var took time.Duration
+	var many error
 	for _, o.Groups = range s.groupings(o, moveRanks) {
 		if ended != nil || best != nil && c.over(took) {
 			break
@@ -134,16 +136,19 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (best *Plan, 
 		plan, failed := p.grouped(ctx, s, o, c)
 		took = time.Since(start)
 		switch {
-		case plan == nil && best == nil:
+		case plan == nil && best == nil && !errors.Is(failed, bipartite.ErrStages):
 			return nil, failed
 		case plan == nil:
-			ended = ctx.Err() // or the stages are too many
+			ended, many = ctx.Err(), failed // or the stages are too many
 			continue
 		}
 		ended = failed
 		if times := model.Predict(plan); best == nil || times.Total < least.Total {
 			best, least = plan, times
 		}
+	}
+	if best == nil {
+		return nil, many
 	}
 	s.divide(0)
 	shortest := s.least(s.share)
@@ -176,7 +181,7 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (best *Plan, 
 func (p *Planner) grouped(ctx context.Context, s *servers, o Options, c *clock) (*Plan, error) {
 	chosen, seconds, ended := p.choose(ctx, s, o, c)
 	if math.IsInf(seconds, 1) {
-		return nil, ended
+		return nil, cmp.Or(ended, fmt.Errorf("mode %s: %w", Bytes, bipartite.ErrStages))
 	}
 	start := time.Now()
 	plan, err := p.bytesOf(context.WithoutCancel(ctx), s, chosen, -1)
@@ -298,7 +303,6 @@ func (p *Planner) tryStretch(ctx context.Context, s *servers, o Options, c *cloc
 		}
 		p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
 		lengths, _, err := p.serverStages(limited, s, o.Fewest)
-		p.decomposer.MaxStages = 0
 		cancel()
 		if errors.Is(err, bipartite.ErrStages) || err != nil && c.over(0) && ctx.Err() == nil {
 			continue

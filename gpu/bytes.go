@@ -63,10 +63,17 @@ func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (leng
 	return p.serverStages(ctx, s, o.Fewest)
 }
 
+// mostStages limits the stages within lanes, for each row: what they leave out may be left for ever smaller
+// ones.
+const mostStages = 8
+
 // serverStages decomposes M.
 func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool) (length []int64, match []int32, err error) {
 	p.decomposer.Longest, p.decomposer.Serve = fewest, s.serve()
-	defer func() { p.decomposer.Longest, p.decomposer.Serve = false, nil }()
+	if most := mostStages * s.size; p.decomposer.Serve != nil && (p.decomposer.MaxStages == 0 || p.decomposer.MaxStages > most) {
+		p.decomposer.MaxStages = most
+	}
+	defer func() { p.decomposer.Longest, p.decomposer.Serve, p.decomposer.MaxStages = false, nil, 0 }()
 	return p.decomposer.Decompose(ctx, s.size, s.rounded)
 }
 
@@ -173,8 +180,7 @@ func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match [
 	if own >= 0 { // for all servers, the number of transfers is not known well
 		d.lines = make([]Transfer, 0, 2*s.t.GPUs*len(order))
 	}
-	// Two stages hide no moves to the NICs: avoid these.
-	list, first, err := s.ride(ctx, d, len(order) <= 2)
+	list, first, err := s.ride(ctx, d, order, match)
 	if err != nil {
 		return nil, err
 	}
@@ -186,16 +192,21 @@ func (p *Planner) follow(ctx context.Context, s *servers, order []stint, match [
 				continue // it idles, as lanes or a limit say
 			}
 			at := a*n + int(b)
-			bytes := min(share[at], stint.length)
-			length = max(length, bytes)
-			share[at] -= bytes
-			if bytes == 0 || own >= 0 && own != s.groups[a].server && own != s.groups[b].server {
+			if own >= 0 && own != s.groups[a].server && own != s.groups[b].server {
+				bytes := min(share[at], stint.length)
+				share[at] -= bytes
+				length = max(length, bytes)
 				continue
 			}
 			for k := range s.width(at) {
+				if s.load[at] == 0 || s.skips != nil && s.skips[stint.turn][skip{a, k}] {
+					continue
+				}
 				x := &list[int(first[at])+k]
-				d.send(x.out, x.in, min(x.left, bytes))
-				x.left -= min(x.left, bytes)
+				bytes := min(x.left, stint.length)
+				d.send(x.out, x.in, bytes)
+				x.left -= bytes
+				length = max(length, bytes)
 			}
 		}
 		if length > 0 {
@@ -223,10 +234,10 @@ func (s *servers) segments(own int) int {
 
 // ride assigns the messages between servers to the streams between NICs, and returns these and,
 // [group][group], the first of each two groups.
-func (s *servers) ride(ctx context.Context, d *draft, stay bool) (list []stream, first []int32, err error) {
+func (s *servers) ride(ctx context.Context, d *draft, order []stint, match []int32) (list []stream, first []int32, err error) {
 	n := s.t.Servers
 	r := newRiders(s.t, d, s.out, s.in)
-	r.stay = stay
+	r.stay = len(order) <= 2 // two stages hide no moves to the NICs: avoid these
 	list, first = make([]stream, 0, d.pairs()*s.t.GPUs), make([]int32, len(s.load))
 	for i := range n {
 		if err := ctx.Err(); err != nil {
@@ -242,6 +253,9 @@ func (s *servers) ride(ctx context.Context, d *draft, stay bool) (list []stream,
 					if at := a*len(s.groups) + b; s.load[at] > 0 {
 						first[at] = int32(len(list))
 						list = s.streams(list, at)
+						if s.skips != nil {
+							s.rooms(at, list[first[at]:], order, match)
+						}
 					}
 				}
 			}

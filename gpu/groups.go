@@ -31,8 +31,9 @@ type servers struct {
 	load    []int64 // [group][group] bytes
 	share   []int64 // M, [group][group] bytes of the first NIC
 	limits  []limit
-	rounded []int64 // M, rounded up to a grain, with rows and columns for the limits
-	size    int     // of its rows
+	rounded []int64         // M, rounded up to a grain, with rows and columns for the limits
+	size    int             // of its rows
+	skips   []map[skip]bool // [stage] streams that it leaves out; nil if lanes do not matter
 }
 
 func newServers(ctx context.Context, t *Traffic) (*servers, error) {
@@ -106,16 +107,13 @@ func (s *servers) divide(count int) {
 	}
 	on := make([][]int, len(s.rails)*s.t.Servers) // [rail][server] its groups
 	s.groups, s.first = s.groups[:0], make([]int, s.t.Servers+1)
-	nics, spare := make([][]Rank, len(s.rails)), make([]bool, s.t.Ranks())
-	if int64(count) < slices.Max(s.each) {
-		spare = s.spare()
-	}
+	nics := make([][]Rank, len(s.rails))
 	for i := range s.t.Servers {
 		for r := range nics {
 			nics[r] = nil
 		}
 		for r := i * s.t.GPUs; r < (i+1)*s.t.GPUs; r++ {
-			if s.t.Site.works(r) && !spare[r] {
+			if s.t.Site.works(r) {
 				rail := s.t.Site.rail(r)
 				nics[rail] = append(nics[rail], Rank(r))
 			}

@@ -34,42 +34,6 @@ func (s *servers) limited() (list []limit) {
 	return list
 }
 
-// spare lists the NICs that are not used, by rank, if those of a group send together and a leaf has
-// fewer lanes than NICs: one after the other of the server that has the least to carry without it.
-func (s *servers) spare() []bool {
-	site, spare := s.t.Site, make([]bool, s.t.Ranks())
-	if site == nil || site.Lanes == nil {
-		return spare
-	}
-	out, in, _ := bipartite.Sums(s.t.Servers, s.pairs)
-	left := slices.Clone(s.each)
-	for leaf := range site.Lanes.Down {
-		lanes := site.Lanes.common(leaf, leaf)
-		var on []Rank
-		for r, x := range site.Place {
-			if x.NIC >= 0 && x.Leaf == leaf {
-				on = append(on, Rank(r))
-			}
-		}
-		for lanes > 0 && len(on) > lanes {
-			after := func(r Rank) float64 {
-				server := s.t.server(r)
-				return float64(max(out[server], in[server])) / float64(max(0, left[server]-1))
-			}
-			least := 0
-			for at, r := range on {
-				if !(after(r) >= after(on[least])) {
-					least = at
-				}
-			}
-			spare[on[least]] = true
-			left[s.t.server(on[least])]--
-			on = slices.Delete(on, least, least+1)
-		}
-	}
-	return spare
-}
-
 // idle is the number of NICs that must idle in each stage.
 func (x *limit) idle() int { return len(x.groups) - x.lanes }
 
@@ -184,16 +148,37 @@ func (s *servers) full(server int, each []int64) int64 {
 	return share
 }
 
-// serve returns a function that leaves pairs of groups out of a stage until lanes can be found for the
-// others. It is nil if lanes do not matter.
-func (s *servers) serve() func(match []int32, longer []int64) {
+// serve returns a function that leaves streams out of a stage until lanes can be found for the others.
+// It is nil if lanes do not matter. s.skips lists what is left out of the stages that follow.
+func (s *servers) serve() func([]int32, []int64, func(int, int64) int64) {
+	s.skips = nil
 	if s.t.Site == nil || s.t.Site.Lanes == nil {
 		return nil
 	}
 	on := s.t.Site.Lanes
 	lists := bipartite.NewLists(len(on.Down), on.Count, func(leaf, lane int) bool { return slices.Contains(on.Down[leaf], lane) })
-	return func(match []int32, longer []int64) { lists.Thin(match, longer, s.crossings(match)) }
+	return func(match []int32, served []int64, late func(int, int64) int64) {
+		edges := s.crossings(match)
+		of := func(row, out int) int64 { // what a row is served without some of its streams
+			width := int64(s.width(row*len(s.groups) + int(match[row])))
+			return served[row]/width*(width-int64(out)) + served[row]%width*(width-int64(out))/width
+		}
+		skips, count := map[skip]bool{}, map[int]int{}
+		for at, out := range lists.Thin(edges, func(row, out int) int64 { return late(row, of(row, out)) }) {
+			if out {
+				skips[skip{edges[at].Row, edges[at].Number}] = true
+				count[edges[at].Row]++
+			}
+		}
+		for row, out := range count {
+			served[row] = of(row, out)
+		}
+		s.skips = append(s.skips, skips)
+	}
 }
+
+// skip is a stream that is left out of a stage: the number of a stream of a group.
+type skip struct{ group, number int }
 
 // crossings lists what a stage sends between leaves that have lanes in common, by leaves.
 func (s *servers) crossings(match []int32) (list []bipartite.Crossing) {
@@ -203,13 +188,46 @@ func (s *servers) crossings(match []int32) (list []bipartite.Crossing) {
 			continue
 		}
 		streams = s.streams(streams[:0], a*len(s.groups)+int(b))
-		for _, x := range streams {
+		for number, x := range streams {
 			from, to := s.t.Site.Place[x.out].Leaf, s.t.Site.Place[x.in].Leaf
 			if from != to && s.t.Site.Lanes.common(from, to) > 0 {
-				list = append(list, bipartite.Crossing{Ends: [2]int32{int32(from), int32(to)}, Row: a})
+				list = append(list, bipartite.Crossing{Ends: [2]int32{int32(from), int32(to)}, Row: a, Number: number})
 			}
 		}
 	}
 	slices.SortStableFunc(list, func(x, y bipartite.Crossing) int { return slices.Compare(x.Ends[:], y.Ends[:]) })
 	return list
+}
+
+// rooms divides the bytes of two groups, by their place in load, among their streams: no more than these
+// can send in the stages, of which some leave them out.
+func (s *servers) rooms(at int, streams []stream, order []stint, match []int32) {
+	from, to := at/len(s.groups), int32(at%len(s.groups))
+	can, skipped := make([]int64, len(streams)), false
+	for _, x := range order {
+		if match[int(x.turn)*s.size+from] != to {
+			continue
+		}
+		for number := range can {
+			if s.skips[x.turn][skip{from, number}] {
+				skipped = true
+			} else {
+				can[number] += x.length
+			}
+		}
+	}
+	if !skipped {
+		return
+	}
+	number := make([]int, len(can))
+	for i := range number {
+		number[i] = i
+	}
+	slices.SortStableFunc(number, func(a, b int) int { return cmp.Compare(can[a], can[b]) })
+	left := s.load[at]
+	for i, k := range number {
+		bytes := min(can[k], over(left, int64(len(number)-i)))
+		streams[k].room, streams[k].left = bytes, bytes
+		left -= bytes
+	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/forsd/forsd/gpu/lanes"
 )
 
-// Within plans an exchange of a cluster, or of a site, and pins it on the lanes of a fabric. If
-// leaves have too few lanes for its stages, it also plans within the lanes, and returns the plan that
-// takes the least time. Pin returns nil if the fabric has no lanes.
+// Within plans an exchange of a cluster, or of a site, and pins it on the lanes of a fabric. It also plans
+// within the lanes, of which leaves may have too few for the stages, and returns the plan that takes the
+// least time. Pin returns nil if the fabric has no lanes.
 func Within(c gpu.Cluster, site *gpu.Site, o gpu.Options, plan func(*gpu.Site, gpu.Options) (*gpu.Plan, error), pin func(*gpu.Plan) (*lanes.Plan, error)) (*gpu.Plan, *lanes.Plan, error) {
 	best, err := plan(site, o)
 	if err != nil {
 		return nil, nil, err
 	}
 	pinned, err := pin(best)
-	if err != nil || pinned == nil || len(pinned.Parts) == len(best.Stages) || site != nil && site.Rails || !slices.Contains([]gpu.Mode{"", gpu.Auto, gpu.Bytes}, o.Mode) {
+	if err != nil || pinned == nil || site != nil && site.Rails || !slices.Contains([]gpu.Mode{"", gpu.Auto, gpu.Bytes}, o.Mode) {
 		return best, pinned, err
 	}
 	if site == nil {
@@ -26,7 +26,7 @@ func Within(c gpu.Cluster, site *gpu.Site, o gpu.Options, plan func(*gpu.Site, g
 	for _, site.Lanes.All = range []bool{false, true} {
 		p, err := plan(site, o)
 		if err != nil {
-			break // the time is up
+			continue // the time is up, or the stages are too many
 		}
 		x, err := pin(p)
 		if err != nil {
