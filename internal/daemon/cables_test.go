@@ -75,13 +75,15 @@ func TestCountersAmidChange(t *testing.T) {
 	round(time.Now(), 0)
 	whole := v.Fabric
 	for _, f := range []*topology.Fabric{pulled(t, whole, []string{"Leaf001/6"}), whole} {
-		before := time.Now()
 		s.sweep(f)
 		s.rests(f)
-		asked := before.Add(-unnoticed / 2)
-		if f == whole {
-			asked = before.Add(time.Since(before) / 2)
-		}
+		var asked time.Time
+		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) {
+			asked = l.unrest.from.Add(-unnoticed / 2)
+			if f == whole {
+				asked = l.unrest.from.Add(l.unrest.until.Sub(l.unrest.from) / 2)
+			}
+		}))
 		if n := round(asked, 1_000_000); n != 0 {
 			t.Errorf("%d cables are suspect by what was read amid a change", n)
 		}
