@@ -1,6 +1,7 @@
 package lft
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/forsd/forsd/ib"
@@ -158,19 +159,33 @@ func (n *network) meet(a, b int) bool {
 }
 
 // chooseRelay chooses the leaf that reaches the most upper switches, the first among
-// equals.
+// equals. If hosts need a relay because their leaves do not meet, it is the first of the leaves
+// that meet the most others and reach at least half as many upper switches as any: the entries
+// for these hosts change with the relay, and a dead cable seldom changes this one.
 func (n *network) chooseRelay() {
-	n.relay = -1
-	most := 0
+	reach, met, apart := make([]int, len(n.Leaves)), make([]int, len(n.Leaves)), false
 	for l := range n.Leaves {
-		count := 0
 		for u := range n.uppers {
 			if n.reaches(l, u) {
-				count++
+				reach[l]++
 			}
 		}
-		if count > most {
-			n.relay, most = l, count
+		for d := range n.Leaves {
+			if n.meet(l, d) {
+				met[l]++
+			} else if reach[l] > 0 && n.meet(d, d) {
+				apart = true
+			}
+		}
+	}
+	n.relay = -1
+	best, most := 0, slices.Max(append(reach, 0))
+	for l, rank := range reach {
+		if apart && rank > 0 {
+			rank = 2*met[l] + min(1, 2*rank/most)
+		}
+		if rank > best {
+			n.relay, best = l, rank
 		}
 	}
 }

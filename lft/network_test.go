@@ -31,7 +31,7 @@ func TestNetwork(t *testing.T) {
 		if len(n.uppers) != len(ft.Spines)+len(ft.NewSpines) {
 			r.Fatalf("%d switches above", len(n.uppers))
 		}
-		relay, most := -1, 0
+		relay, most, apart := -1, 0, false
 		reached := make([][]bool, len(ft.Leaves))
 		for l := range ft.Leaves {
 			reached[l] = make([]bool, len(n.uppers))
@@ -49,15 +49,20 @@ func TestNetwork(t *testing.T) {
 				relay, most = l, count
 			}
 		}
-		if n.relay != relay {
-			r.Fatalf("leaf %d relays, want %d", n.relay, relay)
-		}
+		met := make([]int, len(reached))
 		for a := range reached {
 			for b := range reached {
 				if meet := slices.ContainsFunc(n.uppers, func(x upper) bool { p := place[x.node]; return x.node >= 0 && reached[a][p[1]] && reached[b][p[1]] }); n.meet(a, b) != meet {
 					r.Fatalf("leaves %d and %d meet: %t", a, b, !meet)
+				} else if meet {
+					met[a]++
+				} else if slices.Contains(reached[a], true) && slices.Contains(reached[b], true) {
+					apart = true
 				}
 			}
+		}
+		if !apart && n.relay != relay || apart && met[n.relay] < slices.Max(met) {
+			r.Fatalf("leaf %d relays; leaves meet %v others, leaf %d reaches the most switches above", n.relay, met, relay)
 		}
 		want := map[end]bool{}
 		for _, e := range f.EndPorts() {
@@ -105,6 +110,21 @@ func checkLinks(r *rapid.T, n *network, l, u int) int {
 		r.Fatalf("leaf %d and switch %d above have cables %+v, want %+v", l, u, n.between(l, u), want)
 	}
 	return len(laned) + len(others)
+}
+
+// TestRelayStays checks that a dead cable of the relay leaf does not make another leaf relay hosts
+// whose leaves do not meet.
+func TestRelayStays(t *testing.T) {
+	spec := fabgen.Spec{Spines: 4, Leaves: 5, LMC: 1}
+	dead := [][2]int{{3, 0}, {3, 1}, {4, 2}, {4, 3}} // leaves 3 and 4 do not meet
+	for _, more := range [][2]int{{0, 0}, {0, 3}, {1, 2}, {3, 2}} {
+		if n := newNetwork(fabgen.Damaged(t, spec, append(slices.Clone(dead), more)...)); n.relay != 0 {
+			t.Errorf("without %v leaf %d relays", more, n.relay)
+		}
+	}
+	if n := newNetwork(fabgen.Damaged(t, spec, append(dead, [2]int{0, 0}, [2]int{0, 1})...)); n.relay != 1 {
+		t.Errorf("leaf %d relays, which does not meet leaf 4", n.relay)
+	}
 }
 
 // TestSteps checks that the steps of substitutes are the numbers below K−1 that are coprime to
