@@ -117,10 +117,13 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) (ou
 	fell := s.fell(t)
 	if tree.Spine != nil {
 		out.Down = slices.Repeat([]fors.Lane{fors.Local}, n*t.Lanes)
-		for d, i := range t.Servers {
-			if h := &t.Hosts[i]; !h.Moved {
-				comeDown(t, d, t.LIDLane(h, 0), out.Down)
-			}
+	}
+	leaves, stays := leavesWithServers(t), make([]bool, len(w.Via))
+	for i, own := range w.Via {
+		leaf, to := leaves[i/n], t.Hosts[t.Servers[i%n]].Leaf
+		stays[i] = w.Stay[i] && leaf != to && own >= 0 && t.LaneUp(leaf, int(own)) && t.LaneUp(to, int(own))
+		if stays[i] && out.Down != nil {
+			comeDown(t, i%n, int(own), out.Down)
 		}
 	}
 	now := make([]int, v.Servers()) // [server of the plan] index in the tree, −1 if none
@@ -136,7 +139,7 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) (ou
 			}
 		}
 	}
-	for a, leaf := range leavesWithServers(t) {
+	for a, leaf := range leaves {
 		from, known := first[leaf]
 		if !known {
 			continue
@@ -152,7 +155,7 @@ func (s Settings) inForce(t *topology.FatTree, tree *fors.Tree, w fors.Wish) (ou
 			if carried[leaf*t.Lanes+x.Lane] = true; down >= 0 {
 				carried[to*t.Lanes+down] = true
 			}
-			if own := int(w.Via[a*n+d]); w.Stay[a*n+d] && own >= 0 && t.LaneUp(leaf, own) && t.LaneUp(to, own) || to == leaf {
+			if to == leaf || stays[a*n+d] {
 				continue
 			}
 			out.Via[a*n+d] = fors.Local

@@ -80,3 +80,30 @@ func TestChains(t *testing.T) {
 		t.Error("a restart would move entries")
 	}
 }
+
+// TestParallelCablesStay plans small trees with parallel cables once more, from the plan and the
+// tables in force: which cables spines forward by does not change either.
+func TestParallelCablesStay(t *testing.T) {
+	for i := range uint64(share(4000, 400)) {
+		rng := rand.New(rand.NewPCG(i, 79))
+		spec := fabgen.Spec{Spines: 2 + rng.IntN(4), Cables: 2, Leaves: 2 + rng.IntN(2), Hosts: []int{1 + rng.IntN(8)}, LMC: uint8(rng.IntN(4))}
+		lanes := spec
+		lanes.Spines *= spec.Cables
+		tree := fabgen.Damaged(t, spec, drawCables(rng, lanes, 1+rng.IntN(lanes.Spines/2))...)
+		first, err := Route(bg, tree, Settings{})
+		if err != nil || first.Base == nil {
+			continue
+		}
+		before, err := phasetable.New(first.Base.Table(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Route(bg, tree, Settings{Before: before, Tables: first.Tables})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lft.Compare(first.Tables, again.Tables, lft.LIDs(tree.Fabric)); err != nil {
+			t.Errorf("tree %d: %v", i, err)
+		}
+	}
+}
