@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
@@ -77,6 +76,7 @@ type roads struct {
 	plane []int16   // [port by number] of a leaf's cable
 	lane  []int16   // [port by number] of a mid's cable upwards, −1 for others
 	node  []int32   // [leaf of the plan]
+	ways  []pods.Choice
 }
 
 func newRoads(r *Result, lids int) *roads {
@@ -119,19 +119,19 @@ func newRoads(r *Result, lids int) *roads {
 // cables returns how many numbers ports have.
 func (x *roads) cables() int { return int(x.first[len(x.first)-1]) }
 
-// walk follows an LID from a leaf to another one; it is false where that takes other cables
-// than plans may.
-func (x *roads) walk(a, b int, lid ib.LID) (c pods.Choice, ok bool) {
-	c.Cables, c.Way = pods.NoCables, -1
-	f, node := x.Tree.Fabric, x.node[a]
+// way follows one of a server's LIDs from a leaf; it is false where that takes other cables than
+// plans may.
+func (x *roads) way(a, b int, to int32, lid int) (c pods.Choice, ok bool) {
+	c = pods.Choice{Cables: pods.NoCables, Way: -1, Pick: uint8(lid)}
+	f, node, at := x.Tree.Fabric, x.node[a], int(x.Tree.Hosts[x.Tree.Servers[to]].LID)+lid
 	for n := range c.Cables {
 		if node == x.node[b] {
 			return c, true
 		}
-		if int(lid) >= len(x.at[node]) {
+		if at >= len(x.at[node]) {
 			return c, false
 		}
-		port := x.at[node][lid]
+		port := x.at[node][at]
 		if int(port) >= len(f.Nodes[node].Ports) {
 			return c, false
 		}
@@ -152,23 +152,22 @@ func (x *roads) walk(a, b int, lid ib.LID) (c pods.Choice, ok bool) {
 	return c, node == x.node[b]
 }
 
-// choices lists the ways from a leaf to a server.
-func (x *roads) choices(a int, to int32) (out []pods.Choice) {
+// choices lists the ways from a leaf to a server, in memory that the next call uses again.
+func (x *roads) choices(a int, to int32) []pods.Choice {
 	b := int(x.home(to))
-	if a == b {
-		return []pods.Choice{{Cables: pods.NoCables, Way: -1}}
-	}
-	for o := range x.lids {
-		if c, ok := x.walk(a, b, x.Tree.Hosts[x.Tree.Servers[to]].LID+ib.LID(o)); ok {
-			c.Pick = uint8(o)
-			out = append(out, c)
+	x.ways = x.ways[:0]
+	for lid := range x.lids {
+		c, ok := x.way(a, b, to, lid)
+		if ok && !slices.ContainsFunc(x.ways, func(known pods.Choice) bool { return known.Cables == c.Cables }) {
+			x.ways = append(x.ways, c)
 		}
 	}
-	return out
+	return x.ways
 }
 
 // begin puts the units of the shift into their blocks that have the ways of the whole tree,
-// and lists all others. There are as many blocks as the fullest cable has units of one way.
+// and lists all others. There are as many blocks as the fullest cable carries if each unit in turn
+// takes its base LID, or another LID where that cable has more units than blocks so far.
 func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	p, leaves := x.Plan, len(x.shape.Leaves)
 	none := map[[2]int32]bool{}
@@ -177,22 +176,20 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	}
 	ways, load := x.wholeWays(), make([]int, x.cables())
 	unit := func(block, a int, d int32) {
-		b := x.home(d)
-		if none[[2]int32{int32(a), b}] {
+		b := int(x.home(d))
+		if none[[2]int32{int32(a), int32(b)}] {
 			return
 		}
-		c := k.Choices(a, d)
-		if len(c) == 0 && err == nil {
+		c, ok := x.way(a, b, d, 0)
+		if ok && most(load, &c) <= block {
+			add(load, &c)
+		} else if all := k.Choices(a, d); len(all) > 0 {
+			least := slices.MinFunc(all, func(c, than pods.Choice) int { return most(load, &c) - most(load, &than) })
+			add(load, &least)
+		} else if err == nil {
 			err = fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, x.Tree.Hosts[x.Tree.Servers[d]].Name)
 		}
-		if len(c) == 1 {
-			for _, i := range c[0].Cables {
-				if i >= 0 {
-					load[i]++
-				}
-			}
-		}
-		if len(c) == 0 || block < 0 || block >= k.Blocks || c[0].Pick != 0 || int(b) != a && c[0].Way != ways(a, int(d)) || !k.Fits(block, a, d, &c[0]) {
+		if !ok || block < 0 || block >= k.Blocks || b != a && c.Way != ways(a, int(d)) || !k.Fits(block, a, d, &c) {
 			late = append(late, pods.Late{Leaf: a, To: d})
 		}
 	}
@@ -211,4 +208,23 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	}
 	k.Grow(slices.Max(load) - k.Blocks)
 	return late, err
+}
+
+// most returns what the fullest cable of a way carries.
+func most(load []int, c *pods.Choice) (n int) {
+	for _, i := range c.Cables {
+		if i >= 0 {
+			n = max(n, load[i])
+		}
+	}
+	return n
+}
+
+// add adds a unit to the load of the cables of a way.
+func add(load []int, c *pods.Choice) {
+	for _, i := range c.Cables {
+		if i >= 0 {
+			load[i]++
+		}
+	}
 }

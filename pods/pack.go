@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"math"
 	"math/bits"
 	"math/rand/v2"
 )
@@ -25,7 +26,7 @@ type Choice struct {
 type Pack struct {
 	*Plan
 	Picks []uint8 // like Plan.To
-	// Choices lists the ways that a unit may take; they do not change.
+	// Choices lists the ways that a unit may take, until its next call; they do not change.
 	Choices func(leaf int, to int32) []Choice
 
 	cables, wide int // numbers of cables; of those, servers and leaves: what a block has once
@@ -235,10 +236,11 @@ type obstacle struct {
 const stuckOnce = 4
 
 // instead finds a block and a way for a unit with the least in the way, or the first from a
-// random block on with nothing that is stuck.
+// random block on with nothing that is stuck. Blocks in which all its needs are taken are the last
+// resort.
 func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
-	best.n = -1
-	for n := 1; n <= mostNeeds; n++ {
+	best.stuck = math.MaxInt32
+	for n := 1; n < mostNeeds || best.n == 0; n++ {
 		for c := range choices {
 			first := k.rng.IntN(k.Blocks)
 			for i := range k.words + 1 {
@@ -252,7 +254,7 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 				}
 				for ; busy != 0; busy &= busy - 1 {
 					b := w*64 + bits.TrailingZeros64(busy)
-					if o := k.inTheWay(b, u, &choices[c]); best.n < 0 || o.stuck < best.stuck || o.stuck == best.stuck && o.n < best.n {
+					if o := k.inTheWay(b, u, &choices[c], best.stuck); o.stuck < best.stuck || o.stuck == best.stuck && o.n < best.n {
 						best, choice = o, c
 					}
 					if best.stuck == 0 {
@@ -287,8 +289,9 @@ func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
 	return all[n] &^ all[n+1]
 }
 
-// inTheWay lists the units in the way of a unit in a block.
-func (k *Pack) inTheWay(block int, u Late, c *Choice) obstacle {
+// inTheWay lists the units in the way of a unit in a block. It counts stuck ones as long as these
+// are not more than most.
+func (k *Pack) inTheWay(block int, u Late, c *Choice, most int32) obstacle {
 	o := obstacle{block: block}
 	used := k.used[block*k.wide:][:k.wide]
 	ofLeaf := false
@@ -314,8 +317,7 @@ func (k *Pack) inTheWay(block int, u Late, c *Choice) obstacle {
 		note(first + int32(k.rng.IntN(int(end-first))))
 	}
 	for _, s := range o.slots[:o.n] {
-		at := block*k.slots + int(s)
-		if k.room(int(k.leaf[s]), k.To[at], &Choice{Cables: k.pass[at]}) < 0 {
+		if at := block*k.slots + int(s); o.stuck <= most && k.room(int(k.leaf[s]), k.To[at], &Choice{Cables: k.pass[at]}) < 0 {
 			o.stuck += stuckOnce + *k.failures(Late{int(k.leaf[s]), k.To[at]})
 		}
 	}

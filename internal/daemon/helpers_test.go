@@ -27,7 +27,7 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-func ok(t *testing.T, errs ...error) {
+func ok(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // failing returns the fabric after failures, specified as for Fabric.Fail.
-func failing(t *testing.T, f *topology.Fabric, what ...string) *topology.Fabric {
+func failing(t testing.TB, f *topology.Fabric, what ...string) *topology.Fabric {
 	t.Helper()
 	f = f.Clone()
 	for _, spec := range what {
