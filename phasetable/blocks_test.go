@@ -84,7 +84,7 @@ func TestRules(t *testing.T) {
 		if v.ToBaseLIDs() != base || other.ToBaseLIDs() != base {
 			rt.Fatalf("to base LIDs: %t and %t, want %t", v.ToBaseLIDs(), other.ToBaseLIDs(), base)
 		}
-		again, err := v.Numbered(9, strings.Repeat("ab", hashSize))
+		again, err := v.Numbered(v.Job(), 9, strings.Repeat("ab", hashSize))
 		if err != nil || again.Epoch() != 9 || again.TopologyHash() != strings.Repeat("ab", hashSize) {
 			rt.Fatalf("under another number: %v", err)
 		}

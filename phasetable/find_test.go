@@ -78,7 +78,7 @@ func TestFindPair(t *testing.T) {
 	if v.Job() != 5 || v.Lanes() != 2 || v.LMC() != 1 {
 		t.Errorf("job %d, %d lanes, LMC %d", v.Job(), v.Lanes(), v.LMC())
 	}
-	if _, err := v.Numbered(1, "ab"); err == nil {
+	if _, err := v.Numbered(0, 1, "ab"); err == nil {
 		t.Error("a hash of two digits passes")
 	}
 }

@@ -252,14 +252,16 @@ func (v *View) sends(s, peer int) (phase int, ok bool) {
 	return 0, false
 }
 
-// Numbered returns the same plan under another number, for a fabric of another hash.
-func (v *View) Numbered(epoch uint64, topologyHash string) (*View, error) {
+// Numbered returns the same plan for a job, or 0, under another number, for a fabric of another
+// hash.
+func (v *View) Numbered(job, epoch uint64, topologyHash string) (*View, error) {
 	hash, err := (&Table{TopologyHash: topologyHash}).shape()
 	if err != nil {
 		return nil, err
 	}
 	data := append([]byte(nil), v.data...)
 	le.PutUint64(data[offEpoch:], epoch)
+	le.PutUint64(data[offJob:], job)
 	copy(data[offHash:], hash[:])
 	le.PutUint32(data[offCRC:], checksum(data))
 	return open(data)

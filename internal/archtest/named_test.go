@@ -88,6 +88,34 @@ func TestContributingNamesWhatIsThere(t *testing.T) {
 	}
 }
 
+// TestWalks counts the steps of the walks in CONTRIBUTING.md. Each step names a function and its
+// file, which TestContributingNamesWhatIsThere looks for.
+func TestWalks(t *testing.T) {
+	text, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, walks, _ := strings.Cut(string(text), "\n## Three walks\n")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	all := strings.Split(walks, "\n**")[1:]
+	if len(all) != 3 {
+		t.Fatalf("%d walks", len(all))
+	}
+	names := regexp.MustCompile("`\\w+`(?: and `\\w+`)? in `[a-zA-Z0-9/_-]+\\.go`")
+	for _, walk := range all {
+		title, _, _ := strings.Cut(walk, "**")
+		steps := regexp.MustCompile(`(?m)^\d+\. .*$`).FindAllString(walk, -1)
+		if len(steps) < 3 || len(steps) > 15 {
+			t.Errorf("%s: %d steps", title, len(steps))
+		}
+		for _, step := range steps {
+			if !names.MatchString(step) {
+				t.Errorf("%s: a step names no function with its file: %s", title, step)
+			}
+		}
+	}
+}
+
 // drawn maps the types and packages in the drawings of docs/architecture.md, such as
 // "loop.show" and "plans.Publisher", to their folders.
 var drawn = map[string]string{"actions": "internal/daemon", "inbox": "internal/daemon", "loop": "internal/daemon",

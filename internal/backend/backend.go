@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
@@ -17,11 +19,9 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
-	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/webhook"
@@ -71,10 +71,10 @@ type Parts struct {
 	Fabric  string // its name
 	Started time.Time
 
-	State   *state.State
+	Log     *zap.Logger
+	State   *state.Shared
 	Store   *state.Store
 	Desk    *desk.Desk
-	Jobs    *plans.Jobs
 	History *history.History
 	Webhook *webhook.Hook
 	Cables  *cables.Tracker
@@ -83,7 +83,6 @@ type Parts struct {
 	Workers worker.Pools
 	Watches bool // forsd only observes
 
-	Drains   func() []exclusions.Drain // the current drains
 	Planning planner.Settings
 	Settings *config.Settings // settings that may change while forsd runs
 	Terms    func(now time.Time) []access.Term
@@ -110,7 +109,7 @@ func New(parts Parts) *Backend {
 func (b *Backend) Status() api.Status {
 	warnings := b.State.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
-	s := b.State.Status()
+	s := b.State.Now().Status()
 	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, shownWarnings(warnings)
 	manager := b.OpenSM()
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
@@ -136,7 +135,7 @@ func shownWarnings(warnings []health.Warning) []api.Warning {
 // those that the plan was made on, and when they were read.
 func (b *Backend) TablesMatch() (match bool, readAt time.Time) {
 	match, readAt = b.Desk.Match()
-	return match || b.State.OwnRoutes() && b.Desk.InSwitches() != nil, readAt
+	return match || b.State.Now().OwnRoutes() && b.Desk.InSwitches() != nil, readAt
 }
 
 // seen is the API's form of the fabric, and the view that it was made from.
@@ -150,23 +149,16 @@ type seen struct {
 // Topology returns the fabric as last seen. All callers share one value until the fabric
 // changes.
 func (b *Backend) Topology() *api.Topology {
-	v, held := b.State.Latest(), b.State.HeldBack()
+	v, held := b.State.Now().Latest, b.State.Now().Held
 	if v == nil {
 		return nil
 	}
 	s := &b.seen
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.of == v && slices.Equal(s.held, held):
-		return s.t
-	case v.Kind == controller.OwnRoutes:
-		s.t = v.Topology()
-	default:
-		s.t = describe.Topology(v.Held(held), v.Complete)
-		s.t.Kind = v.Kind.String()
+	if s.of != v || !slices.Equal(s.held, held) {
+		s.of, s.held, s.t = v, held, v.Topology(held)
 	}
-	s.of, s.held = v, held
 	return s.t
 }
 
@@ -188,10 +180,10 @@ func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return api.Change{}, err
 	}
-	if b.State.Latest() == nil {
+	if b.State.Now().Latest == nil {
 		return api.Change{}, errNoDump
 	}
-	before := b.State.EpochNumber()
+	before := b.State.Now().EpochNumber()
 	done, err := b.Loop.Reroute(ctx)
 	if err != nil {
 		return api.Change{}, err
@@ -208,7 +200,7 @@ func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 
 // change describes the effect of an order on the epoch.
 func (b *Backend) change(before uint64, text string) api.Change {
-	now := b.State.EpochNumber()
+	now := b.State.Now().EpochNumber()
 	if now == before {
 		text += "; the plan in force is still the right one"
 	}
@@ -218,7 +210,7 @@ func (b *Backend) change(before uint64, text string) api.Change {
 // WhatIf plans the fabric with some parts failed, and the rest of an exchange if requested.
 // Cables that are held back remain held back.
 func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
-	v := b.State.Latest()
+	v := b.State.Now().Latest
 	if v == nil {
 		return nil, errNoDump
 	}
@@ -240,8 +232,8 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
-	held := b.State.HeldBack()
-	ask := worker.WhatIfRequest{Tree: would.Held(held), Settings: worker.Settings(b.Planning), Epoch: b.State.EpochNumber()}
+	held := b.State.Now().Held
+	ask := worker.WhatIfRequest{Tree: would.Held(held), Settings: worker.Settings(b.Planning), Epoch: b.State.Now().EpochNumber()}
 	if q.Done != nil && ask.Tree.Pods != nil {
 		return nil, api.Refused("what remains of an exchange is planned on fat trees of two levels alone")
 	}
@@ -285,7 +277,7 @@ func (b *Backend) remaining(ask *worker.WhatIfRequest, q api.WhatIf) error {
 
 // running returns the plan of an exchange in progress by its epoch; 0 means the plan in force.
 func (b *Backend) running(n uint64) (*phasetable.View, error) {
-	e := b.State.Current()
+	e := b.State.Now().Epoch
 	if n != 0 && (e == nil || e.Epoch != n) {
 		kept, err := b.Store.LoadEpoch(n)
 		if err != nil {
@@ -301,7 +293,7 @@ func (b *Backend) running(n uint64) (*phasetable.View, error) {
 
 // runningJob returns a job's servers and its plan for an exchange in progress.
 func (b *Backend) runningJob(q api.WhatIf) ([]ib.GUID, *phasetable.View, error) {
-	j, err := b.Jobs.Find(q.Job)
+	j, err := b.State.Now().Job(q.Job)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -318,7 +310,7 @@ func (b *Backend) runningJob(q api.WhatIf) ([]ib.GUID, *phasetable.View, error) 
 // Rollback publishes an earlier plan again, if it holds on the current fabric.
 func (b *Backend) Rollback(ctx context.Context, n uint64) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, fmt.Sprintf("rollback to epoch %d", n), out.Text, err) }()
-	before := b.State.EpochNumber()
+	before := b.State.Now().EpochNumber()
 	if err := b.Loop.Rollback(ctx, n); err != nil {
 		return api.Change{}, err
 	}

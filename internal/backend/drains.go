@@ -27,7 +27,7 @@ const maxDrainBody = 1 << 20
 // drains lists the drains of some parts in the API's form; nil means all parts.
 func (b *Backend) drains(parts []exclusions.Part) []api.Drain {
 	out := []api.Drain{}
-	v, list := b.State.Latest(), b.Drains()
+	v, list := b.State.Now().Latest, b.State.Now().Drains
 	var links []exclusions.Link
 	if v != nil && v.Tree != nil && len(list) > 0 {
 		links = exclusions.Links(v.Tree)
@@ -48,7 +48,7 @@ func (b *Backend) drains(parts []exclusions.Part) []api.Drain {
 
 // drainable returns the latest fabric, or an error if its parts cannot be drained.
 func (b *Backend) drainable() (*view.View, error) {
-	v := b.State.Latest()
+	v := b.State.Now().Latest
 	switch {
 	case v == nil:
 		return nil, errNoDump
@@ -112,7 +112,7 @@ func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest)
 		return nil, api.BadRequest("it would end at %s, before it begins", q.Until.Format(time.RFC3339))
 	case len(q.Reason) > 1000:
 		return nil, api.BadRequest("the reason has %d characters: up to 1000 are kept", len(q.Reason))
-	case len(b.Drains())+len(q.Parts) > exclusions.MostDrains:
+	case len(b.State.Now().Drains)+len(q.Parts) > exclusions.MostDrains:
 		return nil, api.Refused("there would be more than %d drains", exclusions.MostDrains)
 	}
 	by := ""
@@ -141,7 +141,7 @@ func later(a, b time.Time) time.Time {
 
 // cost plans the fabric without the parts and without those already drained.
 func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, orders []exclusions.Drain) (*api.DrainCost, error) {
-	list := slices.Clone(b.Drains())
+	list := slices.Clone(b.State.Now().Drains)
 	for _, d := range orders {
 		d.State = exclusions.Draining
 		list = append(slices.DeleteFunc(list, func(old exclusions.Drain) bool { return old.Part == d.Part }), d)
@@ -155,20 +155,20 @@ func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, ord
 			out.Hosts, members = append(out.Hosts, h.Name), append(members, h.GUID)
 		}
 	}
-	for _, j := range b.Jobs.List() {
+	for _, j := range b.State.Now().Jobs {
 		if n := len(slices.DeleteFunc(j.Guids(), func(g ib.GUID) bool { return !slices.Contains(members, g) })); n > 0 {
 			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
 		}
 	}
-	return out, b.foresee(ctx, pool, out, next, b.State.HeldBack(), list)
+	return out, b.foresee(ctx, pool, out, next, b.State.Now().Held, list)
 }
 
 // returned plans the fabric after parts are given back. A cable that is also held back for
 // another reason counts as given back.
 func (b *Backend) returned(ctx context.Context, v *view.View, parts []exclusions.Part) (*api.DrainCost, error) {
 	ends := func(d exclusions.Drain) bool { return slices.Contains(parts, d.Part) }
-	left := slices.DeleteFunc(slices.Clone(b.Drains()), ends)
-	over := slices.DeleteFunc(slices.Clone(b.Drains()), func(d exclusions.Drain) bool { return !ends(d) })
+	left := slices.DeleteFunc(slices.Clone(b.State.Now().Drains), ends)
+	over := slices.DeleteFunc(slices.Clone(b.State.Now().Drains), func(d exclusions.Drain) bool { return !ends(d) })
 	next, err := view.New(v.Fabric, v.Tree.Baseline, &b.Settings.Now().Planning)
 	if err != nil {
 		return nil, api.Refused("%v", err)
@@ -177,7 +177,7 @@ func (b *Backend) returned(ctx context.Context, v *view.View, parts []exclusions
 	var excluded exclusions.Set
 	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(next.Tree), over))
 	given := excluded.Lanes(next.Tree, exclusions.Any)
-	held := slices.DeleteFunc(slices.Clone(b.State.HeldBack()), func(x controller.Lane) bool { return slices.Contains(given, x) })
+	held := slices.DeleteFunc(slices.Clone(b.State.Now().Held), func(x controller.Lane) bool { return slices.Contains(given, x) })
 	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
 	return out, b.foresee(ctx, b.Workers.Questions(ctx), out, next, held, left)
 }
@@ -190,7 +190,7 @@ func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.Drain
 	var excluded exclusions.Set
 	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(next.Tree), list))
 	hold := slices.Concat(held, excluded.Lanes(next.Tree, exclusions.Any))
-	forecast, err := worker.WhatIf(ctx, pool, &worker.WhatIfRequest{Tree: next.Held(hold), Settings: worker.Settings(b.Planning), Epoch: b.State.EpochNumber()})
+	forecast, err := worker.WhatIf(ctx, pool, &worker.WhatIfRequest{Tree: next.Held(hold), Settings: worker.Settings(b.Planning), Epoch: b.State.Now().EpochNumber()})
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.Drain
 		return err
 	}
 	out.Phases, out.LowerBound, out.UnreachablePairs = plan.Phases, plan.LowerBound, plan.UnreachablePairs
-	if e := b.State.Current(); e != nil {
+	if e := b.State.Now().Epoch; e != nil {
 		out.PhasesNow = e.Report.Phases
 	}
 	return nil
@@ -249,7 +249,7 @@ func (b *Backend) drained(spec string) ([]exclusions.Part, error) {
 	if v, err := b.drainable(); err == nil {
 		tree = v.Tree
 	}
-	list := b.Drains()
+	list := b.State.Now().Drains
 	out := exclusions.Resolve(tree, list, spec)
 	if len(out) == 0 && spec != "all" {
 		return nil, api.NotFound("%.200q is not drained%s", spec, ib.DidYouMean(spec, func(yield func(string) bool) {

@@ -46,7 +46,7 @@ func (b *Backend) Interfaces(readOverTCP bool, peer func(*http.Request) (any, er
 // explain answers /v1/explain?src=…&dst=… with the phase, the lane and every hop of a pair,
 // traced through the tables that were read back.
 func (b *Backend) explain(r *http.Request) (any, error) {
-	e, v, tables := b.State.Current(), b.State.Latest(), b.Desk.InSwitches()
+	e, v, tables := b.State.Now().Epoch, b.State.Now().Latest, b.Desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet")
 	}
@@ -70,7 +70,7 @@ func (b *Backend) explain(r *http.Request) (any, error) {
 
 // showBaseline answers /v1/baseline with the file's content.
 func (b *Backend) showBaseline(*http.Request) (any, error) {
-	base := b.State.Baseline()
+	base := b.State.Now().Baseline
 	if base == nil {
 		return nil, api.NotFound("no fabric has been accepted yet: there is no baseline")
 	}
@@ -82,7 +82,7 @@ var errNoFabric = api.Errorf(api.CodeNoPlan, "no fabric has been seen yet")
 
 // showCabling answers /v1/fabric.
 func (b *Backend) showCabling(*http.Request) (any, error) {
-	v := b.State.Latest()
+	v := b.State.Now().Latest
 	if v == nil {
 		return nil, errNoFabric
 	}
@@ -92,10 +92,10 @@ func (b *Backend) showCabling(*http.Request) (any, error) {
 // showCables answers /v1/cables.
 func (b *Backend) showCables(*http.Request) (any, error) {
 	var tree *topology.FatTree
-	if v := b.State.Latest(); v != nil {
+	if v := b.State.Now().Latest; v != nil {
 		tree = v.Tree
 	}
-	return b.Cables.Answer(tree, b.State.HeldBack()), nil
+	return b.Cables.Answer(tree, b.State.Now().Held), nil
 }
 
 // releaseCable answers POST /v1/cables/release.
@@ -104,7 +104,7 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 	if err := server.ReadJSON(r, &q); err != nil {
 		return nil, err
 	}
-	before := b.State.EpochNumber()
+	before := b.State.Now().EpochNumber()
 	err := b.Loop.ReleaseCable(r.Context(), q.Cable)
 	b.Ordered(r.Context(), "release cable "+q.Cable, "it is on probation", err)
 	if err != nil {

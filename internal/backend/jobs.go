@@ -12,13 +12,14 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
 )
 
 // Jobs answers the requests about jobs.
@@ -27,7 +28,7 @@ type Jobs struct{ *Backend }
 // Jobs lists the jobs.
 func (b Jobs) Jobs() []api.Job {
 	var out []api.Job
-	for _, j := range b.Backend.Jobs.List() {
+	for _, j := range b.State.Now().Jobs {
 		out = append(out, j.Summary())
 	}
 	return out
@@ -35,7 +36,7 @@ func (b Jobs) Jobs() []api.Job {
 
 // Job returns a job with its hosts.
 func (b Jobs) Job(name string) (*api.Job, error) {
-	j, err := b.Backend.Jobs.Find(name)
+	j, err := b.State.Now().Job(name)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (b Jobs) Job(name string) (*api.Job, error) {
 
 // JobPlans returns the plans of a job.
 func (b Jobs) JobPlans(name string) (*published.Plans, error) {
-	j, err := b.Backend.Jobs.Find(name)
+	j, err := b.State.Now().Job(name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (b Jobs) JobPlans(name string) (*published.Plans, error) {
 
 // JobBases returns the plans of a job for base LIDs.
 func (b Jobs) JobBases(name string) (*published.Plans, error) {
-	j, err := b.Backend.Jobs.Find(name)
+	j, err := b.State.Now().Job(name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +83,11 @@ func (b Jobs) basis(now Ground) (*basis, error) {
 		return nil, err
 	}
 	g := &basis{view: now.View, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last()}
-	if g.view == nil || b.State.Current() == nil || slices.Contains(g.tables, nil) {
+	if g.view == nil || b.State.Now().Epoch == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
 	if now.Sweeping {
-		g.better = b.State.NextRest()
+		g.better = b.State.Now().Rest
 	}
 	return g, nil
 }
@@ -109,7 +110,7 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 		} else if err != nil {
 			return nil, err
 		}
-		j, unknown, err := b.planNew(ctx, q, was)
+		j, made, unknown, err := b.planNew(ctx, q, was)
 		if err != nil && was.better != nil {
 			select {
 			case <-was.better:
@@ -123,7 +124,7 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 		}
 		if q.DryRun {
 			detail := j.Detail()
-			detail.ID, detail.Epoch, detail.Unknown = 0, 0, unknown // a dry run assigns no number
+			detail.Unknown = unknown
 			return detail, b.room(q.Name)
 		}
 		stale := false
@@ -131,10 +132,7 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 			var now *basis
 			if now, err = b.basis(ground); err == nil {
 				if stale = !now.equal(was); !stale {
-					err = b.admit(j, api.LeaseOf(q.LeaseSeconds))
-				}
-				if stale = stale || errors.Is(err, store.ErrNumber); stale {
-					err = nil
+					j, err = b.admit(j, made, api.LeaseOf(q.LeaseSeconds))
 				}
 			}
 		})
@@ -159,45 +157,59 @@ func waited(err error) error {
 	return err
 }
 
-// planNew plans a requested job, and lists the hosts that are not in the fabric.
-func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *plans.Job, unknown []string, err error) {
+// planNew plans a requested job. It returns the job with its plans, which have no numbers yet, and
+// lists the hosts that are not in the fabric.
+func (b Jobs) planNew(ctx context.Context, q api.JobRequest, g *basis) (j *state.Job, made []state.Plan, unknown []string, err error) {
 	members, unknown, err := g.view.Members(q.Hosts, q.SkipUnknown)
 	if err == nil && len(members) == 0 {
 		err = fmt.Errorf("the fabric has none of the hosts, such as %.80q: forsctl topology --json lists those that it has", q.Hosts[0])
 	}
 	if err != nil {
-		return nil, nil, api.BadRequest("%v", err)
+		return nil, nil, nil, api.BadRequest("%v", err)
 	}
 	own := q.OwnLanes || b.Settings.Now().Jobs.OwnLanes
-	j = &plans.Job{Job: store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}}
+	j = state.NewJob(store.Job{JobInfo: store.JobInfo{Name: q.Name, Members: members, RanksPerHost: q.RanksPerHost, OwnLanes: own}}, time.Now())
 	if g.view.JobsOnRoutes() {
 		p, err := g.view.JobOnRoutes(ctx, j.Guids(), g.tables...)
 		if err != nil {
-			return nil, nil, api.Refused("the job cannot be planned: %v", err)
+			return nil, nil, nil, api.Refused("the job cannot be planned: %v", err)
 		}
-		j, err = j.Planned(p, g.next)
-		return j, unknown, err
+		j.Report, j.Warnings = p.Report(), p.Cautions()
+		j.Plan, err = phasetable.New(p.Table(0))
+		return j, []state.Plan{{Proposal: p}}, unknown, err
 	}
 	pool := b.Workers.Orders
 	if q.DryRun {
 		pool = b.Workers.Questions(ctx)
 	}
 	p, err := worker.PlanJob(ctx, pool, &worker.JobRequest{Tree: g.view.Held(g.avoid), Settings: worker.Settings(b.Planning), Members: j.Guids(), Tables: g.tables, Number: g.next,
-		Jobs: b.Backend.Jobs.Planning(), OwnLanes: own})
+		Jobs: b.State.Now().Planning(), OwnLanes: own})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	j.ID, j.Epoch, j.Warnings, j.Lanes, j.Routed = g.next, g.next, p.Warnings, p.Lanes, p.Routed
-	if err := json.Unmarshal(p.Report, &j.Report); err != nil {
-		return nil, nil, err
+	lanes, err := known(p.Table, p.Report, p.Warnings)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	if j.Plan, err = phasetable.Decode(p.Table); err == nil && p.Base != nil {
-		j.BaseEpoch = g.next
-		if j.Base, err = phasetable.Decode(p.Base); err == nil {
-			err = json.Unmarshal(p.BaseReport, &j.BaseReport)
+	j.Plan, j.Report, j.Warnings, j.Lanes, j.Routed = lanes.Plan, lanes.About, lanes.Warnings, p.Lanes, p.Routed
+	made = []state.Plan{{Proposal: lanes}}
+	if p.Base != nil {
+		onBase, err := known(p.Base, p.BaseReport, nil)
+		if err != nil {
+			return nil, nil, nil, err
 		}
+		made = append(made, state.Plan{Proposal: onBase, Base: true})
 	}
-	return j, unknown, err
+	return j, made, unknown, nil
+}
+
+// known decodes a plan of a worker.
+func known(table []byte, report json.RawMessage, warnings []planner.Warning) (k state.Known, err error) {
+	k.Warnings = warnings
+	if k.Plan, err = phasetable.Decode(table); err == nil {
+		err = json.Unmarshal(report, &k.About)
+	}
+	return k, err
 }
 
 // mostJobs bounds the number of jobs, because a failure requires a new plan for each of them.
@@ -206,53 +218,47 @@ const mostJobs = 1024
 // room returns an error if another job would exceed mostJobs, or its name is in use.
 func (b Jobs) room(name string) error {
 	if name != "" {
-		if other, err := b.Backend.Jobs.Find(name); err == nil {
+		if other, err := b.State.Now().Job(name); err == nil {
 			return api.Refused("%s has this name already: remove it, or take another name", other.Label())
 		}
 	}
-	if len(b.Backend.Jobs.List()) >= mostJobs {
+	if len(b.State.Now().Jobs) >= mostJobs {
 		return api.Refused("there are %d jobs, as many as may be: remove those that are over (forsctl job list)", mostJobs)
 	}
 	return nil
 }
 
-// admit stores a planned job and puts it in force. It runs while no action is under way.
-func (b Jobs) admit(j *plans.Job, lease time.Duration) error {
+// admit publishes the plans of a new job. It runs while no action is under way.
+func (b Jobs) admit(j *state.Job, made []state.Plan, lease time.Duration) (*state.Job, error) {
 	if err := b.room(j.Name); err != nil {
-		return err
+		return nil, err
 	}
-	now := time.Now()
-	j.Created, j.PublishedAt = now, now
-	j.Renew(now, lease)
-	if err := b.Store.FromMemory(j.Epoch, b.Store.OnDisk(func() error { return b.Store.SaveJob(&j.Job) })); err != nil {
-		return err
+	j.Created = time.Now()
+	j.Renew(j.Created, lease)
+	number := b.Store.Next()
+	for i := range made {
+		made[i].Job = j
+		if err := b.Store.Publish(number, made[i:i+1]...); err != nil {
+			return nil, err
+		}
+		j = made[i].Job
+		number = j.Epoch
 	}
-	if err := b.Backend.Jobs.Set(j); err != nil {
-		return err
-	}
-	b.Backend.Jobs.Warnings(b.Backend.Jobs.Troubles())
-	b.Backend.Jobs.Tell(j, "created")
-	if j.Base != nil {
-		return b.Backend.Jobs.PublishBase(j)
-	}
-	return nil
+	return j, nil
 }
 
 // RenewJob extends a job's lease to the given time from now.
 func (b Jobs) RenewJob(ctx context.Context, name string, lease time.Duration) (renewed *api.Job, err error) {
 	defer func() { b.orderedJob(ctx, "job renew "+name, "has a lease of "+lease.String(), renewed, err) }()
-	return b.changeJob(ctx, name, func(j *plans.Job) (*plans.Job, error) {
-		next := *j
-		next.Renew(time.Now(), lease)
-		b.Store.NotStored(b.Store.OnDisk(func() error { return b.Store.SaveLease(&next.Job) }))
-		return &next, b.Backend.Jobs.Set(&next)
+	return b.changeJob(ctx, name, func(j *state.Job) *state.Job {
+		return b.Store.ChangeJob(j, func(next *state.Job) { next.Renew(time.Now(), lease) })
 	})
 }
 
 // RemoveJob ends a job.
 func (b Jobs) RemoveJob(ctx context.Context, name string) (removed *api.Job, err error) {
 	defer func() { b.orderedJob(ctx, "job rm "+name, "has ended", removed, err) }()
-	return b.changeJob(ctx, name, func(j *plans.Job) (*plans.Job, error) { b.Backend.Jobs.End(j, "removed"); return j, nil })
+	return b.changeJob(ctx, name, func(j *state.Job) *state.Job { b.Store.EndJob(j, "removed"); return j })
 }
 
 // orderedJob logs and publishes an order about a job and its outcome.
@@ -264,15 +270,15 @@ func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, e
 }
 
 // changeJob changes a job while no action is under way.
-func (b Jobs) changeJob(ctx context.Context, name string, change func(*plans.Job) (*plans.Job, error)) (*api.Job, error) {
-	var j *plans.Job
+func (b Jobs) changeJob(ctx context.Context, name string, change func(*state.Job) *state.Job) (*api.Job, error) {
+	var j *state.Job
 	var err error
 	cerr := b.Loop.Between(ctx, func(Ground) {
 		if err = b.Loop.MayLead(); err != nil {
 			return
 		}
-		if j, err = b.Backend.Jobs.Find(name); err == nil {
-			j, err = change(j)
+		if j, err = b.State.Now().Job(name); err == nil {
+			j = change(j)
 		}
 	})
 	if err = errors.Join(waited(cerr), err); err != nil {

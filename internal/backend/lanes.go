@@ -18,7 +18,7 @@ const (
 
 // hostPorts answers GET /v1/hosts.
 func (b *Backend) hostPorts(*http.Request) (any, error) {
-	v := b.State.Latest()
+	v := b.State.Now().Latest
 	if v == nil {
 		return nil, errNoFabric
 	}
@@ -80,14 +80,14 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	if n := transfers(&q.Request); n > lanesTransfers {
 		return nil, api.BadRequest("%d transfers: this takes %d at most; forsplan gpu --fabric pins more", n, lanesTransfers)
 	}
-	v := b.State.Latest()
+	v := b.State.Now().Latest
 	if v == nil {
 		return nil, errNoFabric
 	}
 	if q.Tree = v.TwoLevels(); q.Tree == nil {
 		return nil, api.Refused("the fabric is not a fat tree of two levels: there are no lanes to pin stages on")
 	}
-	q.Tree, q.Settings, q.Tables = v.Held(b.State.HeldBack()), worker.Settings(b.Planning), b.Desk.InSwitches()
+	q.Tree, q.Settings, q.Tables = v.Held(b.State.Now().Held), worker.Settings(b.Planning), b.Desk.InSwitches()
 	if q.Tables == nil {
 		return nil, api.Errorf(api.CodeNoPlan, "the tables of the switches have not been read back yet")
 	}

@@ -39,7 +39,7 @@ func (b *Backend) Measure(ctx context.Context, plan *phasetable.View, times []by
 	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
 	}
-	v, tables := b.State.Latest(), b.Desk.InSwitches()
+	v, tables := b.State.Now().Latest, b.Desk.InSwitches()
 	if v == nil || tables == nil {
 		return nil, api.Errorf(api.CodeNoPlan, "the tables in the switches are not known yet")
 	}

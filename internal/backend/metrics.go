@@ -10,17 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/planner"
 )
 
 // Metrics are the metrics for monitoring: gauges of the state, read on request, and the
@@ -55,16 +54,21 @@ func newMetrics(b *Backend) *Metrics {
 	labelled := func(name, help, label, value string, f func() float64) {
 		m.named.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: prometheus.Labels{label: value}}, f))
 	}
-	ofEpoch := func(f func(*store.Epoch) float64) func() float64 { return ifAny(b.State.Current, f) }
+	ofBase := func(f func(*planner.Report) int) func() float64 {
+		return ifAny(func() *state.Base { return b.State.Now().Base }, func(x *state.Base) float64 { return float64(f(&x.Report)) })
+	}
+	ofEpoch := func(f func(*store.Epoch) float64) func() float64 {
+		return ifAny(func() *store.Epoch { return b.State.Now().Epoch }, f)
+	}
 	gauge("forsd_epoch", "Number of the epoch in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Epoch) }))
 	gauge("forsd_published_timestamp_seconds", "When the epoch in force was published.", ofEpoch(func(e *store.Epoch) float64 { return seconds(e.PublishedAt) }))
 	gauge("forsd_phases", "Phases of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Phases) }))
 	gauge("forsd_lower_bound_phases", "Least possible number of phases, as far as it is proved.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.LowerBound) }))
 	gauge("forsd_pairs_changed", "Ordered pairs of servers that the epoch in force gives another destination LID than the epoch before.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.PairsChanged) }))
-	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ifAny(b.State.BaseLIDs, func(e *api.Epoch) float64 { return float64(e.Phases) }))
-	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ifAny(b.State.BaseLIDs, func(e *api.Epoch) float64 { return float64(e.LowerBound) }))
-	gauge("forsd_busiest_cable_transfers", "Transfers of a whole exchange by base LIDs over the directed cable that has most of them, 0 while it is not known.", func() float64 { return float64(b.State.Load().BusiestCable) })
-	gauge("forsd_fair_share_transfers", "Transfers that some cable has with any tables for base LIDs.", func() float64 { return float64(b.State.Load().FairShare) })
+	gauge("forsd_base_phases", "Phases of the plan for base LIDs in force, 0 for none.", ofBase(func(r *planner.Report) int { return r.Phases }))
+	gauge("forsd_base_lower_bound_phases", "Least possible number of phases for base LIDs, as far as it is proved.", ofBase(func(r *planner.Report) int { return r.LowerBound }))
+	gauge("forsd_busiest_cable_transfers", "Transfers of a whole exchange by base LIDs over the directed cable that has most of them, 0 while it is not known.", func() float64 { return float64(b.State.Now().Load.BusiestCable) })
+	gauge("forsd_fair_share_transfers", "Transfers that some cable has with any tables for base LIDs.", func() float64 { return float64(b.State.Now().Load.FairShare) })
 	gauge("forsd_servers", "Servers of the plan in force.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.Servers) }))
 	gauge("forsd_unreachable_pairs", "Ordered pairs of servers that the plan in force leaves out.", ofEpoch(func(e *store.Epoch) float64 { return float64(e.Report.UnreachablePairs) }))
 	m.named.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "forsd_history_lost_total", Help: "Events that are missing in the history, because more came than could be stored."},
@@ -74,10 +78,10 @@ func newMetrics(b *Backend) *Metrics {
 			ConstLabels: prometheus.Labels{"result": result}}, func() float64 { return float64(count()) }))
 	}
 	gauge("forsd_history_bytes", "Size of the history's database.", func() float64 { return float64(b.History.Bytes()) })
-	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.Jobs.List())) })
-	gauge("forsd_jobs_own_lanes", "Jobs with lanes that no other job uses.", func() float64 { return count(b.Jobs.List(), func(j *plans.Job) bool { return len(j.Lanes) > 0 }) })
-	gauge("forsd_jobs_routed", "Jobs whose own plans route their base LIDs.", func() float64 { return count(b.Jobs.List(), func(j *plans.Job) bool { return j.Routed }) })
-	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", ifAny(b.State.Latest, func(v *view.View) float64 { return float64(len(v.Down)) }))
+	gauge("forsd_jobs", "Jobs with a plan of their own.", func() float64 { return float64(len(b.State.Now().Jobs)) })
+	gauge("forsd_jobs_own_lanes", "Jobs with lanes that no other job uses.", func() float64 { return count(b.State.Now().Jobs, func(j *state.Job) bool { return len(j.Lanes) > 0 }) })
+	gauge("forsd_jobs_routed", "Jobs whose own plans route their base LIDs.", func() float64 { return count(b.State.Now().Jobs, func(j *state.Job) bool { return j.Routed }) })
+	gauge("forsd_lanes_down", "Cables of the baseline that no schedule can use.", ifAny(func() *view.View { return b.State.Now().Latest }, func(v *view.View) float64 { return float64(len(v.Down)) }))
 	gauge("forsd_cable_counters_read_timestamp_seconds", "When a round over the counters of the cables ended last, 0 for never.", func() float64 { return seconds(b.Cables.ReadAt()) })
 	for _, s := range []cablehealth.State{cablehealth.Good, cablehealth.Suspect, cablehealth.Isolated, cablehealth.Probation} {
 		labelled("forsd_cables", "Cables whose health is followed.", "state", string(s), func() float64 { return float64(b.Cables.Count(s)) })
@@ -90,15 +94,15 @@ func newMetrics(b *Backend) *Metrics {
 	}
 	for _, state := range []exclusions.State{exclusions.Scheduled, exclusions.Draining, exclusions.Safe} {
 		labelled("forsd_drains", "Parts of the fabric that are taken out to be worked on.", "state", string(state), func() float64 {
-			return count(b.Drains(), func(d exclusions.Drain) bool { return d.State == state })
+			return count(b.State.Now().Drains, func(d exclusions.Drain) bool { return d.State == state })
 		})
 	}
 	gauge("forsd_tables_match", "1 when the tables read back last are those planned.", func() float64 { match, _ := b.TablesMatch(); return truth(match) })
 	gauge("forsd_plugin_connected", "1 while OpenSM's plugin is connected.", func() float64 { return truth(b.OpenSM().Plugin != nil) })
-	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 { return truth(b.State.StandsBy()) })
+	gauge("forsd_standby", "1 while another subnet manager is the master.", func() float64 { return truth(b.State.Now().Standby) })
 	gauge("forsd_config_last_reload_successful", "1 unless the last changed configuration was refused.", func() float64 { good, _ := b.Settings.Last(); return truth(good) })
 	gauge("forsd_config_last_reload_success_timestamp_seconds", "When the configuration was last read and found good.", func() float64 { _, at := b.Settings.Last(); return seconds(at) })
-	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 { return truth(b.State.IsReady()) })
+	gauge("forsd_ready", "1 once a verified epoch is in force.", func() float64 { return truth(b.State.Now().Ready) })
 	for _, s := range []health.Severity{health.Info, health.Degraded, health.Critical} {
 		labelled("forsd_warnings", "Warnings in force.", "severity", string(s), func() float64 {
 			return count(b.State.Health.List(time.Now()), func(w health.Warning) bool { return w.Severity == s })

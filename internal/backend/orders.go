@@ -28,15 +28,15 @@ func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
 	if by != nil {
 		fields = append(fields, zap.String("way", by.Way), zap.Stringer("role", by.Role), zap.String("user", by.User), zap.Uint32p("uid", by.UID), zap.String("from", by.From), zap.String("process", by.Process), zap.Int32("pid", by.PID))
 	}
-	b.Jobs.Log.Info("ordered", fields...)
-	b.State.Emit(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: request.Epoch, After: b.State.EpochNumber()})
+	b.Log.Info("ordered", fields...)
+	b.State.Emit(api.KindOrder, api.Order{What: what, By: by, Result: result, Before: request.Epoch, After: b.State.Now().EpochNumber()})
 }
 
 // Accept makes the current fabric the baseline, with new numbers for lanes and indices. It
 // keeps a copy of the old baseline if the disk allows.
 func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, "baseline accept", out.Text, err) }()
-	old, path, kept := b.State.Baseline(), "", ""
+	old, path, kept := b.State.Now().Baseline, "", ""
 	if old != nil {
 		var cerr error
 		path, cerr = store.KeepCopy(b.Store.Store, old, time.Now())
@@ -50,7 +50,7 @@ func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 		}
 		return api.Change{}, err
 	}
-	return api.Change{Epoch: b.State.EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow" + kept}, nil
+	return api.Change{Epoch: b.State.Now().EpochNumber(), Text: "the fabric as it is now is the baseline; plan and tables follow" + kept}, nil
 }
 
 // Reload reads the configuration again, and applies the settings that can change while forsd
@@ -65,7 +65,7 @@ func (b *Backend) Reload(ctx context.Context, dry bool) (out *api.Reload, err er
 			b.Ordered(ctx, "reload", result, err)
 		}()
 	}
-	return b.Settings.Reload(ctx, dry, b.Jobs.Log, b.State.Health)
+	return b.Settings.Reload(ctx, dry, b.Log, b.State.Health)
 }
 
 // reload answers POST /v1/reload. The body is optional.
@@ -88,7 +88,7 @@ const maxReload = 1 << 10
 
 // previewAccept answers with the changes that accepting the baseline would make.
 func (b *Backend) previewAccept(*http.Request) (any, error) {
-	v, old := b.State.Latest(), b.State.Baseline()
+	v, old := b.State.Now().Latest, b.State.Now().Baseline
 	if v == nil || old == nil {
 		return nil, errNoDump
 	}

@@ -72,7 +72,7 @@ func (r *components) terms(now time.Time) (out []access.Term) {
 		out = r.access.Certificates.Terms()
 	}
 	out = append(out, r.access.Tokens.Terms(now)...)
-	for _, j := range r.jobs.List() {
+	for _, j := range r.state.Now().Jobs {
 		from := j.Leased.Wall
 		if from.IsZero() {
 			from = j.Created

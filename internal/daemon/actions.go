@@ -116,6 +116,6 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 
 // markRead records that the tables of a sweep have been read.
 func (x *actions) markRead(v *view.View, swept time.Time) {
-	x.state.Mark(v, swept, func(t *state.Times) *time.Time { return &t.Swept })
-	x.state.Mark(v, time.Now(), func(t *state.Times) *time.Time { return &t.ReadBack })
+	x.state.Mark(v.ID, swept, func(t *state.Times) *time.Time { return &t.Swept })
+	x.state.Mark(v.ID, time.Now(), func(t *state.Times) *time.Time { return &t.ReadBack })
 }

@@ -54,13 +54,13 @@ func TestFromAfar(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := afar(t, healthy, true)
 	s.settles(func(_ *store.Epoch, v *view.View) bool { return len(v.Down) == 0 })
-	first := s.state.EpochNumber()
+	first := s.state.Now().EpochNumber()
 	if st := s.Daemon.backend.Status(); st.OpenSM.Source != api.SourceDiscovery || st.OpenSM.Running || !st.OpenSM.TablesMatch {
 		t.Errorf("status: %+v", st.OpenSM)
 	}
 	s.shows(lacking(healthy, 4, 1, 2))
 	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 1 && e.Epoch > first })
-	broken := s.state.EpochNumber()
+	broken := s.state.Now().EpochNumber()
 	s.shows(healthy)
 	s.settles(func(e *store.Epoch, v *view.View) bool { return len(v.Down) == 0 && e.Epoch > broken })
 	s.cancel()
@@ -80,7 +80,7 @@ func TestAdvice(t *testing.T) {
 		}
 		return false
 	})
-	if n := s.state.EpochNumber(); n != 0 {
+	if n := s.state.Now().EpochNumber(); n != 0 {
 		t.Fatalf("epoch %d is in force, on tables that no switch has", n)
 	}
 	tables, err := os.ReadFile(s.cfg.OpenSM.LFTsFile)

@@ -10,6 +10,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -29,7 +30,7 @@ type ahead struct {
 // prepare does the work of makePlan and stage for a failure, on the tables in force.
 func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	b.Helper()
-	v, err := view.New(f, d.state.Baseline(), &config.Planning{})
+	v, err := view.New(f, d.state.Now().Baseline, &config.Planning{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -120,22 +121,17 @@ func BenchmarkPublishAhead(b *testing.B) {
 	healthy := fabric(20, 18)
 	d.bringUp(b, healthy)
 	damaged := []*topology.Fabric{lacking(healthy, 20, 0, 3), lacking(healthy, 20, 7, 11)}
-	ready := make(map[string]*phasetable.Table)
+	ready := make(map[string]*phasetable.View)
 	for _, f := range damaged {
 		a := prepare(b, d, f)
-		ready[a.view.ID] = a.epoch.Plan.Table()
+		ready[a.view.ID] = a.epoch.Plan
 	}
 	for i := 0; b.Loop(); i++ {
 		v := d.see(b, damaged[i%2])
 		b.StopTimer()
-		table := ready[v.ID]
-		table.Epoch = d.store.Next()
-		e, err := store.NewEpoch(table)
-		if err != nil {
-			b.Fatal(err)
-		}
+		plan := state.Plan{Proposal: state.Known{Plan: ready[v.ID]}, About: store.EpochInfo{Fabric: v.ID, What: d.state.Now().WhatOf(v)}}
 		b.StartTimer()
-		if err := d.actions.plans.Put(e, store.EpochInfo{Fabric: v.ID, What: d.state.WhatOf(v)}); err != nil {
+		if err := d.store.Publish(d.store.Next(), plan); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -151,7 +147,7 @@ func TestAhead(t *testing.T) {
 	a := prepare(t, d, f)
 	v := d.see(t, f)
 	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot()})
-	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.state.Current().Plan.Bytes()) {
-		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.state.Current().Plan.Bytes()))
+	if a.view.ID != v.ID || string(a.epoch.Plan.Bytes()) != string(d.state.Now().Epoch.Plan.Bytes()) {
+		t.Errorf("prepared for fabric %s, seen %s; equal tables: %v", a.view.ID, v.ID, string(a.epoch.Plan.Bytes()) == string(d.state.Now().Epoch.Plan.Bytes()))
 	}
 }

@@ -48,10 +48,10 @@ func TestBasePlan(t *testing.T) {
 	d := newDaemon(t)
 	healthy := fabric(4, 4)
 	first := d.baseOf(t, d.bringUp(t, healthy))
-	if first.Phases() != 15 || first.Epoch() != d.state.EpochNumber() {
-		t.Errorf("base plan %d has %d phases; want 15, and the number of epoch %d", first.Epoch(), first.Phases(), d.state.EpochNumber())
+	if first.Phases() != 15 || first.Epoch() != d.state.Now().EpochNumber() {
+		t.Errorf("base plan %d has %d phases; want 15, and the number of epoch %d", first.Epoch(), first.Phases(), d.state.Now().EpochNumber())
 	}
-	if d.state.LastBase() != d.state.Current().Plan {
+	if d.state.Now().LastBase != d.state.Now().Epoch.Plan {
 		t.Error("the plan for base LIDs, which is that of the epoch, is kept twice")
 	}
 
@@ -72,7 +72,7 @@ func TestBasePlan(t *testing.T) {
 	if second.Phases() != 16 || second.Epoch() <= first.Epoch() {
 		t.Errorf("base plan %d with %d phases after %d; want 16 phases and a higher number", second.Epoch(), second.Phases(), first.Epoch())
 	}
-	if s := d.state.Status(); s.Base == nil || s.Base.Phases != 16 || s.Base.Epoch != second.Epoch() {
+	if s := d.state.Now().Status(); s.Base == nil || s.Base.Phases != 16 || s.Base.Epoch != second.Epoch() {
 		t.Errorf("the status has %+v", s.Base)
 	}
 	stored, err := d.store.Base()
@@ -86,7 +86,7 @@ func TestBasePlan(t *testing.T) {
 		t.Errorf("the same plan is published as %d, and was %d", again.Epoch, second.Epoch())
 	}
 	d.state.NoBase(nil)
-	if d.state.Bases.Current() != nil || d.state.Status().Base != nil {
+	if d.state.Bases.Current() != nil || d.state.Now().Status().Base != nil {
 		t.Error("a plan for base LIDs that has ended is in force")
 	}
 }
@@ -125,11 +125,11 @@ func TestChangesAfterRestart(t *testing.T) {
 	healthy := fabric(4, 4)
 	d := readable(daemonIn(t, dir))
 	d.atRest(t, healthy)
-	since := d.state.EpochNumber()
+	since := d.state.Now().EpochNumber()
 	cut := lacking(healthy, 4, 1, 2)
 	d.dumpSeen(t.Context(), dump(cut))
 	d.drive(t, cut)
-	epoch := d.state.EpochNumber()
+	epoch := d.state.Now().EpochNumber()
 	want := len(phasetable.Changes(d.state.Plans.Exactly(since).Table, d.state.Plans.Exactly(epoch).Table))
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))

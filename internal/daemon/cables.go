@@ -21,7 +21,7 @@ import (
 // forsd leads or watches.
 func (d *Daemon) counters() *cables.Reader {
 	fabric := func() *topology.Fabric {
-		if v := d.state.Latest(); v != nil {
+		if v := d.state.Now().Latest; v != nil {
 			return v.Fabric
 		}
 		return nil
@@ -29,10 +29,10 @@ func (d *Daemon) counters() *cables.Reader {
 	r := cables.NewReader(string(d.cfg.OpenSM.Umad), fabric)
 	r.Every, r.Log = d.cfg.Cables.Every, d.log
 	r.Want = func() []cables.Switch {
-		if d.state.StandsBy() && !d.watches() {
+		if d.state.Now().Standby && !d.watches() {
 			return nil
 		}
-		v := d.state.Latest()
+		v := d.state.Now().Latest
 		if v == nil {
 			return nil
 		}
@@ -91,9 +91,9 @@ func (l excluder) read(round cables.Round) {
 	} else {
 		l.unrest = unrest{}
 	}
-	v := l.state.Latest()
+	v := l.state.Now().Latest
 	var plan *phasetable.View
-	if e := l.state.Current(); e != nil && v.TwoLevels() != nil {
+	if e := l.state.Now().Epoch; e != nil && v.TwoLevels() != nil {
 		plan = e.Plan
 	}
 	l.cables.Traffic(v.TwoLevels(), plan, round)
@@ -121,7 +121,7 @@ func (t turn) carryOut(ctx context.Context, o cables.Orders) {
 
 // weigh determines the cost of isolating a cable, concurrently with the loop.
 func (l excluder) weigh(ctx context.Context, c ib.End) {
-	v := l.state.Latest()
+	v := l.state.Now().Latest
 	lane, others, isolated := l.weighing(v, c)
 	l.work.Go(func() {
 		cost := cables.Cost{Refuse: "the fabric does not have it any more"}

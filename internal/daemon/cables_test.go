@@ -24,7 +24,7 @@ import (
 func TestReleaseIsKept(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.leader.cables.Settings.Mode = cablehealth.Isolate
-	v := w.leader.state.Latest()
+	v := w.leader.state.Now().Latest
 	c := v.Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
 	spine := &v.Tree.Spines[v.Tree.LaneOf[2]]
 	isolated := cablehealth.Cable{Leaf: c, Spine: ib.End{GUID: spine.GUID, Port: v.Tree.Leaves[1].Cables[2].SpinePort}}
@@ -53,7 +53,7 @@ func TestReleaseIsKept(t *testing.T) {
 func TestCountersAmidChange(t *testing.T) {
 	s := running(t, fabric(4, 4))
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
-	v := s.state.Latest()
+	v := s.state.Now().Latest
 	want := cables.Want(v.Tree)
 	round := func(asked time.Time, symbols uint64) (suspect int) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
@@ -22,7 +23,7 @@ func (r *components) Stopped() <-chan struct{} { return r.stopped }
 // Reroute repeats every step.
 func (r *components) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
 	err = r.call(ctx, func(ctx context.Context, l *loop) {
-		done = l.state.NextRest() // from now on: an earlier rest does not count
+		done = l.state.Now().Rest // from now on: an earlier rest does not count
 		l.step(ctx, controller.Reroute{})
 	})
 	return done, err
@@ -86,11 +87,10 @@ func (l *loop) rollback(n uint64) error {
 	if err := l.MayLead(); err != nil {
 		return err
 	}
-	t, rests := l.atRest()
-	if s := l.core.State(); !rests || s != controller.Idle {
+	if s := l.core.State(); s != controller.Idle {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
-	v, tables := l.state.Latest(), l.desk.InSwitches()
+	v, tables := l.state.Now().Latest, l.desk.InSwitches()
 	if fabric, _ := l.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && (fabric == nil || v.ID != fabric.ID) {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
@@ -103,11 +103,8 @@ func (l *loop) rollback(n uint64) error {
 	}
 	report := old.Report
 	report.TopologyHash = v.Fabric.Hash()
-	plan, err := old.Plan.Numbered(l.store.Next(), report.TopologyHash)
-	if err != nil {
-		return err
-	}
-	return t.actions.plans.Put(t.actions.plans.Epoch(plan), store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n, Report: report, Warnings: old.Warnings})
+	return l.store.Publish(l.store.Next(), state.Plan{Proposal: state.Known{Plan: old.Plan, About: report, Warnings: old.Warnings},
+		About: store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n}})
 }
 
 // accept must run between two events.
@@ -115,7 +112,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err := l.MayLead(); err != nil {
 		return err
 	}
-	v := l.state.Latest()
+	v := l.state.Now().Latest
 	if v == nil {
 		return errors.New("OpenSM has not written a usable dump yet")
 	}
@@ -137,7 +134,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err := t.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}
-	l.state.Resume(fresh.Tree.Baseline, false, false)
+	l.state.Accept(fresh.Tree.Baseline, false, false)
 	t.store.BaselineFound()
 	fresh.SeenAt, fresh.Complete, fresh.Why = time.Now(), v.Complete, "the fabric was accepted as the baseline"
 	l.show(ctx, fresh, true)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -18,12 +17,10 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
-	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/standby"
@@ -47,12 +44,11 @@ type components struct {
 
 	inbox
 	settings *config.Settings
-	state    *state.State // the state that all parts read
+	state    *state.Shared // the state that all parts read
 	history  *history.History
 	health   *health.Tracker
 	webhook  *webhook.Hook
 	store    *state.Store
-	jobs     *plans.Jobs
 	desk     *desk.Desk              // brings tables into the switches
 	manager  *manager.Manager        // the local OpenSM
 	reader   func() *opensm.Switches // of this process; opens the local port on first use
@@ -63,8 +59,7 @@ type components struct {
 	backend  *backend.Backend        // answers the API
 	access   *server.Access          // identifies callers
 	workers  worker.Pools            // run the plans that clients request
-	drained  atomic.Pointer[[]exclusions.Drain]
-	work     sync.WaitGroup // work outside the loop
+	work     sync.WaitGroup          // work outside the loop
 }
 
 // keepEvents is how many events a subscriber can catch up on.
@@ -94,20 +89,26 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	}
 	r.peer.Desk.Claimed = r.peerClaims
 	r.openAccess()
-	r.jobs = &plans.Jobs{Log: log, State: r.state}
-	if r.store, err = state.Open(cfg, log, r.state, r.jobs.Stored); err != nil {
+	if r.store, err = state.Open(cfg, log, r.state); err != nil {
 		return nil, err
 	}
-	r.jobs.Store = r.store
 	r.state.Plans.Stored = r.storedPlan
 	r.state.Emit(api.KindStart, api.Start{Version: version})
-	if err := r.resume(); err != nil {
+	damaged, err := r.store.Resume()
+	if err != nil {
 		return nil, errors.Join(err, r.store.Close())
 	}
+	if damaged != nil {
+		r.health.Raise(stateDamaged, damaged.Error(), r.started)
+	}
+	if r.watches() {
+		r.desk = desk.Closed(log)
+	} else {
+		r.desk = desk.Open(cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile, cfg.OpenSM.TableComments, log)
+	}
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.state.Emit})
-	r.backend = backend.New(backend.Parts{Version: version, Fabric: cfg.Fabric, Started: r.started, State: r.state, Store: r.store, Desk: r.desk, Jobs: r.jobs, Cables: r.cables,
-		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: r, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(),
-		Drains: func() []exclusions.Drain { return *r.drained.Load() }, Terms: r.terms})
+	r.backend = backend.New(backend.Parts{Version: version, Fabric: cfg.Fabric, Started: r.started, State: r.state, Store: r.store, Desk: r.desk, Log: log, Cables: r.cables,
+		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: r, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(), Terms: r.terms})
 	return r, nil
 }
 
@@ -118,42 +119,6 @@ func (r *components) storedPlan(n uint64) (*phasetable.View, error) {
 		return nil, err
 	}
 	return e.Plan, nil
-}
-
-// resume resumes from the stored state.
-func (r *components) resume() error {
-	base, lost := r.store.Baseline()
-	gone := base == nil && lost != nil
-	r.state.Resume(base, lost != nil && !gone, gone) // a baseline read from the copy is stored with the next plan
-	if gone {
-		r.health.Raise(state.BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", r.started)
-		lost = nil
-	}
-	current, damaged := r.store.Current()
-	// If a later epoch was or may have been in force, this one may use cables that have
-	// died since. It is published only after verification, under a new number. The choice
-	// of a rollback stays.
-	if current != nil && damaged == nil && (current.Epoch > r.store.Passed() || current.RollbackOf != 0) {
-		if err := r.state.SetCurrent(current); err != nil {
-			return err
-		}
-	}
-	onBase, damagedBase := r.store.Base()
-	r.state.ResumeBase(onBase)
-	skipped, err := r.jobs.Resume()
-	if err != nil {
-		return err
-	}
-	if damaged = errors.Join(lost, damaged, damagedBase, skipped, r.store.ResumeDecisions(), r.store.Broken()); damaged != nil {
-		r.health.Raise(stateDamaged, damaged.Error(), r.started)
-	}
-	r.store.ShowDurability()
-	if r.watches() {
-		r.desk = desk.Closed(r.log)
-	} else {
-		r.desk = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.RootFile, r.cfg.OpenSM.TableComments, r.log)
-	}
-	return nil
 }
 
 // planning returns the planner's settings, with a memory of plans made ahead.
@@ -181,7 +146,7 @@ func (r *components) interfaces() server.Config {
 // MayLead returns an error unless this daemon leads.
 func (r *components) MayLead() error {
 	switch {
-	case !r.state.StandsBy():
+	case !r.state.Now().Standby:
 		return nil
 	case r.watches():
 		return errWatches

@@ -44,8 +44,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if err != nil {
 		return nil, err
 	}
-	x := &actions{components: r, plans: plans.NewPublisher(plans.Parts{Log: log, State: r.state, Store: r.store, Desk: r.desk, Jobs: r.jobs, Planning: r.planning,
-		KeepEpochs: cfg.KeepEpochs, Paired: r.peer.Exists()})}
+	x := &actions{components: r, plans: plans.NewPublisher(plans.Parts{Log: log, State: r.state, Store: r.store, Desk: r.desk, Planning: r.planning, Paired: r.peer.Exists()})}
 	l := &loop{components: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
 		costs:  cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
@@ -119,7 +118,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	kept := make(chan error, 1)
 	go func() { kept <- d.history.Run(keep) }()
-	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.state.EpochNumber()))
+	d.log.Info("started", zap.String("version", d.version), zap.String("state_dir", d.cfg.StateDir), zap.Uint64("epoch", d.state.Now().EpochNumber()))
 	// The API answers, so dependent services may start. Plans follow when OpenSM has
 	// brought the subnet up.
 	d.notify("READY=1\nSTATUS=no plan is in force yet")

@@ -83,7 +83,7 @@ func (t turn) stepDrains(ctx context.Context, e exclusions.Event) {
 // showDrains publishes the drains.
 func (l excluder) showDrains() {
 	list := l.drains.List()
-	l.drained.Store(&list)
+	l.state.ShowDrains(list)
 	var texts []string
 	for i := range list {
 		if d := &list[i]; d.Active() {
@@ -100,7 +100,7 @@ func (l excluder) showDrains() {
 // followDrains makes the plan and the tables follow the drains. Hosts of drained leaves
 // leave the view, and cables are withheld.
 func (t turn) followDrains(ctx context.Context, why string) {
-	seen := t.state.Latest()
+	seen := t.state.Now().Latest
 	if seen == nil || seen.Tree == nil {
 		return
 	}
@@ -122,7 +122,7 @@ func (t turn) followDrains(ctx context.Context, why string) {
 // lookAtDrains determines the uses of drained parts, concurrently with the loop. During a
 // change they are unknown, and are determined after it.
 func (t turn) lookAtDrains(ctx context.Context) {
-	v, e, on := t.state.Latest(), t.state.Current(), t.desk.Possible()
+	v, e, on := t.state.Now().Latest, t.state.Now().Epoch, t.desk.Possible()
 	match, _ := t.desk.Match()
 	if v == nil || v.Tree == nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
 		return
@@ -131,7 +131,7 @@ func (t turn) lookAtDrains(ctx context.Context) {
 	t.work.Go(func() {
 		uses := exclusions.Uses(v.Tree, on, plans, list)
 		err := t.between(ctx, func(ctx context.Context, t turn) {
-			if t.state.Latest().ID == v.ID && t.state.Current() == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
+			if t.state.Now().Latest.ID == v.ID && t.state.Now().Epoch == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
 				t.stepDrains(ctx, exclusions.Looked{Uses: uses})
 			}
 		})
@@ -143,11 +143,12 @@ func (t turn) lookAtDrains(ctx context.Context) {
 
 // plans lists all plans by which programs may communicate now.
 func (l excluder) plans() []exclusions.Plan {
-	out := []exclusions.Plan{{Name: "the plan", View: l.state.Current().Plan}}
-	if base, _ := l.state.BasePlan(); base != nil && l.state.BaseLIDs() != nil {
-		out = append(out, exclusions.Plan{Name: "the plan for base LIDs", View: base})
+	now := l.state.Now()
+	out := []exclusions.Plan{{Name: "the plan", View: now.Epoch.Plan}}
+	if now.Base != nil {
+		out = append(out, exclusions.Plan{Name: "the plan for base LIDs", View: now.Base.Plan})
 	}
-	for _, j := range l.jobs.List() {
+	for _, j := range now.Jobs {
 		out = append(out, exclusions.Plan{Name: j.Label(), View: j.Plan, Members: j.Guids()})
 		if j.Base != nil && j.Bases.Current() != nil {
 			out = append(out, exclusions.Plan{Name: "the plan of " + j.Label() + " for base LIDs", View: j.Base, Members: []ib.GUID{}})
@@ -158,7 +159,7 @@ func (l excluder) plans() []exclusions.Plan {
 
 // due returns when a drain needs attention; zero means never.
 func (l excluder) due() time.Time {
-	if l.state.StandsBy() {
+	if l.state.Now().Standby {
 		return time.Time{} // the leading daemon handles them
 	}
 	return l.drains.Wake()
@@ -168,7 +169,7 @@ func (l excluder) due() time.Time {
 func (t turn) dueDrains(ctx context.Context, now time.Time) {
 	due := excluder(t).due()
 	switch {
-	case t.state.StandsBy():
+	case t.state.Now().Standby:
 	case t.changed:
 		t.changed = false
 		t.stepDrains(ctx, exclusions.Settled{})
@@ -179,7 +180,7 @@ func (t turn) dueDrains(ctx context.Context, now time.Time) {
 
 // without returns a view without the drained parts, and with the present jobs.
 func (l excluder) without(v *view.View) *view.View {
-	return v.Without(exclusions.DrainedLeaves(l.drains.List())).WithJobs(l.jobs.Planning())
+	return v.Without(exclusions.DrainedLeaves(l.drains.List())).WithJobs(l.state.Now().Planning())
 }
 
 // Drain drains parts or gives them back.

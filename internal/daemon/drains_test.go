@@ -45,11 +45,11 @@ func (s *site) order(path string, q any) (int, api.Drained, string) {
 // drainsAre waits until the drains satisfy a condition.
 func (s *site) drainsAre(what string, good func([]exclusions.Drain) bool) {
 	s.t.Helper()
-	for !good(*s.drained.Load()) {
+	for !good(s.state.Now().Drains) {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-s.ctx.Done():
-			s.t.Fatalf("drains are not %s: %+v", what, *s.drained.Load())
+			s.t.Fatalf("drains are not %s: %+v", what, s.state.Now().Drains)
 		}
 	}
 }
@@ -61,12 +61,12 @@ func safe(all []exclusions.Drain) bool {
 // uses counts the transfers of the plans in force that the loss of a part of the fabric
 // would stop, by the lanes and the servers of the plan.
 func (s *site) uses(cut func(leaf, lane int) bool, gone func(leaf int) bool) (n int) {
-	v := s.state.Latest()
+	v := s.state.Now().Latest
 	at := map[ib.GUID]int{}
 	for i := range v.Tree.Hosts {
 		at[v.Tree.Hosts[i].GUID] = v.Tree.Hosts[i].Leaf
 	}
-	plan := s.state.Current().Plan
+	plan := s.state.Now().Epoch.Plan
 	for i := range plan.Servers() {
 		from := at[plan.Server(i).GUID]
 		if gone(from) {
@@ -102,9 +102,9 @@ func TestDrains(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.parts, "+"), func(t *testing.T) {
 			s := running(t, healthy, hasty)
-			before := s.state.Current()
+			before := s.state.Now().Epoch
 			status, dry, text := s.order("/v1/drains", api.DrainRequest{Parts: c.parts, DryRun: true})
-			if status != http.StatusOK || dry.Cost.Phases != c.phases || dry.Cost.PhasesNow != 15 || len(dry.Drains) != len(c.parts) || len(*s.drained.Load()) != 0 {
+			if status != http.StatusOK || dry.Cost.Phases != c.phases || dry.Cost.PhasesNow != 15 || len(dry.Drains) != len(c.parts) || len(s.state.Now().Drains) != 0 {
 				t.Fatalf("a dry run: %d %s, want %d phases", status, text, c.phases)
 			}
 			status, out, text := s.order("/v1/drains", api.DrainRequest{Parts: c.parts, Reason: "new fans"})
@@ -113,7 +113,7 @@ func TestDrains(t *testing.T) {
 			}
 			s.drainsAre("safe", safe)
 			s.settles(func(*store.Epoch, *view.View) bool { return true })
-			drained := s.state.Current()
+			drained := s.state.Now().Epoch
 			if n := s.uses(c.cut, c.gone); n > 0 || drained.Report.Phases != c.phases || drained.Epoch == before.Epoch {
 				t.Errorf("epoch %d after %d has %d phases, and uses what is drained %d times", drained.Epoch, before.Epoch, drained.Report.Phases, n)
 			}
@@ -121,20 +121,20 @@ func TestDrains(t *testing.T) {
 			for i, f := range []*topology.Fabric{pulled(t, healthy, c.parts), healthy} {
 				s.sweep(f)
 				s.rests(f)
-				if now := s.state.Current(); now.Epoch != drained.Epoch {
+				if now := s.state.Now().Epoch; now.Epoch != drained.Epoch {
 					t.Errorf("pulled or put back (%d): epoch %d after %d, because of %v", i, now.Epoch, drained.Epoch, now.What)
 				}
 				s.quiet("pulled or put back")
-				if !safe(*s.drained.Load()) {
-					t.Errorf("it is safe no more: %+v", *s.drained.Load())
+				if !safe(s.state.Now().Drains) {
+					t.Errorf("it is safe no more: %+v", s.state.Now().Drains)
 				}
 			}
 			if status, _, text = s.order("/v1/undrain", api.Undrain{Parts: c.parts}); status != http.StatusOK {
 				t.Fatalf("%d %s", status, text)
 			}
 			s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch > drained.Epoch })
-			if n := len(phasetable.Changes(before.Plan, s.state.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
-				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
+			if n := len(phasetable.Changes(before.Plan, s.state.Now().Epoch.Plan)); n > 0 || len(s.state.Now().Drains) > 0 {
+				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, s.state.Now().Drains)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func (s *site) rests(f *topology.Fabric) {
 	ranges, err := topology.ReadGUID2LID(lids)
 	ok(s.t, err, f.ApplyGUID2LID(ranges))
 	for {
-		if v := s.state.Latest(); s.state.Status().State == "idle" && s.state.Change().Settled && v.Fabric.Hash() == f.Hash() {
+		if v := s.state.Now().Latest; s.state.Now().Status().State == "idle" && s.state.Now().Change.Settled && v.Fabric.Hash() == f.Hash() {
 			return
 		}
 		select {
@@ -211,7 +211,7 @@ func TestDrainsLast(t *testing.T) {
 	})
 	s.cancel()
 	ok(t, <-s.ended)
-	last := s.state.EpochNumber()
+	last := s.state.Now().EpochNumber()
 	again := daemonIn(t, s.dir)
 	if all := again.drains.List(); len(all) != 2 || all[0].State != exclusions.Safe || all[0].Name != "Spine002" {
 		t.Fatalf("after a restart: %+v", all)
@@ -224,7 +224,7 @@ func TestDrainsLast(t *testing.T) {
 	n.settles(func(*store.Epoch, *view.View) bool { return true })
 	n.drainsAre("as before, and one expired", func(all []exclusions.Drain) bool { return len(all) == 1 && all[0].State == exclusions.Safe })
 	n.settles(func(e *store.Epoch, _ *view.View) bool { return e.Report.Servers == 16 })
-	if e := n.state.Current(); e.Epoch < last || e.Report.Servers != 16 || e.Report.Phases != 16 {
+	if e := n.state.Now().Epoch; e.Epoch < last || e.Report.Servers != 16 || e.Report.Phases != 16 {
 		t.Errorf("epoch %d after %d: %+v", e.Epoch, last, e.Report)
 	}
 	cancel()
@@ -257,7 +257,7 @@ func TestDrainRequests(t *testing.T) {
 			t.Errorf("%s %+v: %d %s, want %d with %q", c.path, c.q, status, text, c.status, c.text)
 		}
 	}
-	if n := len(*s.drained.Load()); n > 0 {
+	if n := len(s.state.Now().Drains); n > 0 {
 		t.Errorf("%d parts are drained all the same", n)
 	}
 }
@@ -266,7 +266,7 @@ func TestDrainRequests(t *testing.T) {
 // changes the drains, and the fabric without drains costs what it cost before.
 func TestDrainPreviews(t *testing.T) {
 	s := running(t, fabric(4, 4), hasty)
-	before := s.state.Current().Report.Phases
+	before := s.state.Now().Epoch.Report.Phases
 	_, first, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{"Leaf001"}})
 	if first.Cost == nil {
 		t.Fatal(text)
@@ -274,7 +274,7 @@ func TestDrainPreviews(t *testing.T) {
 	s.drainsAre("safe", func(all []exclusions.Drain) bool { return len(all) == 1 && safe(all) })
 	for path, q := range map[string]any{"/v1/drains": api.DrainRequest{Parts: []string{"Leaf001"}, DryRun: true}, "/v1/undrain": api.Undrain{Parts: []string{"Leaf001"}, DryRun: true}} {
 		status, out, text := s.order(path, q)
-		if all := *s.drained.Load(); status != http.StatusOK || out.Cost == nil || len(all) != 1 || all[0].Name != "Leaf001" {
+		if all := s.state.Now().Drains; status != http.StatusOK || out.Cost == nil || len(all) != 1 || all[0].Name != "Leaf001" {
 			t.Fatalf("%s: %d %s; drained: %+v", path, status, text, all)
 		}
 		if want := map[string]int{"/v1/drains": first.Cost.Phases, "/v1/undrain": before}[path]; out.Cost.Phases != want {

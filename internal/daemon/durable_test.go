@@ -186,7 +186,7 @@ func (h *besideDisk) look() {
 	h.t.Helper()
 	h.take(series{}, h.state.Plans)
 	h.take(series{base: true}, h.state.Bases)
-	for _, j := range h.jobs.List() {
+	for _, j := range h.state.Now().Jobs {
 		h.take(series{job: j.ID}, j.Plans)
 		h.take(series{job: j.ID, base: true}, j.Bases)
 	}
@@ -216,7 +216,7 @@ func (h *besideDisk) settle() {
 	h.atRest(h.t, h.now)
 	h.giveTurns(h.t.Context())
 	h.look()
-	v, e := h.state.Latest(), h.state.Current()
+	v, e := h.state.Now().Latest, h.state.Now().Epoch
 	if e == nil || h.state.Plans.Current() == nil || h.state.Plans.Current().Epoch != e.Epoch {
 		h.fail("the fabric has no plan")
 	}
@@ -258,9 +258,9 @@ func (h *besideDisk) step() {
 		ok(h.t, err)
 		h.note("job %d", j.Epoch)
 	case n == 5:
-		if jobs := h.jobs.List(); len(jobs) > 0 {
+		if jobs := h.state.Now().Jobs; len(jobs) > 0 {
 			h.note("end of job %d", jobs[0].ID)
-			h.jobs.End(jobs[0], "removed")
+			h.store.EndJob(jobs[0], "removed")
 		}
 	case n == 6 && h.disk.fault == "":
 		kinds := faults
@@ -298,7 +298,7 @@ func (h *besideDisk) step() {
 
 // kill ends the process abruptly.
 func (h *besideDisk) kill() {
-	h.note("killed, epoch %d, last %d, pending: %v", h.state.EpochNumber(), h.store.Last(), h.store.PendingErr())
+	h.note("killed, epoch %d, last %d, pending: %v", h.state.Now().EpochNumber(), h.store.Last(), h.store.PendingErr())
 	h.finish()
 	ok(h.t, h.store.Close())
 }
@@ -321,10 +321,10 @@ func (h *besideDisk) mend() {
 	if h.warned(state.StateNotDurable) {
 		h.fail("the warning stays")
 	}
-	before, jobs := h.state.Current(), h.jobs.List()
+	before, jobs := h.state.Now().Epoch, h.state.Now().Jobs
 	h.kill()
 	h.start()
-	e := h.state.Current()
+	e := h.state.Now().Epoch
 	if before != nil && (e == nil || e.Epoch != before.Epoch || string(e.Plan.Bytes()) != string(before.Plan.Bytes())) {
 		h.fail("epoch %d was stored, and after a restart %+v is in force", before.Epoch, e)
 	}
@@ -332,11 +332,11 @@ func (h *besideDisk) mend() {
 		if j.Plans.Current() == nil {
 			continue
 		}
-		if back, err := h.jobs.Find(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
+		if back, err := h.state.Now().Job(fmt.Sprint(j.ID)); err != nil || string(back.Plan.Bytes()) != string(j.Plan.Bytes()) {
 			h.fail("job %d was stored, and after a restart: %v", j.ID, err)
 		}
 	}
-	if n := len(h.jobs.List()); n != len(jobs) {
+	if n := len(h.state.Now().Jobs); n != len(jobs) {
 		h.fail("%d jobs were stored, and there are %d", len(jobs), n)
 	}
 	h.settle()
@@ -424,7 +424,7 @@ func TestDamagedEpoch(t *testing.T) {
 	d.atRest(t, lacking(healthy, 4, 1, 2))
 	d.make(t, "a", names(0, 7))
 	d.atRest(t, healthy)
-	last, job := d.state.Current().Epoch, d.job(t, "a").Epoch
+	last, job := d.state.Now().Epoch.Epoch, d.job(t, "a").Epoch
 	ok(t, d.store.Close())
 	for _, path := range []string{fmt.Sprintf("epochs/%010d", last), fmt.Sprintf("jobs/%010d-%010d", d.job(t, "a").ID, job)} {
 		path = filepath.Join(d.cfg.StateDir, path, "phases.bin")
@@ -436,7 +436,7 @@ func TestDamagedEpoch(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	plans, err := backend.Jobs{Backend: d.backend}.JobPlans("a")
 	ok(t, err)
-	if d.state.Plans.Current() != nil || plans.Current() != nil || d.state.EpochNumber() != 0 {
+	if d.state.Plans.Current() != nil || plans.Current() != nil || d.state.Now().EpochNumber() != 0 {
 		t.Error("an older plan is given out, which nobody has verified")
 	}
 	if d.warning(stateDamaged) == "" {
@@ -471,7 +471,7 @@ func TestBaselineLost(t *testing.T) {
 	}
 	ok(t, os.Remove(base))
 	again()
-	if d.warning(stateDamaged) == "" || d.warning(state.BaselineLost) != "" || len(d.state.Latest().Down) != 1 {
+	if d.warning(stateDamaged) == "" || d.warning(state.BaselineLost) != "" || len(d.state.Now().Latest.Down) != 1 {
 		t.Error("the copy is not used, or nobody is told")
 	}
 	if again(); d.warning(stateDamaged) != "" {
@@ -480,7 +480,7 @@ func TestBaselineLost(t *testing.T) {
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))
 	for range 2 {
 		again()
-		if d.warning(state.BaselineLost) == "" || len(d.state.Latest().Down) != 0 {
+		if d.warning(state.BaselineLost) == "" || len(d.state.Now().Latest.Down) != 0 {
 			t.Error("the baseline is lost, and nobody is told")
 		}
 		if _, err := os.Stat(base); err == nil {
@@ -488,7 +488,7 @@ func TestBaselineLost(t *testing.T) {
 		}
 	}
 	ok(t, os.WriteFile(base, text, 0o644))
-	if again(); d.warning(state.BaselineLost) != "" || len(d.state.Latest().Down) != 1 {
+	if again(); d.warning(state.BaselineLost) != "" || len(d.state.Now().Latest.Down) != 1 {
 		t.Error("the baseline is back, and is not used")
 	}
 	ok(t, os.Remove(base), os.Remove(filepath.Join(d.cfg.StateDir, "baseline.copy.json")))

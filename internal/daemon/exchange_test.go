@@ -35,11 +35,11 @@ func TestRailsExchange(t *testing.T) {
 		d.cfg.Planning.Exchange = config.Exchange{Groups: planner.Groups{Rails: true}}
 		check := func(when string, phases int, groups int) {
 			t.Helper()
-			e := d.state.Current()
+			e := d.state.Now().Epoch
 			if e.Plan.Phases() != phases || len(e.Report.Groups) != groups || e.Plan.Servers() != 32 {
 				t.Errorf("LMC %d, %s: %d phases, %d groups, %d servers, want %d and %d", lmc, when, e.Plan.Phases(), len(e.Report.Groups), e.Plan.Servers(), phases, groups)
 			}
-			if base, _ := d.state.BasePlan(); base == nil || base.Phases() > phases+1 {
+			if base := d.state.Now().Base; base == nil || base.Plan.Phases() > phases+1 {
 				t.Errorf("LMC %d, %s: the base plan is %v", lmc, when, base)
 			}
 		}
@@ -49,7 +49,7 @@ func TestRailsExchange(t *testing.T) {
 		d.atRest(t, hurt)
 		check("a dead cable", 7+int(1-lmc/2), 4)
 		j := d.make(t, "", []string{"node0 mlx5_0", "node1 mlx5_1", "node5 mlx5_2"})
-		holds(t, d.state.Latest(), j, d.desk.InSwitches())
+		holds(t, d.state.Now().Latest, j, d.desk.InSwitches())
 		d.atRest(t, healthy)
 		check("the cable back", 7, 4)
 
@@ -74,7 +74,7 @@ func TestGroupsExchange(t *testing.T) {
 	ok(t, err)
 	d.cfg.Planning.Exchange.Groups = groups
 	d.atRest(t, fabric(4, 4))
-	if e := d.state.Current(); e.Plan.Servers() != 5 || e.Plan.Phases() != 2 || len(e.Report.Groups) != 2 || e.Report.Groups[1] != (planner.GroupReport{Name: "b", Servers: 2, Phases: 1, LowerBound: 1}) {
+	if e := d.state.Now().Epoch; e.Plan.Servers() != 5 || e.Plan.Phases() != 2 || len(e.Report.Groups) != 2 || e.Report.Groups[1] != (planner.GroupReport{Name: "b", Servers: 2, Phases: 1, LowerBound: 1}) {
 		t.Errorf("%d servers, %d phases, %+v", e.Plan.Servers(), e.Plan.Phases(), e.Report.Groups)
 	}
 	if text := d.warning(topology.ExchangeDiffers); !strings.Contains(text, "not in the fabric: nobody") {

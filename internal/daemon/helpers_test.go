@@ -17,7 +17,6 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -119,7 +118,7 @@ func promise(t *testing.T, dir string, n uint64, boot string) {
 // see shows a fabric to the daemon as OpenSM's dump does, but not to the controller.
 func (d *Daemon) see(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
-	base := d.state.Baseline()
+	base := d.state.Now().Baseline
 	if base == nil {
 		var err error
 		if base, err = topology.NewBaseline(f); err != nil {
@@ -206,9 +205,4 @@ func ask(ctx context.Context, h http.Handler, body string) (int, string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body)))
 	return w.Code, w.Body.String()
-}
-
-// withoutJobs removes the daemon's jobs from memory, but not from disk.
-func (d *Daemon) withoutJobs() {
-	*d.jobs = plans.Jobs{Log: d.log, State: d.state, Store: d.store}
 }

@@ -74,7 +74,7 @@ func TestHistoryBlocks(t *testing.T) {
 			return len(v.Down) == 1 && v.Down[0].Leaf == k
 		})
 	}
-	last := s.state.EpochNumber()
+	last := s.state.Now().EpochNumber()
 	if n := s.history.Bytes(); n != 0 || last < 1+failures {
 		t.Errorf("%d bytes are stored, and the last plan is number %d", n, last)
 	}

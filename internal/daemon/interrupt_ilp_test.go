@@ -30,11 +30,11 @@ func TestFailureAmidILP(t *testing.T) {
 		core, lines := observer.New(zap.InfoLevel)
 		var told time.Time
 		after(t, healthy, both, func(s *site) {
-			epoch := s.state.EpochNumber()
+			epoch := s.state.Now().EpochNumber()
 			s.told(first)
 			s.in(controller.Before)
 			time.Sleep(50 * time.Millisecond)
-			if state := s.Daemon.backend.Status().State; state != controller.Before.String() || s.state.EpochNumber() != epoch {
+			if state := s.Daemon.backend.Status().State; state != controller.Before.String() || s.state.Now().EpochNumber() != epoch {
 				t.Errorf("the first failure has its plan already (%s)", state)
 			}
 			told = time.Now()

@@ -31,7 +31,7 @@ func (s *site) told(f *topology.Fabric) {
 func (s *site) planned() {
 	s.t.Helper()
 	for {
-		if e, v := s.state.Current(), s.state.Latest(); e != nil && e.Fabric == v.ID {
+		if e, v := s.state.Now().Epoch, s.state.Now().Latest; e != nil && e.Fabric == v.ID {
 			return
 		}
 		select {
@@ -80,7 +80,7 @@ func TestJobsOvertaken(t *testing.T) {
 	s := running(t, healthy)
 	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
 	ok(t, err)
-	before, overtaken := s.jobs.List()[0], lackingSome(healthy, 4, 4, 1, 2)
+	before, overtaken := s.state.Now().Jobs[0], lackingSome(healthy, 4, 4, 1, 2)
 	ok(t, s.between(s.ctx, func(_ context.Context, _ turn) {
 		v := s.see(t, overtaken)
 		if e := s.actions.carryOut(s.ctx, s.ctx, controller.Plan{Fabric: v.Snapshot()}).(controller.Planned); e.Err != "" {
@@ -91,8 +91,8 @@ func TestJobsOvertaken(t *testing.T) {
 		published := s.actions.carryOut(s.ctx, gone, controller.Publish{Fabric: v.Snapshot()}).(controller.Published)
 		written := s.actions.carryOut(s.ctx, gone, controller.Write{Fabric: v.Snapshot()}).(controller.Written)
 		signalled := s.actions.carryOut(s.ctx, gone, controller.Signal{}).(controller.Signalled)
-		if published.Err != "" || written.Err != "" || !written.Changed || signalled.Err != "" || s.state.Current().Fabric != v.ID || s.jobs.List()[0] != before {
-			t.Errorf("%v, %v, %v; the plan in force is for %s, that of the job is %d, and was %d", published, written, signalled, s.state.Current().Fabric, s.jobs.List()[0].Epoch, before.Epoch)
+		if published.Err != "" || written.Err != "" || !written.Changed || signalled.Err != "" || s.state.Now().Epoch.Fabric != v.ID || s.state.Now().Jobs[0] != before {
+			t.Errorf("%v, %v, %v; the plan in force is for %s, that of the job is %d, and was %d", published, written, signalled, s.state.Now().Epoch.Fabric, s.state.Now().Jobs[0].Epoch, before.Epoch)
 		}
 	}))
 }
@@ -117,7 +117,7 @@ func TestJobsWithoutTables(t *testing.T) {
 		if now := d.job(t, "a"); d.core.State() != controller.Backoff || now.Epoch <= j.Epoch {
 			t.Errorf("in state %s the job has epoch %d, as before", d.core.State(), now.Epoch)
 		} else {
-			holds(t, d.state.Latest(), now, old)
+			holds(t, d.state.Now().Latest, now, old)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/backend"
-	"github.com/forsd/forsd/internal/plans"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -42,7 +42,7 @@ func (d *Daemon) atRest(t testing.TB, f *topology.Fabric) *view.View {
 	t.Helper()
 	d.dumpSeen(t.Context(), dump(f))
 	d.drive(t, f)
-	return d.state.Latest()
+	return d.state.Now().Latest
 }
 
 // drive plays the manager until the controller is idle. The manager sweeps when told to,
@@ -85,7 +85,7 @@ func names(first, last int) (out []string) {
 }
 
 // holds fails unless the plan of a job is conflict-free on the tables.
-func holds(t *testing.T, v *view.View, j *plans.Job, tables *lft.Tables) {
+func holds(t *testing.T, v *view.View, j *state.Job, tables *lft.Tables) {
 	t.Helper()
 	var members []ib.GUID
 	for s := range j.Plan.Servers() {
@@ -97,7 +97,7 @@ func holds(t *testing.T, v *view.View, j *plans.Job, tables *lft.Tables) {
 }
 
 // make creates a job; the test takes the place of the loop.
-func (d *Daemon) make(t *testing.T, name string, hosts []string) *plans.Job {
+func (d *Daemon) make(t *testing.T, name string, hosts []string) *state.Job {
 	t.Helper()
 	j, err := d.tryMake(api.JobRequest{Name: name, Hosts: hosts, RanksPerHost: 1, LeaseSeconds: 3600})
 	ok(t, err)
@@ -126,9 +126,9 @@ func (d *Daemon) tryMake(q api.JobRequest) (j *api.Job, err error) {
 	}
 }
 
-func (d *Daemon) job(t *testing.T, name string) *plans.Job {
+func (d *Daemon) job(t *testing.T, name string) *state.Job {
 	t.Helper()
-	j, err := d.jobs.Find(name)
+	j, err := d.state.Now().Job(name)
 	ok(t, err)
 	return j
 }
@@ -152,8 +152,8 @@ func TestJobsFollow(t *testing.T) {
 	d := readable(newDaemon(t))
 	v := d.atRest(t, healthy)
 	near, far := d.make(t, "near", names(0, 7)), d.make(t, "far", names(8, 15))
-	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.state.EpochNumber() != 1 {
-		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.state.EpochNumber())
+	if near.ID != 2 || near.Epoch != 2 || far.ID != 3 || far.Plan.Job() != 3 || d.state.Now().EpochNumber() != 1 {
+		t.Fatalf("jobs %+v and %+v beside epoch %d", near.JobInfo, far.JobInfo, d.state.Now().EpochNumber())
 	}
 	old := d.desk.InSwitches()
 	holds(t, v, near, old)
@@ -169,12 +169,12 @@ func TestJobsFollow(t *testing.T) {
 	}
 	d.step(t.Context(), d.next(t.Context(), t))
 	before := d.job(t, "near")
-	if before.Epoch != d.state.EpochNumber() || before.Epoch != 4 || before.ID != 2 {
-		t.Errorf("before the read-back the job has epoch %d, the fabric %d", before.Epoch, d.state.EpochNumber())
+	if before.Epoch != d.state.Now().EpochNumber() || before.Epoch != 4 || before.ID != 2 {
+		t.Errorf("before the read-back the job has epoch %d, the fabric %d", before.Epoch, d.state.Now().EpochNumber())
 	}
-	holds(t, d.state.Latest(), before, old)
+	holds(t, d.state.Now().Latest, before, old)
 	d.drive(t, cut)
-	holds(t, d.state.Latest(), before, d.desk.InSwitches())
+	holds(t, d.state.Now().Latest, before, d.desk.InSwitches())
 	if now := d.job(t, "near"); now.Epoch != before.Epoch {
 		t.Errorf("the job's plan of epoch %d was replaced by %d after the read-back", before.Epoch, now.Epoch)
 	}
@@ -191,10 +191,10 @@ func TestJobsFollow(t *testing.T) {
 		}
 	}
 	d.drive(t, healthy)
-	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.state.EpochNumber() {
-		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.state.EpochNumber())
+	if now := d.job(t, "near"); now.Epoch != 5 || now.Epoch != d.state.Now().EpochNumber() {
+		t.Errorf("after the read-back the job has epoch %d, the fabric %d", now.Epoch, d.state.Now().EpochNumber())
 	} else {
-		holds(t, d.state.Latest(), now, d.desk.InSwitches())
+		holds(t, d.state.Now().Latest, now, d.desk.InSwitches())
 	}
 	if now := d.job(t, "far"); now.Epoch != far.Epoch {
 		t.Errorf("a cable of another job's leaf gave the job epoch %d", now.Epoch)
@@ -214,7 +214,7 @@ func TestJobLosesHosts(t *testing.T) {
 		ok(t, err)
 		d.dumpSeen(t.Context(), dump(gone))
 		d.drive(t, gone)
-		if text := d.warning(plans.JobHostsMissing); !strings.Contains(text, "job 2: ") || !strings.Contains(text, want) {
+		if text := d.warning(state.JobHostsMissing); !strings.Contains(text, "job 2: ") || !strings.Contains(text, want) {
 			t.Errorf("without %s the warning says %q", what, text)
 		}
 		if j := d.job(t, "2"); j.Plan.Servers() != 1 || len(j.Missing()) != 1 {
@@ -223,7 +223,7 @@ func TestJobLosesHosts(t *testing.T) {
 	}
 	d.dumpSeen(t.Context(), dump(healthy))
 	d.drive(t, healthy)
-	if text, j := d.warning(plans.JobHostsMissing), d.job(t, "2"); text != "" || j.Plan.Servers() != 2 || j.Report.Phases != 1 {
+	if text, j := d.warning(state.JobHostsMissing), d.job(t, "2"); text != "" || j.Plan.Servers() != 2 || j.Report.Phases != 1 {
 		t.Errorf("with all hosts back the job has %d servers and %d phases; the warning says %q", j.Plan.Servers(), j.Report.Phases, text)
 	}
 }
@@ -240,7 +240,7 @@ func TestJobsWithFewLIDs(t *testing.T) {
 	d.dumpSeen(t.Context(), dump(cut))
 	d.drive(t, cut)
 	now := d.job(t, "2")
-	holds(t, d.state.Latest(), now, d.desk.InSwitches())
+	holds(t, d.state.Now().Latest, now, d.desk.InSwitches())
 	if now.Epoch <= j.Epoch {
 		t.Errorf("the job has epoch %d by engine %s", now.Epoch, now.Report.Engine)
 	}
@@ -254,11 +254,11 @@ func TestJobsPersist(t *testing.T) {
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
 	kept, gone := d.make(t, "kept", names(0, 3)), d.make(t, "gone", names(4, 7))
-	d.jobs.End(gone, "removed")
+	d.store.EndJob(gone, "removed")
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
-	if len(d.jobs.List()) != 1 || d.store.Last() != gone.Epoch {
-		t.Fatalf("%d jobs, last number %d", len(d.jobs.List()), d.store.Last())
+	if len(d.state.Now().Jobs) != 1 || d.store.Last() != gone.Epoch {
+		t.Fatalf("%d jobs, last number %d", len(d.state.Now().Jobs), d.store.Last())
 	}
 	back := d.job(t, "kept")
 	if diff := cmp.Diff(kept.JobInfo, back.JobInfo); diff != "" || string(kept.Plan.Bytes()) != string(back.Plan.Bytes()) {
@@ -268,8 +268,8 @@ func TestJobsPersist(t *testing.T) {
 		t.Errorf("its plan in force is %+v", p)
 	}
 	d.atRest(t, healthy)
-	if d.job(t, "kept").Epoch != back.Epoch || d.state.EpochNumber() != 1 {
-		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.state.EpochNumber(), d.job(t, "kept").Epoch)
+	if d.job(t, "kept").Epoch != back.Epoch || d.state.Now().EpochNumber() != 1 {
+		t.Errorf("on the same fabric epoch %d and job's epoch %d came out", d.state.Now().EpochNumber(), d.job(t, "kept").Epoch)
 	}
 	if j := d.make(t, "", names(4, 7)); j.ID != gone.ID+1 {
 		t.Errorf("number %d follows %d", j.ID, gone.ID)
@@ -295,8 +295,8 @@ func TestJobsLagBehind(t *testing.T) {
 	d = readable(daemonIn(t, dir))
 	d.atRest(t, cut)
 	j := d.job(t, "a")
-	if d.state.EpochNumber() != 3 || j.Epoch <= 3 {
-		t.Errorf("the fabric has epoch %d, the job %d", d.state.EpochNumber(), j.Epoch)
+	if d.state.Now().EpochNumber() != 3 || j.Epoch <= 3 {
+		t.Errorf("the fabric has epoch %d, the job %d", d.state.Now().EpochNumber(), j.Epoch)
 	}
-	holds(t, d.state.Latest(), j, d.desk.InSwitches())
+	holds(t, d.state.Now().Latest, j, d.desk.InSwitches())
 }

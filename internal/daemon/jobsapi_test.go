@@ -15,7 +15,6 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/exclusions"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
@@ -90,9 +89,9 @@ func TestJobsAreLimited(t *testing.T) {
 	d.atRest(t, fabric(4, 4))
 	first := d.make(t, "", names(0, 1))
 	for n := range uint64(1022) {
-		next := *first
-		next.ID, next.Plans, next.Bases = 1<<40+n, nil, nil
-		ok(t, d.jobs.Set(&next))
+		next := state.NewJob(first.Job, time.Now())
+		next.ID = 1<<40 + n
+		ok(t, d.state.PutJob(next))
 	}
 	d.make(t, "the last", names(0, 1))
 	var e *api.Error
@@ -102,9 +101,9 @@ func TestJobsAreLimited(t *testing.T) {
 			t.Errorf("one more than there may be, as a question %v: %v", dry, err)
 		}
 	}
-	d.jobs.End(first, "removed")
-	if d.make(t, "one more", names(0, 1)); len(d.jobs.List()) != 1024 {
-		t.Errorf("%d jobs", len(d.jobs.List()))
+	d.store.EndJob(first, "removed")
+	if d.make(t, "one more", names(0, 1)); len(d.state.Now().Jobs) != 1024 {
+		t.Errorf("%d jobs", len(d.state.Now().Jobs))
 	}
 }
 
@@ -112,7 +111,7 @@ func TestJobsAreLimited(t *testing.T) {
 // deadline.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &loop{components: &components{inbox: newInbox(), state: &state.State{}, jobs: &plans.Jobs{State: &state.State{}}, store: &state.Store{Store: &store.Store{}}, peer: &replica.Peer{}},
+		d := &loop{components: &components{inbox: newInbox(), state: state.New(nil, nil, nil), store: &state.Store{Store: &store.Store{}}, peer: &replica.Peer{}},
 			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{}), drains: exclusions.NewDrains(exclusions.DrainSettings{})}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
@@ -160,7 +159,7 @@ func TestJobOfNewcomer(t *testing.T) {
 		v := view.Of(fabric)
 		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
 		ok(t, err)
-		asked := plans.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
+		asked := state.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
 		if p, err := worker.PlanJob(t.Context(), d.workers.Orders, &worker.JobRequest{Tree: v.Held(avoid), Settings: worker.Settings(d.planning),
 			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Next()}); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %s", p.Report)
@@ -226,10 +225,11 @@ func TestLeaseAfterClock(t *testing.T) {
 	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 3600})
 	ok(t, err)
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
-	over := *s.jobs.List()[0]
+	over := *s.state.Now().Jobs[0]
 	over.Expires = time.Now().Add(-time.Second).Round(0)
-	ok(t, s.jobs.Set(&over)) // without the loop's knowledge
-	for len(s.jobs.List()) > 0 {
+	over.Ends = over.Expires
+	ok(t, s.state.PutJob(&over)) // without the loop's knowledge
+	for len(s.state.Now().Jobs) > 0 {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-s.ctx.Done():

@@ -13,7 +13,6 @@ import (
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/linkstate/probe"
 	"github.com/forsd/forsd/internal/manager"
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/webhook"
@@ -69,10 +68,10 @@ var warnables = []health.Warnable{
 	{Code: controller.NotFatTree, Severity: health.Degraded, Title: "The fabric is not a fat tree and is scheduled on OpenSM's routes"},
 	{Code: controller.LiquidFailed, Severity: health.Critical, Title: "No plan could be made on OpenSM's routes"},
 
-	{Code: plans.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
-	{Code: plans.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned"},
-	{Code: plans.JobSharesLanes, Severity: health.Degraded, Title: "Jobs that asked for lanes of their own share them"},
-	{Code: plans.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
+	{Code: state.JobHostsMissing, Severity: health.Degraded, Title: "Hosts of jobs are absent"},
+	{Code: state.JobPlanFailed, Severity: health.Degraded, Title: "Jobs could not be planned"},
+	{Code: state.JobSharesLanes, Severity: health.Degraded, Title: "Jobs that asked for lanes of their own share them"},
+	{Code: state.JobDegraded, Severity: health.Degraded, Title: "Plans of jobs are less than they could be"},
 
 	{Code: controller.FabricRefused, Severity: health.Critical, Title: "The fabric cannot be used"},
 	{Code: controller.FabricIncomplete, Severity: health.Critical, Title: "Most servers are missing"},

@@ -92,7 +92,7 @@ func (b *bench) rests() {
 		weighed := true
 		ok(b.T, b.d.call(b.Context(), func(_ context.Context, l *loop) {
 			s = b.d.core.State()
-			if v := l.state.Latest(); v != nil && v.AtOnce {
+			if v := l.state.Now().Latest; v != nil && v.AtOnce {
 				weighed = l.weighed == v.ID
 			}
 		}))
@@ -116,7 +116,7 @@ func (b *bench) holds(after string) {
 	b.rests()
 	tables, err := b.held()
 	ok(b.T, err)
-	e, v := b.d.state.Current(), b.d.state.Latest()
+	e, v := b.d.state.Now().Epoch, b.d.state.Now().Latest
 	if v.Fabric.Hash() != b.f.Hash() || e.Report.TopologyHash != b.f.Hash() {
 		b.Errorf("after %s the plan in force is for fabric %s, the fabric is %s", after, e.Report.TopologyHash, b.f.Hash())
 	}
@@ -126,7 +126,7 @@ func (b *bench) holds(after string) {
 	} else if err := v.Carries(tables, e.Plan, nil); err != nil {
 		b.Errorf("after %s the plan in force does not hold: %v", after, err)
 	}
-	for _, j := range b.d.jobs.List() {
+	for _, j := range b.d.state.Now().Jobs {
 		n := j.Plan.Servers()
 		if v.JobsOnRoutes() {
 			holdsOn(b.T, &store.Epoch{Plan: j.Plan}, b.f, tables, n*(n-1))
@@ -213,7 +213,7 @@ func TestKindsOfFabrics(t *testing.T) {
 			b.holds(where + x.what)
 		}
 	}
-	if n := len(b.d.jobs.List()); n != 4 {
+	if n := len(b.d.state.Now().Jobs); n != 4 {
 		t.Errorf("%d jobs, want 4", n)
 	}
 }
@@ -247,7 +247,7 @@ func (b *bench) rollback() error {
 			last = err
 		}
 	}
-	if now := b.d.state.Current(); now.RollbackOf == 0 {
+	if now := b.d.state.Now().Epoch; now.RollbackOf == 0 {
 		return fmt.Errorf("no epoch of %d could be rolled back to: %w", len(epochs), last)
 	}
 	return nil
@@ -265,7 +265,7 @@ func TestMassLossInEachKind(t *testing.T) {
 			b := newBench(t)
 			b.shows(x.f, x.own)
 			b.holds("the start")
-			before := b.d.state.Current()
+			before := b.d.state.Now().Epoch
 			few, last := x.f.Clone(), 0
 			for i := range few.Nodes {
 				n := 0
@@ -278,12 +278,12 @@ func TestMassLossInEachKind(t *testing.T) {
 				t.Fatalf("%d hosts have vanished", last)
 			}
 			b.shows(few, x.own)
-			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.state.Current() != before {
-				t.Errorf("epoch %d, warnings %v", b.d.state.EpochNumber(), b.d.health.List(time.Now()))
+			if !raised(b.d, controller.FabricIncomplete, "54 % of the servers") || b.d.state.Now().Epoch != before {
+				t.Errorf("epoch %d, warnings %v", b.d.state.Now().EpochNumber(), b.d.health.List(time.Now()))
 			}
 			ok(t, b.reroute()) // now the fabric is believed
 			b.holds("a reroute")
-			if n := b.d.state.Current().Plan.Servers(); n != 11 {
+			if n := b.d.state.Now().Epoch.Plan.Servers(); n != 11 {
 				t.Errorf("%d servers, want 11", n)
 			}
 		})
@@ -304,7 +304,7 @@ func TestHostWithoutLID(t *testing.T) {
 		}
 		b.shows(lacks, nil)
 		b.holds("a host without an LID")
-		if r := b.d.state.Current().Report; r.Engine == "liquid" || r.Servers != 23 || r.Gap != 0 {
+		if r := b.d.state.Now().Epoch.Report; r.Engine == "liquid" || r.Servers != 23 || r.Gap != 0 {
 			t.Errorf("first %t: engine %s, %d servers, gap %d", first, r.Engine, r.Servers, r.Gap)
 		}
 		if !raised(b.d, topology.PartlyCovered, "Hca0000 port 1 has no LID yet") {
@@ -312,7 +312,7 @@ func TestHostWithoutLID(t *testing.T) {
 		}
 		b.shows(whole, nil)
 		b.holds("its LID was given")
-		if n := b.d.state.Current().Report.Servers; n != 24 {
+		if n := b.d.state.Now().Epoch.Report.Servers; n != 24 {
 			t.Errorf("first %t: %d servers in the end", first, n)
 		}
 		b.stop()
@@ -334,12 +334,12 @@ func TestMuchUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.shows(apart, nil)
-	if b.d.state.Current() != nil || !raised(b.d, controller.FabricRefused, "%") {
-		t.Errorf("a first start: epoch %d, warnings %v", b.d.state.EpochNumber(), b.d.health.List(time.Now()))
+	if b.d.state.Now().Epoch != nil || !raised(b.d, controller.FabricRefused, "%") {
+		t.Errorf("a first start: epoch %d, warnings %v", b.d.state.Now().EpochNumber(), b.d.health.List(time.Now()))
 	}
 	b.shows(whole, nil)
 	b.holds("the whole tree")
-	before := b.d.state.Current()
+	before := b.d.state.Now().Epoch
 	b.f = apart
 	b.sweep()
 	for n := 0; !raised(b.d, controller.PlanFailed, "%"); n++ {
@@ -353,7 +353,7 @@ func TestMuchUnreachable(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if b.d.state.Current() != before {
-		t.Errorf("epoch %d takes the place of the one before", b.d.state.EpochNumber())
+	if b.d.state.Now().Epoch != before {
+		t.Errorf("epoch %d takes the place of the one before", b.d.state.Now().EpochNumber())
 	}
 }

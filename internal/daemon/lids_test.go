@@ -21,7 +21,7 @@ func TestTablesFirst(t *testing.T) {
 	healthy := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4})
 	d.see(t, healthy) // for the baseline
 	d.bringUp(t, lacking(healthy, 4, 1, 2))
-	if r := d.state.Current().Report; r.LIDs != 1 || r.LMC != 0 {
+	if r := d.state.Now().Epoch.Report; r.LIDs != 1 || r.LMC != 0 {
 		t.Fatalf("the plan uses %s LIDs of LMC %d, want 1 of 0", r.LIDs, r.LMC)
 	}
 
@@ -69,7 +69,7 @@ func TestTablesFirstHolding(t *testing.T) {
 	}
 	d.desk.Read(r.Tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Avoid: hold, Hold: hold, Final: true})
-	rows, err := view.RowsOf(d.state.Current().Plan, v.Tree)
+	rows, err := view.RowsOf(d.state.Now().Epoch.Plan, v.Tree)
 	ok(t, err)
 	for i, lane := range rows.Lane {
 		src, dst := i%len(v.Tree.Servers), rows.To[i]

@@ -48,7 +48,7 @@ func (l *loop) switchesSaid(ctx context.Context, first linkstate.Answer) {
 // heldBack reports the switches at bouncing cables to the link state.
 func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	var e linkstate.HeldBack
-	for _, c := range l.state.Latest().Cables(lanes) {
+	for _, c := range l.state.Now().Latest.Cables(lanes) {
 		e.Switches = append(e.Switches, c.Lower.GUID, c.Upper.GUID)
 	}
 	l.observe(ctx, e)

@@ -52,7 +52,7 @@ func TestFastPath(t *testing.T) {
 	began, trapped := time.Now(), time.Now()
 	d.traps(healthy, leaf, trapped)
 	d.switchesSaid(t.Context(), says(healthy, leaf, 4+1+2))
-	cut := d.state.Latest()
+	cut := d.state.Now().Latest
 	if want := d.see(t, lacking(healthy, 4, 1, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(trapped) {
 		t.Errorf("fabric %s without the cable, and the sweep will find %s", cut.ID, want.ID)
 	}
@@ -88,7 +88,7 @@ func TestSpokenTogether(t *testing.T) {
 	d.probe.Answers = make(chan linkstate.Answer, 1)
 	d.probe.Answers <- says(healthy, fabgen.LeafGUID+1, 4+1+2)
 	d.switchesSaid(t.Context(), says(healthy, fabgen.LeafGUID+2, 4+1+2))
-	cut := d.state.Latest()
+	cut := d.state.Now().Latest
 	if want := d.see(t, lacking(lacking(healthy, 4, 1, 2), 4, 2, 2)); cut.ID != want.ID || !cut.SeenAt.Equal(first) {
 		t.Errorf("fabric %s, the sweep will find %s; seen at %v", cut.ID, want.ID, cut.SeenAt)
 	}
@@ -111,7 +111,7 @@ func TestPrepare(t *testing.T) {
 	other := newDaemon(t)
 	other.bringUp(t, healthy)
 	other.planAndPublish(t, controller.Plan{Fabric: other.see(t, lacking(healthy, 4, 1, 2)).Snapshot()})
-	if string(d.state.Current().Plan.Bytes()) != string(other.state.Current().Plan.Bytes()) {
+	if string(d.state.Now().Epoch.Plan.Bytes()) != string(other.state.Now().Epoch.Plan.Bytes()) {
 		t.Error("the plan prepared is another one")
 	}
 }
@@ -131,7 +131,7 @@ func TestTwoRates(t *testing.T) {
 		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.Down, err, port.Rate)
 	}
 	d.switchesSaid(t.Context(), says(healthy, healthy.Nodes[leaf].GUID))
-	if v := d.state.Latest(); len(v.Down) != 0 {
+	if v := d.state.Now().Latest; len(v.Down) != 0 {
 		t.Errorf("lanes %v are down, and the switch says %v", v.Down, healthy.Nodes[leaf].Ports[4+1+2].Rate)
 	}
 }
@@ -144,7 +144,7 @@ func TestHeldBack(t *testing.T) {
 	d.probe.Answers = make(chan linkstate.Answer, 2)
 	d.links.Step(time.Now(), linkstate.Shown{Fabric: healthy})
 	d.heldBack(t.Context(), []controller.Lane{{Leaf: 1, Lane: 2}})
-	if cables := d.state.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}, {Leaf: 9, Lane: 0}, {Leaf: 0, Lane: 9}}); len(cables) != 1 {
+	if cables := d.state.Now().Latest.Cables([]controller.Lane{{Leaf: 1, Lane: 2}, {Leaf: 9, Lane: 0}, {Leaf: 0, Lane: 9}}); len(cables) != 1 {
 		t.Errorf("%d cables, and two lanes are not in the tree", len(cables))
 	}
 	for range 2 {

@@ -10,9 +10,11 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -83,7 +85,7 @@ func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	for busy := true; busy; {
 		ok(t, d.call(t.Context(), func(_ context.Context, _ *loop) { busy = d.core.Busy() }))
 	}
-	return d.state.Current()
+	return d.state.Now().Epoch
 }
 
 // raised reports whether a warning is in force whose text contains the given one.
@@ -150,11 +152,10 @@ func TestOtherFabrics(t *testing.T) {
 		other.DLID[i], other.DLID[n+i] = other.DLID[n+i], other.DLID[i]
 	}
 	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
-		other.Epoch = d.store.Next()
-		e, err := store.NewEpoch(other)
-		ok(t, err, d.actions.plans.Put(e, first.EpochInfo))
+		plan, err := phasetable.New(other)
+		ok(t, err, d.store.Publish(d.store.Next(), state.Plan{Proposal: state.Known{Plan: plan, About: first.Report}, About: first.EpochInfo}))
 	}))
-	first = d.state.Current()
+	first = d.state.Now().Epoch
 	unused := shortest(f)
 	unused.Switches[0].Out[unused.Switches[1].LID] = 4 // to another switch, on a detour
 	program(t, d, unused)
@@ -183,8 +184,8 @@ func TestOtherFabrics(t *testing.T) {
 
 	// A tree that lacks most servers is not believed, whatever the previous fabric was.
 	show(t, d, fabric(2, 2))
-	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.state.Current() != second {
-		t.Errorf("epoch %d, warnings %v", d.state.EpochNumber(), d.health.List(time.Now()))
+	if otherPlan(t, d); !raised(d, controller.NotFatTree, "") || !raised(d, controller.FabricIncomplete, "67 %") || d.state.Now().Epoch != second {
+		t.Errorf("epoch %d, warnings %v", d.state.Now().EpochNumber(), d.health.List(time.Now()))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
 )
@@ -39,6 +40,7 @@ type loop struct {
 	said     *replica.Replica              // the other forsd's last answer
 	bouncing []controller.Lane             // as the link state knows them
 	changed  bool                          // a change has settled since the drains were last examined
+	jobs     []*state.Job                  // whose plans the tables follow
 	own      *view.View                    // the last fabric shown by its own manager, while that is the master
 	raw      *topology.Fabric              // the last believed fabric, without the names and roles from the settings
 	weighed  string                        // ID of the view for which a better plan was last sought
@@ -93,7 +95,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) wake() time.Time {
 	due := []time.Time{l.core.Wake(), l.links.Wake()}
 	if !l.core.Busy() { // otherwise these wait until the action has ended
-		due = append(due, l.jobs.LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), excluder{l}.due())
+		due = append(due, l.state.Now().LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), excluder{l}.due())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {

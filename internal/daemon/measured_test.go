@@ -26,7 +26,7 @@ import (
 // a port takes half as long again.
 func exchangeTimes(t *testing.T, s *site, plan *phasetable.View, slow topology.PortRef) string {
 	t.Helper()
-	f, tables := s.state.Latest().Fabric, s.desk.InSwitches()
+	f, tables := s.state.Now().Latest.Fabric, s.desk.InSwitches()
 	rng := rand.New(rand.NewPCG(1, 1))
 	x := api.ExchangeTimes{Bytes: 1 << 20}
 	for n := range plan.Servers() {
@@ -65,8 +65,8 @@ func TestMeasured(t *testing.T) {
 			d.cables.Resume(time.Now(), cables.Kept{})
 			d.cfg.API.ReadOverTCP = true
 		})
-		e := s.state.Current()
-		f := s.state.Latest().Fabric
+		e := s.state.Now().Epoch
+		f := s.state.Now().Latest.Fabric
 		leaf := int32(slices.IndexFunc(f.Nodes, func(n topology.Node) bool { return n.Name == "Leaf002" }))
 		slow := topology.PortRef{Node: leaf, Port: f.Trunks(leaf)[1]}
 		h := server.Handler(s.interfaces(), true) // as a rank on another host asks
@@ -98,7 +98,7 @@ func TestMeasured(t *testing.T) {
 				t.Errorf("%s: %d %.200s, want %d %s", c.path, code, text, c.code, c.text)
 			}
 		}
-		if list := s.backend.Cables.Answer(s.state.Latest().Tree, nil); slices.ContainsFunc(list.Cables, func(c api.Cable) bool { return c.Timed != nil }) {
+		if list := s.backend.Cables.Answer(s.state.Now().Latest.Tree, nil); slices.ContainsFunc(list.Cables, func(c api.Cable) bool { return c.Timed != nil }) {
 			t.Error("a refused request has measured a cable")
 		}
 		code, text := ask(path, api.MediaJSON, good)
@@ -108,13 +108,13 @@ func TestMeasured(t *testing.T) {
 			t.Fatalf("%d %.500s", code, text)
 		}
 		if isolates {
-			s.settles(func(*store.Epoch, *view.View) bool { return len(s.state.HeldBack()) == 1 })
+			s.settles(func(*store.Epoch, *view.View) bool { return len(s.state.Now().Held) == 1 })
 		}
 		want := "suspect"
 		if isolates {
 			want = "isolated"
 		}
-		for _, c := range s.backend.Cables.Answer(s.state.Latest().Tree, nil).Cables {
+		for _, c := range s.backend.Cables.Answer(s.state.Now().Latest.Tree, nil).Cables {
 			is := c.Leaf.Name == "Leaf002" && c.Leaf.Port == slow.Port
 			if c.Timed == nil || c.Timed.Slow != is || is != (c.State == want) || is && c.Timed.Gbps > 134 || !is && c.Timed.Gbps < 180 {
 				t.Errorf("isolates: %v, %s port %d: %s, %v, %+v", isolates, c.Leaf.Name, c.Leaf.Port, c.State, c.Why, c.Timed)

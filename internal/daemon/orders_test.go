@@ -24,7 +24,7 @@ func TestOrders(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	var level config.LogLevel
 	told := make(chan string, 1000)
-	s := running(t, fabric(4, 4), func(d *Daemon) { d.jobs.Log, d.notify = zap.New(core), func(state string) { told <- state } })
+	s := running(t, fabric(4, 4), func(d *Daemon) { d.backend.Log, d.notify = zap.New(core), func(state string) { told <- state } })
 	for state := ""; state != "STATUS=epoch 1 is in force"; { // in systemctl status
 		select {
 		case state = <-told:

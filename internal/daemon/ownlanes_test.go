@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/internal/plans"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -15,7 +15,7 @@ import (
 )
 
 // ask creates a job while nothing else happens, and lets the tables follow.
-func (d *Daemon) ask(t *testing.T, f *topology.Fabric, q api.JobRequest) *plans.Job {
+func (d *Daemon) ask(t *testing.T, f *topology.Fabric, q api.JobRequest) *state.Job {
 	t.Helper()
 	j, err := d.tryMake(q)
 	ok(t, err)
@@ -37,9 +37,9 @@ func (d *Daemon) rest(t *testing.T, f *topology.Fabric) {
 
 // lanesIn checks a table of a job on the tables in the switches, and adds the lanes that
 // it uses at each leaf. With base, it must send only to base LIDs.
-func (d *Daemon) lanesIn(t *testing.T, j *plans.Job, table *phasetable.View, base bool, used map[[2]int]uint64) {
+func (d *Daemon) lanesIn(t *testing.T, j *state.Job, table *phasetable.View, base bool, used map[[2]int]uint64) {
 	t.Helper()
-	v := d.state.Latest()
+	v := d.state.Now().Latest
 	sub := planner.Restrict(v.Tree, j.Guids())
 	rows, err := view.RowsOf(table, sub)
 	ok(t, err)
@@ -94,7 +94,7 @@ func TestOwnLanes(t *testing.T) {
 	if !a.Routed || len(a.Lanes) != 9 || len(b.Lanes) != 7 {
 		t.Errorf("a holds %d lanes, b %d; a is routed: %t", len(a.Lanes), len(b.Lanes), a.Routed)
 	}
-	if s := d.job(t, "a").Summary(); s.Base == nil || s.Base.Phases != 8 || s.Phases != 8 || len(s.Lanes) != 2 || d.warning(plans.JobSharesLanes) != "" {
+	if s := d.job(t, "a").Summary(); s.Base == nil || s.Base.Phases != 8 || s.Phases != 8 || len(s.Lanes) != 2 || d.warning(state.JobSharesLanes) != "" {
 		t.Errorf("the job is shown as %+v", s)
 	}
 	if base := d.state.Bases.Current(); base == nil {
@@ -102,7 +102,7 @@ func TestOwnLanes(t *testing.T) {
 	}
 
 	// A cable of job a dies at the first leaf, where a has all hosts.
-	before := map[string]*plans.Job{}
+	before := map[string]*state.Job{}
 	for _, name := range []string{"a", "b", "c"} {
 		before[name] = d.job(t, name)
 	}
@@ -135,11 +135,11 @@ func TestOwnLanes(t *testing.T) {
 
 	// When the jobs have ended, the tables are as before.
 	for _, name := range []string{"a", "b", "c"} {
-		d.jobs.End(d.job(t, name), "removed")
+		d.store.EndJob(d.job(t, name), "removed")
 	}
 	d.giveTurns(t.Context())
 	d.rest(t, healthy)
-	if v := d.state.Latest(); v.ID != v.Bare() {
+	if v := d.state.Now().Latest; v.ID != v.Bare() {
 		t.Errorf("the view is still %s", v.ID)
 	}
 }
@@ -158,7 +158,7 @@ func TestSharesLanes(t *testing.T) {
 	if len(j.Lanes) > 0 {
 		t.Skipf("late has lanes of its own: %v", j.Lanes)
 	}
-	if text := d.warning(plans.JobSharesLanes); !strings.Contains(text, "(late)") || !strings.Contains(text, "(all)") {
+	if text := d.warning(state.JobSharesLanes); !strings.Contains(text, "(late)") || !strings.Contains(text, "(all)") {
 		t.Errorf("the warning says %q", text)
 	}
 }
@@ -171,11 +171,11 @@ func TestOwnLanesForLIDsAlone(t *testing.T) {
 	d := readable(newDaemon(t))
 	d.atRest(t, healthy)
 	j := d.ask(t, healthy, api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 600, OwnLanes: true})
-	if text := d.warning(plans.JobSharesLanes); len(j.Lanes) == 0 || j.Routed || !strings.Contains(text, "for programs that choose LIDs alone") || !strings.Contains(text, "phases, that by lanes 5") {
+	if text := d.warning(state.JobSharesLanes); len(j.Lanes) == 0 || j.Routed || !strings.Contains(text, "for programs that choose LIDs alone") || !strings.Contains(text, "phases, that by lanes 5") {
 		t.Errorf("a job with %d lanes, routed: %t; the warning says %q", len(j.Lanes), j.Routed, text)
 	}
-	d.jobs.End(j, "removed")
-	if text := d.warning(plans.JobSharesLanes); text != "" {
+	d.store.EndJob(j, "removed")
+	if text := d.warning(state.JobSharesLanes); text != "" {
 		t.Errorf("after the job the warning says %q", text)
 	}
 }

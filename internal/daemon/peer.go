@@ -67,8 +67,8 @@ func (l *loop) lead(ctx context.Context, a standby.Lead) {
 		l.store.PassOver(a.Over(l.store.Last()))
 	}
 	if l.peer.Exists() {
-		l.log.Info("forsd leads", zap.Uint64("epoch", l.state.EpochNumber()), zap.Uint64("last", l.store.Last()))
-		l.state.Emit(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.state.EpochNumber()})
+		l.log.Info("forsd leads", zap.Uint64("epoch", l.state.Now().EpochNumber()), zap.Uint64("last", l.store.Last()))
+		l.state.Emit(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.state.Now().EpochNumber()})
 	}
 	l.step(ctx, controller.Mastership{Master: true})
 	if !l.peer.Exists() || l.own == nil {
@@ -90,7 +90,7 @@ func (l *loop) follow(ctx context.Context, a standby.Follow) {
 		l.log.Warn(a.Why, zap.String("peer", l.peer.Address))
 	}
 	if l.peer.Exists() {
-		l.state.Emit(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.state.EpochNumber()})
+		l.state.Emit(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.state.Now().EpochNumber()})
 	}
 	if !l.standby.Master() {
 		l.own = nil

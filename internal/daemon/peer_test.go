@@ -133,11 +133,12 @@ func (w *twins) same(t *testing.T) {
 		jobs, damagedJobs := d.store.Jobs()
 		base, err := d.store.Baseline()
 		ok(t, damaged, damagedJobs, err)
-		if in := d.state.Current(); in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.state.Plans.Current().Epoch != e.Epoch {
+		if in := d.state.Now().Epoch; in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.state.Plans.Current().Epoch != e.Epoch {
 			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.state.Plans.Current().Epoch)
 		}
 		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
-		if onBase, _ := d.state.BasePlan(); onBase != nil {
+		if inForce := d.state.Now().Base; inForce != nil {
+			onBase := inForce.Plan
 			stored, err := d.store.Base()
 			ok(t, err)
 			text += fmt.Sprintf("%d %x\n", onBase.Epoch(), stored.Bytes())
@@ -145,7 +146,7 @@ func (w *twins) same(t *testing.T) {
 				t.Errorf("plan %d for base LIDs is in force, and is not stored or not handed out", onBase.Epoch())
 			}
 		}
-		if list := d.jobs.List(); len(list) != len(jobs) {
+		if list := d.state.Now().Jobs; len(list) != len(jobs) {
 			t.Errorf("%d jobs are stored, and %d in force", len(jobs), len(list))
 		}
 		for _, j := range jobs {
@@ -176,7 +177,7 @@ func TestFollow(t *testing.T) {
 	ok(t, err)
 	r := w.sync(t, "")
 	w.same(t)
-	if onBase, _ := w.follower.state.BasePlan(); onBase == nil {
+	if w.follower.state.Now().Base == nil {
 		t.Error("the follower has no plan for base LIDs")
 	}
 	if !r.Leads || !r.Whole {
@@ -189,7 +190,7 @@ func TestFollow(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Error("the follower has other tables ready than the leader has written")
 	}
-	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.state.Latest().ID); err != nil || tables == nil {
+	if tables, err := w.follower.desk.Serve(t.Context(), w.follower.state.Now().Latest.ID); err != nil || tables == nil {
 		t.Errorf("the follower has no tables ready for a sweep: %v", err)
 	}
 	if again := w.sync(t, r.Tag); again.Whole || again.Tag != r.Tag || again.Epoch != nil {
@@ -250,7 +251,7 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	d := w.follower
 	d.managerIs(t, true)
-	for d.state.StandsBy() {
+	for d.state.Now().Standby {
 		d.hear(t)
 	}
 	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) {
@@ -292,15 +293,15 @@ func TestTakeOverInDoubt(t *testing.T) {
 	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
-	old := w.follower.state.Current()
+	old := w.follower.state.Now().Epoch
 	w.api.Close()
 	began := uint64(time.Now().UnixMilli())
 	w.takeOver(t, f)
-	e, job := w.follower.state.Current(), w.follower.jobs.List()[0]
+	e, job := w.follower.state.Now().Epoch, w.follower.state.Now().Jobs[0]
 	if now := uint64(time.Now().UnixMilli()); e.Epoch < began || e.Epoch > now || job.Epoch != e.Epoch {
 		t.Errorf("epoch %d, of the job %d: want one number from %d to %d", e.Epoch, job.Epoch, began, now)
 	}
-	if !view.SameRows(old.Plan, w.follower.state.Latest().Tree, rows(t, e, w.follower)) {
+	if !view.SameRows(old.Plan, w.follower.state.Now().Latest.Tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
 	j, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
@@ -333,22 +334,22 @@ func TestYield(t *testing.T) {
 	ok(t, err)
 	behind := w.leader
 	behind.hear(t)
-	if !behind.state.StandsBy() {
+	if !behind.state.Now().Standby {
 		t.Fatal("it goes on with numbers that have been given")
 	}
 	behind.hear(t)
 	w.same(t)
 	w.follower.managerIs(t, false)
-	for behind.state.StandsBy() {
+	for behind.state.Now().Standby {
 		behind.hear(t)
 	}
 	w.same(t)
 	behind.hear(t)
-	if behind.state.StandsBy() {
+	if behind.state.Now().Standby {
 		t.Error("it yields to its equal")
 	}
 	behind.managerIs(t, false)
-	if behind.hear(t); !behind.state.StandsBy() {
+	if behind.hear(t); !behind.state.Now().Standby {
 		t.Error("it leads, and its manager is not the master")
 	}
 }
@@ -367,12 +368,12 @@ func TestYieldsOnItsFabric(t *testing.T) {
 		d := w.leader
 		ok(t, d.call(t.Context(), func(ctx context.Context, l *loop) { l.seenBy(ctx, less) }))
 		d.sweeps(t, less)
-		for d.state.EpochNumber() >= w.follower.state.EpochNumber() {
+		for d.state.Now().EpochNumber() >= w.follower.state.Now().EpochNumber() {
 			_, err := w.follower.backend.Rollback(t.Context(), 1)
 			ok(t, err)
 		}
 		d.hear(t)
-		if !d.state.StandsBy() {
+		if !d.state.Now().Standby {
 			t.Fatal("it goes on with numbers that have been given")
 		}
 		if follows {
@@ -380,11 +381,11 @@ func TestYieldsOnItsFabric(t *testing.T) {
 		}
 		given := w.follower.store.Last()
 		w.follower.managerIs(t, false)
-		for d.state.StandsBy() {
+		for d.state.Now().Standby {
 			d.hear(t)
 		}
 		d.sweeps(t, less)
-		e, v := d.state.Current(), d.state.Latest()
+		e, v := d.state.Now().Epoch, d.state.Now().Latest
 		if e.Epoch <= given || v.Fabric.Hash() != less.Hash() || e.Fabric != v.ID {
 			t.Errorf("followed: %t; epoch %d after %d is for fabric %s, and its own is %s", follows, e.Epoch, given, e.Fabric, v.ID)
 		}
@@ -415,7 +416,7 @@ func (l *loop) seenBy(ctx context.Context, f *topology.Fabric) {
 // rows returns the rows of an epoch.
 func rows(t *testing.T, e *store.Epoch, d *Daemon) (out verify.Rows) {
 	t.Helper()
-	out, err := view.RowsOf(e.Plan, d.state.Latest().Tree)
+	out, err := view.RowsOf(e.Plan, d.state.Now().Latest.Tree)
 	ok(t, err)
 	return out
 }
@@ -465,7 +466,7 @@ func TestReplicaDamaged(t *testing.T) {
 		"base plan": func(r *replica.Replica) {
 			plan, err := phasetable.Decode(r.BaseLIDs.Table)
 			ok(t, err)
-			plan, err = plan.Numbered(1<<63, plan.TopologyHash())
+			plan, err = plan.Numbered(plan.Job(), 1<<63, plan.TopologyHash())
 			ok(t, err)
 			r.BaseLIDs.Table = plan.Bytes()
 		},
@@ -508,7 +509,7 @@ func TestPeerLost(t *testing.T) {
 		}
 		return false
 	}
-	wait("it does not follow", func() bool { return d.state.EpochNumber() == 1 })
+	wait("it does not follow", func() bool { return d.state.Now().EpochNumber() == 1 })
 	_ = w.api.Listener.Close() // otherwise the client reconnects immediately
 	w.api.CloseClientConnections()
 	w.api.Close()
@@ -524,7 +525,7 @@ func TestPeerLost(t *testing.T) {
 	wait("it does not find the peer again", func() bool { return !raised() })
 	_, err = backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
-	wait("it does not follow", func() bool { return len(d.jobs.List()) == 1 })
+	wait("it does not follow", func() bool { return len(d.state.Now().Jobs) == 1 })
 	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", ".new-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

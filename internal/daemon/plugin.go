@@ -163,7 +163,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 		return
 	}
 	l.desk.Missed()
-	if e.Result == plugin.Declined && l.state.OwnRoutes() {
+	if e.Result == plugin.Declined && l.state.Now().OwnRoutes() {
 		l.health.Clear(pluginUnused) // OpenSM makes its own tables this way
 		return
 	}
@@ -178,7 +178,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 // tablesLoaded records how a sweep was routed.
 func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 	switch {
-	case e.Own || l.state.OwnRoutes():
+	case e.Own || l.state.Now().OwnRoutes():
 		l.health.Clear(pluginUnused)
 		l.health.Clear(opensm.EngineFallback)
 	case e.Engine == opensm.PluginEngine: // the plugin has mended the tables that it held
@@ -192,6 +192,6 @@ func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 // seenAgain shows the fabric of the last sweep to the controller once more: the
 // controller was not ready for the end of that sweep.
 func (l *loop) seenAgain(ctx context.Context) {
-	v := *l.state.Latest()
+	v := *l.state.Now().Latest
 	l.show(ctx, &v, true)
 }

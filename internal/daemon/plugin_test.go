@@ -92,10 +92,10 @@ func TestSweepByPlugin(t *testing.T) {
 	cut := lacking(healthy, 4, 1, 2)
 	tables, err := s.sweep(cut)
 	ok(t, err)
-	if e, v := s.state.Current(), s.state.Latest(); e.Epoch != 2 || e.Fabric != v.ID {
+	if e, v := s.state.Now().Epoch, s.state.Now().Latest; e.Epoch != 2 || e.Fabric != v.ID {
 		t.Errorf("the tables are given while epoch %d is in force", e.Epoch)
 	}
-	want, err := tablesOf(s.state.Latest(), nil)
+	want, err := tablesOf(s.state.Now().Latest, nil)
 	ok(t, err, lft.Compare(want, tables, lft.LIDs(cut)))
 	s.up(cut)
 	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 2 && len(v.Down) == 1 })
@@ -103,7 +103,7 @@ func TestSweepByPlugin(t *testing.T) {
 	if _, err := s.sweep(healthy); err != nil {
 		t.Fatal(err)
 	}
-	if e := s.state.Current(); e.Epoch != 2 {
+	if e := s.state.Now().Epoch; e.Epoch != 2 {
 		t.Errorf("epoch %d is in force before the sweep has ended", e.Epoch)
 	}
 	s.up(healthy)
@@ -186,7 +186,7 @@ func TestStandbyPlansAlone(t *testing.T) {
 	s.says(plugin.Discovered{At: time.Now(), Sight: s.sight(cut)})
 	s.warns("") // the loop has handled the event
 	s.betweenEvents(func() bool { return s.core.State() == controller.Idle })
-	if e := s.state.Current(); e.Epoch != 1 {
+	if e := s.state.Now().Epoch; e.Epoch != 1 {
 		t.Errorf("epoch %d was published beside a standby manager", e.Epoch)
 	}
 	if _, err := s.Daemon.backend.Reroute(s.ctx); err == nil {

@@ -54,13 +54,13 @@ func TestThreeLevels(t *testing.T) {
 				b.shows(failing(t, whole, dead...), nil)
 				b.holds(strings.Join(dead, ", ") + " dead")
 				b.baseHolds(strings.Join(dead, ", ") + " dead")
-				now := b.d.state.Current()
-				if st := b.d.backend.Status(); st.FabricKind != controller.ThreeLevels.String() || st.State != "idle" || now.Report.Gap < 0 || (dead == nil) != (len(b.d.state.Latest().Down) == 0) {
+				now := b.d.state.Now().Epoch
+				if st := b.d.backend.Status(); st.FabricKind != controller.ThreeLevels.String() || st.State != "idle" || now.Report.Gap < 0 || (dead == nil) != (len(b.d.state.Now().Latest.Down) == 0) {
 					t.Fatalf("%v dead: %+v", dead, st)
 				}
 				b.restart()
 				b.holds("a restart")
-				if again := b.d.state.Current(); again.Epoch != now.Epoch {
+				if again := b.d.state.Now().Epoch; again.Epoch != now.Epoch {
 					t.Errorf("%v dead: a restart makes epoch %d of epoch %d", dead, again.Epoch, now.Epoch)
 				}
 			}
@@ -82,7 +82,7 @@ func (b *bench) baseHolds(after string) {
 		return
 	}
 	tables, err := b.held()
-	ok(b.T, err, b.d.state.Latest().Carries(tables, base.Table, nil))
+	ok(b.T, err, b.d.state.Now().Latest.Carries(tables, base.Table, nil))
 	for s := range base.Table.Servers() {
 		for phase := range base.Table.Phases() {
 			if x := base.Table.At(s, phase); x.SendTo >= 0 && x.DLID != base.Table.Server(x.SendTo).LID {
@@ -104,10 +104,10 @@ func TestThreeLevelsAsked(t *testing.T) {
 		top.Servers != 16 || top.Leaves[3].LanesUp != 2 || top.Mids[3].LanesUp != 2 || top.Spines[3].Lanes != 1 || top.Leaves[3].Servers != 2 {
 		t.Errorf("the topology is %+v", top)
 	}
-	before := b.d.state.Current().Report.Phases
+	before := b.d.state.Now().Epoch.Report.Phases
 	forecast, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Fail: []string{"Leaf001/3"}})
 	ok(t, err)
-	if forecast.Table.Phases() <= before || b.d.state.Current().Report.Phases != before {
+	if forecast.Table.Phases() <= before || b.d.state.Now().Epoch.Report.Phases != before {
 		t.Errorf("a cable less: %d phases after %d", forecast.Table.Phases(), before)
 	}
 	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Done: &api.Progress{}}); err == nil || !strings.Contains(err.Error(), "two levels") {
@@ -118,12 +118,12 @@ func TestThreeLevelsAsked(t *testing.T) {
 	b.holds("a job")
 	b.shows(failing(t, whole, "Leaf001/3", "Mid004/3"), nil)
 	b.holds("failures beside a job")
-	if now := b.d.jobs.List()[0]; now.Plan.Servers() != 7 || now.Epoch <= j.Epoch {
+	if now := b.d.state.Now().Jobs[0]; now.Plan.Servers() != 7 || now.Epoch <= j.Epoch {
 		t.Errorf("the job has %d servers, its plan is %d after %d", now.Plan.Servers(), now.Epoch, j.Epoch)
 	}
 	ok(t, b.accept())
 	b.holds("the damaged tree was accepted")
-	if n := len(b.d.state.Latest().Down); n != 0 {
+	if n := len(b.d.state.Now().Latest.Down); n != 0 {
 		t.Errorf("%d cables are down of a tree that was accepted as it is", n)
 	}
 }
@@ -172,12 +172,12 @@ func TestDrainsThreeLevels(t *testing.T) {
 	} {
 		t.Run(c.part, func(t *testing.T) {
 			s := running(t, healthy, hasty)
-			before := s.state.Current()
+			before := s.state.Now().Epoch
 			if s.uses(c.cut, c.gone) == 0 {
 				t.Fatal("nothing leads over it at the start")
 			}
 			status, dry, text := s.order("/v1/drains", api.DrainRequest{Parts: []string{c.part}, DryRun: true})
-			if status != http.StatusOK || dry.Cost.PhasesNow != 15 || dry.Cost.Phases == 0 || len(*s.drained.Load()) != 0 {
+			if status != http.StatusOK || dry.Cost.PhasesNow != 15 || dry.Cost.Phases == 0 || len(s.state.Now().Drains) != 0 {
 				t.Fatalf("a dry run: %d %s", status, text)
 			}
 			if status, _, text = s.order("/v1/drains", api.DrainRequest{Parts: []string{c.part}}); status != http.StatusOK {
@@ -185,7 +185,7 @@ func TestDrainsThreeLevels(t *testing.T) {
 			}
 			s.drainsAre("safe", safe)
 			s.settles(func(*store.Epoch, *view.View) bool { return true })
-			drained := s.state.Current()
+			drained := s.state.Now().Epoch
 			if n := s.uses(c.cut, c.gone); n > 0 || drained.Report.Phases != dry.Cost.Phases || drained.Epoch == before.Epoch {
 				t.Errorf("epoch %d after %d has %d phases, %d were foretold, and uses what is drained %d times", drained.Epoch, before.Epoch, drained.Report.Phases, dry.Cost.Phases, n)
 			}
@@ -193,20 +193,20 @@ func TestDrainsThreeLevels(t *testing.T) {
 			for i, f := range []*topology.Fabric{pulled(t, healthy, []string{c.part}), healthy} {
 				s.sweep(f)
 				s.rests(f)
-				if now := s.state.Current(); now.Epoch != drained.Epoch {
+				if now := s.state.Now().Epoch; now.Epoch != drained.Epoch {
 					t.Errorf("pulled or put back (%d): epoch %d after %d, because of %v", i, now.Epoch, drained.Epoch, now.What)
 				}
 				quiet(s, "pulled or put back")
-				if !safe(*s.drained.Load()) {
-					t.Errorf("it is safe no more: %+v", *s.drained.Load())
+				if !safe(s.state.Now().Drains) {
+					t.Errorf("it is safe no more: %+v", s.state.Now().Drains)
 				}
 			}
 			if status, _, text = s.order("/v1/undrain", api.Undrain{Parts: []string{c.part}}); status != http.StatusOK {
 				t.Fatalf("%d %s", status, text)
 			}
 			s.settles(func(e *store.Epoch, _ *view.View) bool { return e.Epoch > drained.Epoch })
-			if n := len(phasetable.Changes(before.Plan, s.state.Current().Plan)); n > 0 || len(*s.drained.Load()) > 0 {
-				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, *s.drained.Load())
+			if n := len(phasetable.Changes(before.Plan, s.state.Now().Epoch.Plan)); n > 0 || len(s.state.Now().Drains) > 0 {
+				t.Errorf("given back, %d pairs have other lanes than before; drains %v", n, s.state.Now().Drains)
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func TestStaleAtStart(t *testing.T) {
 		d := readable(daemonIn(t, dir))
 		d.atRest(t, cut)
 		tables := d.desk.InSwitches()
-		before, onBase := d.state.Current(), d.state.Bases.Current()
+		before, onBase := d.state.Now().Epoch, d.state.Bases.Current()
 		ok(t, d.store.Close())
 		top := slices.Clone(tables.Switches[tables.Find(fabgen.TopGUID+1)].Out)
 		stale := &lft.Tables{Switches: slices.Clone(tables.Switches)}
@@ -251,13 +251,13 @@ func TestStaleAtStart(t *testing.T) {
 		}
 		now := d.state.Bases.Current()
 		if used {
-			if now != nil || d.state.IsReady() {
+			if now != nil || d.state.Now().Ready {
 				t.Error("a plan is in force that does not hold on the tables")
 			}
 			continue
 		}
-		if e := d.state.Current(); e == nil || e.Epoch != before.Epoch || !d.state.IsReady() {
-			t.Errorf("the plan in force was epoch %d, and is %+v; ready: %v", before.Epoch, e, d.state.IsReady())
+		if e := d.state.Now().Epoch; e == nil || e.Epoch != before.Epoch || !d.state.Now().Ready {
+			t.Errorf("the plan in force was epoch %d, and is %+v; ready: %v", before.Epoch, e, d.state.Now().Ready)
 		}
 		if now == nil || now.Epoch != onBase.Epoch {
 			t.Errorf("the plan for base LIDs in force was %d, and is %+v", onBase.Epoch, now)

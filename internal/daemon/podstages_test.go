@@ -28,7 +28,7 @@ func podsUp(t testing.TB, spec fabgen.TreeSpec) (*Daemon, *topology.Fabric, *lft
 func (d *Daemon) holdsOnAll(t *testing.T, when string, v *view.View, tables ...*lft.Tables) {
 	t.Helper()
 	for i, x := range tables {
-		if err := v.Carries(x, d.state.Current().Plan, nil); err != nil {
+		if err := v.Carries(x, d.state.Now().Epoch.Plan, nil); err != nil {
 			t.Errorf("%s the plan in force does not hold on tables %d of %d: %v", when, i+1, len(tables), err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestStages(t *testing.T) {
 			if c.bridge > 0 {
 				ok(t, d.actions.plans.Publish(t.Context()))
 				d.holdsOnAll(t, "before the tables", v, before, after)
-				if n := d.state.Current().Report.Phases; n > c.bridge {
+				if n := d.state.Now().Epoch.Report.Phases; n > c.bridge {
 					t.Errorf("%d phases before the tables", n)
 				}
 				if d.state.Bases.Current() != first {
@@ -89,14 +89,14 @@ func TestStages(t *testing.T) {
 			if better == nil {
 				return
 			}
-			ours := d.state.Current().Report.Phases
+			ours := d.state.Now().Epoch.Report.Phases
 			d.state.Remember(better)
 			last, err := tablesOf(better, nil)
 			ok(t, err)
 			d.holdsOnAll(t, "until the tables of a new plan are there", better, after, last)
 			d.reads(t, better, last)
 			d.holdsOnAll(t, "at last", better, last)
-			if n := d.state.Current().Report.Phases; n >= ours || d.state.Bases.Current().Table.Phases() > c.base {
+			if n := d.state.Now().Epoch.Report.Phases; n >= ours || d.state.Bases.Current().Table.Phases() > c.base {
 				t.Errorf("at last it has %d phases, before %d; base LIDs %d", n, ours, d.state.Bases.Current().Table.Phases())
 			}
 		})

@@ -32,8 +32,8 @@ func TestPoolsApart(t *testing.T) {
 			return client
 		}
 		viewer, operator := as(api.Viewer), as(api.Operator)
-		hosts := []string{s.state.Latest().Tree.Hosts[0].GUID.String(), s.state.Latest().Tree.Hosts[5].GUID.String()}
-		spine := s.state.Latest().Tree.Spines[1].Name
+		hosts := []string{s.state.Now().Latest.Tree.Hosts[0].GUID.String(), s.state.Now().Latest.Tree.Hosts[5].GUID.String()}
+		spine := s.state.Now().Latest.Tree.Spines[1].Name
 		for _, ask := range []struct {
 			what, of string
 			do       func(context.Context) error

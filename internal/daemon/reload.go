@@ -51,7 +51,7 @@ func (r *components) reconfigure(ctx context.Context, next *config.Config, take 
 // reconfigure applies settings unless the fabric cannot be planned with them. If other
 // hosts take part under the new settings, the fabric is a different one.
 func (t turn) reconfigure(ctx context.Context, next *config.Config, take func()) error {
-	was := t.state.Latest()
+	was := t.state.Now().Latest
 	var v *view.View
 	if was != nil && t.raw != nil {
 		var err error

@@ -51,7 +51,7 @@ func TestFollowAfterReboot(t *testing.T) {
 		brief = at.handover().Now(false, 0).Replica(standby.Ask{Brief: true})
 	}))
 	ok(t, w.leader.told(t, brief))
-	if w.leader.state.StandsBy() {
+	if w.leader.state.Now().Standby {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
 	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
@@ -84,9 +84,16 @@ func TestFollowOverDamage(t *testing.T) {
 	}
 	ok(t, os.CopyFS(plans[0][:len(plans[0])-1]+"9", os.DirFS(plans[0])))
 	ok(t, os.Truncate(filepath.Join(plans[0], "phases.bin"), 99))
-	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { w.follower.withoutJobs() })) // as after a start
+	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { w.restart(t) }))
 	w.sync(t, "")
 	w.same(t)
+}
+
+// restart has the follower read its stored state again, as at a start.
+func (w *twins) restart(t *testing.T) {
+	t.Helper()
+	_, err := w.follower.store.Resume()
+	ok(t, err)
 }
 
 // TestDecisionsTravel checks that decisions are handed over, and survive a restart.
@@ -106,7 +113,7 @@ func TestDecisionsTravel(t *testing.T) {
 	if got := decided(); len(got) != 1 || got[0] != "Leaf001/5" {
 		t.Errorf("the follower has %q", got)
 	}
-	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.ResumeDecisions()) })) // as at a start
+	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { w.restart(t) }))
 	if got := decided(); len(got) != 1 {
 		t.Errorf("after a restart the follower has %q", got)
 	}
@@ -140,7 +147,7 @@ func TestDecisionOutlastsTakeover(t *testing.T) {
 func TestIsolatedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	w.follower.cables.Settings.Mode = cablehealth.Isolate
-	c := w.leader.state.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
+	c := w.leader.state.Now().Latest.Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
 	kept := &cables.Kept{Cables: []cables.KeptCable{{Cable: cablehealth.Cable{Leaf: c, Spine: ib.End{GUID: 1, Port: 2}},
 		Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}}
 	for _, what := range []*cables.Kept{kept, nil} {
@@ -163,7 +170,7 @@ func TestIsolatedTravels(t *testing.T) {
 // has drained, even if the last drain was given back just before it leads.
 func TestDrainedTravels(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
-	c := w.leader.state.Latest().Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
+	c := w.leader.state.Now().Latest.Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
 	drain := exclusions.Drain{Part: exclusions.Part{Kind: exclusions.Cable, GUID: c.GUID, Port: c.Port}, Name: "Leaf001/7", State: exclusions.Safe}
 	for _, list := range [][]exclusions.Drain{{drain}, nil} {
 		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide(drainsDecided, list)) }))
@@ -220,18 +227,19 @@ func TestLaterPlansStay(t *testing.T) {
 			ok(t, err)
 			return plan
 		}
-		base, report := d.state.BasePlan()
-		ok(t, d.state.SetBase(later(base), report, nil))
-		j := *d.jobs.List()[0]
-		j.Plan, j.Epoch, j.Base, j.BaseEpoch = later(j.Plan), last, later(base), last
-		ok(t, d.jobs.Set(&j))
+		base := *d.state.Now().Base
+		base.Plan = later(base.Plan)
+		ok(t, d.state.PutBase(&base, nil))
+		j := *d.state.Now().Jobs[0]
+		j.Plan, j.Epoch, j.Base, j.BaseEpoch = later(j.Plan), last, base.Plan, last
+		ok(t, d.state.PutJob(&j))
 	}))
 	w.sync(t, "")
 	ok(t, d.between(t.Context(), func(context.Context, turn) {
 		if now := d.state.Bases.Current(); now != nil && now.Epoch < last {
 			t.Errorf("plan %d for base LIDs is in force after plan %d", now.Epoch, last)
 		}
-		if j := d.jobs.List()[0]; j.Epoch < last || j.BaseEpoch < last {
+		if j := d.state.Now().Jobs[0]; j.Epoch < last || j.BaseEpoch < last {
 			t.Errorf("job plans %d and %d are in force after %d", j.Epoch, j.BaseEpoch, last)
 		}
 	}))

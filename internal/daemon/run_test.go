@@ -87,8 +87,8 @@ func (s *site) sweep(f *topology.Fabric) {
 func (s *site) settles(good func(*store.Epoch, *view.View) bool) {
 	s.t.Helper()
 	for {
-		rest, idle := s.state.NextRest(), s.state.Status().State == controller.Idle.String()
-		if e, v := s.state.Current(), s.state.Latest(); idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
+		rest, idle := s.state.Now().Rest, s.state.Now().Status().State == controller.Idle.String()
+		if e, v := s.state.Now().Epoch, s.state.Now().Latest; idle && e != nil && v != nil && e.Fabric == v.ID && good(e, v) {
 			return
 		}
 		select {
@@ -133,7 +133,7 @@ func TestRun(t *testing.T) {
 			}
 		})
 	}
-	first := s.state.EpochNumber()
+	first := s.state.Now().EpochNumber()
 	s.sweep(lacking(healthy, 4, 1, 2))
 	var without uint64
 	s.settles(func(e *store.Epoch, v *view.View) bool { without = e.Epoch; return len(v.Down) == 1 && e.Epoch > first })

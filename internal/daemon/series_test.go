@@ -21,12 +21,12 @@ func TestSeriesAreBounded(t *testing.T) {
 		const spines, perLeaf = 16, 32
 		f := fabgen.Generate(fabgen.Spec{Spines: spines, Leaves: leaves, Hosts: []int{perLeaf}, LMC: 4})
 		d.bringUp(t, f)
-		hosts := len(d.state.Latest().Tree.Hosts)
+		hosts := len(d.state.Now().Latest.Tree.Hosts)
 		d.see(t, lacking(lacking(f, perLeaf, 1, 3), perLeaf, 2, 5))
 		for _, k := range kinds() {
 			d.health.Raise(k.Code, "it is", time.Now().Add(-time.Hour))
 		}
-		change, now := d.state.Change(), time.Now().Add(time.Second)
+		change, now := d.state.Now().Change, time.Now().Add(time.Second)
 		change.Verified, change.Published, change.Written, change.ReadBack = now, now, now, now
 		d.backend.Metrics.Observe(change)
 		families, err := d.backend.Metrics.Registry.Gather()

@@ -40,12 +40,12 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 // show shows a view to the controller, at the end of a sweep or before.
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.own = v
-	if last := l.state.Latest(); last == nil || last.ID != v.ID {
+	if last := l.state.Now().Latest; last == nil || last.ID != v.ID {
 		l.unrest.begins(time.Now())
 	}
 	l.state.Remember(v)
 	snapshot := *v.Snapshot()
-	snapshot.Lost = v.Lost(l.state.Current(), l.state.Baseline())
+	snapshot.Lost = v.Lost(l.state.Now().Epoch, l.state.Now().Baseline)
 	excluder{l}.seen(v)
 	if tree := v.Tree; tree != nil {
 		if list := l.drains.List(); len(list) > 0 { // a drained spine's cables to new leaves are included
@@ -70,7 +70,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 // withhold makes the plan and the tables follow a decision about cables, which replaces the
 // previous one for the same cause. text describes the decision.
 func (l *loop) withhold(ctx context.Context, cause exclusions.Cause, cables []ib.End, text string) {
-	v := l.state.Latest()
+	v := l.state.Now().Latest
 	before := excluder{l}.inUse(v)
 	l.excluded.Replace(cause, cables)
 	if v == nil {
@@ -102,7 +102,7 @@ func (l *loop) showAgain(ctx context.Context, v *view.View) {
 // heldCables names the cables that are held back.
 func (l *loop) heldCables() string {
 	var names []string
-	for _, c := range l.state.Latest().Cables(l.core.Bouncing()) {
+	for _, c := range l.state.Now().Latest.Cables(l.core.Bouncing()) {
 		names = append(names, fmt.Sprintf("%s port %d – %s", c.Lower.Name, c.Lower.Port, c.Upper.Name))
 	}
 	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
@@ -116,12 +116,12 @@ func (l *loop) fit(f *topology.Fabric) (*view.View, error) {
 
 // fitBy is fit with other settings than those in force.
 func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error) {
-	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.state.Baseline(), by, l.state.Current() == nil)
+	v, err := view.Fit(topology.Named(f, l.manager.NodeNames()), l.state.Now().Baseline, by, l.state.Now().Epoch == nil)
 	if err != nil {
 		return nil, err
 	}
-	if v = (excluder{l}).without(v); l.state.Current() != nil && !l.core.Standby() { // at a start there is time
-		v = v.After(l.state.Latest(), func(t *topology.FatTree) []controller.Lane { return l.excluded.Lanes(t, exclusions.Any) })
+	if v = (excluder{l}).without(v); l.state.Now().Epoch != nil && !l.core.Standby() { // at a start there is time
+		v = v.After(l.state.Now().Latest, func(t *topology.FatTree) []controller.Lane { return l.excluded.Lanes(t, exclusions.Any) })
 	}
 	return v, nil
 }
@@ -131,11 +131,12 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	if match, _ := l.desk.Match(); match {
 		l.actions.markRead(view.Of(a.Fabric), time.Now()) // tables that had not changed are not read back
 	}
-	marks, planned := l.state.Settled()
-	if planned && !a.Planless {
-		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.state.EpochNumber()))
+	was := l.state.Settled()
+	marks := was.Change
+	if was.Epoch != nil && !a.Planless {
+		l.notify(fmt.Sprintf("STATUS=epoch %d is in force", l.state.Now().EpochNumber()))
 	}
-	if v, held := l.state.Latest(), l.state.HeldBack(); v != nil && v.Tree != nil {
+	if v, held := was.Latest, was.Held; v != nil && v.Tree != nil {
 		l.work.Go(func() {
 			better := l.actions.plans.PrepareAhead(ctx, v, held)
 			if v.AtOnce {
@@ -145,18 +146,18 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	}
 	l.changed = true
 	if marks.Settled {
-		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.EpochNumber()))
+		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.Now().EpochNumber()))
 		return
 	}
 	l.backend.Metrics.Observe(marks)
-	l.log.Info("settled", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.EpochNumber()), zap.Strings("what", marks.What),
+	l.log.Info("settled", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.Now().EpochNumber()), zap.Strings("what", marks.What),
 		zap.Duration("to_plan", marks.Since(marks.Verified)), zap.Duration("to_publish", marks.Since(marks.Published)),
 		zap.Duration("to_tables", marks.Since(marks.ReadBack)))
 }
 
 // improve changes to a better plan if one was found and nothing has changed.
 func (t turn) improve(ctx context.Context, v, better *view.View) {
-	if t.weighed = v.ID; better != nil && t.state.Latest().ID == v.ID && !t.state.StandsBy() {
+	if t.weighed = v.ID; better != nil && t.state.Now().Latest.ID == v.ID && !t.state.Now().Standby {
 		t.showAgain(ctx, better)
 	}
 }
@@ -164,6 +165,6 @@ func (t turn) improve(ctx context.Context, v, better *view.View) {
 // nowReady records that a verified plan is in force.
 func (l *loop) nowReady() {
 	if l.state.GetReady() {
-		l.log.Info("ready", zap.Uint64("epoch", l.state.EpochNumber()))
+		l.log.Info("ready", zap.Uint64("epoch", l.state.Now().EpochNumber()))
 	}
 }

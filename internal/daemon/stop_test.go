@@ -42,7 +42,7 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
 	ok(t, err)
 	what.begin(s)
-	epoch, jobs, state := s.state.EpochNumber(), s.jobs.List(), s.Daemon.backend.Status().State
+	epoch, jobs, state := s.state.Now().EpochNumber(), s.state.Now().Jobs, s.Daemon.backend.Status().State
 	began := time.Now()
 	s.cancel()
 	ok(t, <-s.ended)
@@ -51,10 +51,10 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 
 	_ = s.store.Close() // if work was under way, only the end of the process closes it
 	again := daemonIn(t, s.dir)
-	if again.state.EpochNumber() < epoch || again.store.Next() <= epoch {
-		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.state.EpochNumber(), again.store.Next())
+	if again.state.Now().EpochNumber() < epoch || again.store.Next() <= epoch {
+		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.state.Now().EpochNumber(), again.store.Next())
 	}
-	if list := again.jobs.List(); len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
+	if list := again.state.Now().Jobs; len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
 		t.Errorf("%s: the jobs were %v, and are %v", what.name, jobs, list)
 	}
 	for _, w := range again.health.List(time.Now()) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/controller"
@@ -38,8 +39,8 @@ func (l *loop) giveTurns(ctx context.Context) {
 // routine does the work that is due: it ends leases, asks the other forsd, and stores the
 // state that is not stored.
 func (t turn) routine(ctx context.Context, now time.Time) {
-	if due := t.jobs.LeaseDue(); !due.IsZero() && !now.Before(due) {
-		t.jobs.EndLeases(now)
+	if due := t.state.Now().LeaseDue(); !due.IsZero() && !now.Before(due) {
+		t.store.EndLeases(now)
 	}
 	if due := t.standby.Wake(); !due.IsZero() && !now.Before(due) {
 		t.stand(ctx, standby.Tick{})
@@ -52,11 +53,13 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 // followJobs makes the tables follow jobs whose base LIDs are routed. With different such
 // jobs, the fabric must be planned as a different one.
 func (t turn) followJobs(ctx context.Context) {
-	v := t.state.Latest()
-	if v == nil || !t.jobs.Changed() {
+	now := t.state.Now()
+	v := now.Latest
+	if v == nil || slices.Equal(t.jobs, now.Jobs) {
 		return
 	}
-	if next := v.WithJobs(t.jobs.Planning()); next.ID != v.ID {
+	t.jobs = now.Jobs
+	if next := v.WithJobs(now.Planning()); next.ID != v.ID {
 		next.Why = "base LIDs of jobs take other lanes"
 		t.showAgain(ctx, next)
 	}
@@ -72,13 +75,13 @@ func (t turn) stand(ctx context.Context, e standby.Event) {
 // peerSays handles an answer of the other forsd.
 func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, err error) {
 	t.said = r
-	own := standby.Numbers{Last: t.store.Last(), Epoch: t.state.EpochNumber()}
+	own := standby.Numbers{Last: t.store.Last(), Epoch: t.state.Now().EpochNumber()}
 	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
 // handover returns the state for the transfer between the two forsd.
 func (t turn) handover() *replica.State {
-	return &replica.State{State: t.state, Store: t.store, Jobs: t.jobs, KeepEpochs: t.cfg.KeepEpochs}
+	return &replica.State{State: t.state, Store: t.store, KeepEpochs: t.cfg.KeepEpochs}
 }
 
 // adopt adopts the state of the other forsd. A follower plans the fabric ahead. A daemon
@@ -97,10 +100,10 @@ func (t turn) adopt(ctx context.Context) error {
 	if t.standby.Role() == standby.TakesOver {
 		return nil
 	}
-	if t.state.Current() != nil {
+	if t.state.Now().Epoch != nil {
 		t.nowReady()
 	}
-	if r.Fabric == nil || t.state.Baseline() == nil {
+	if r.Fabric == nil || t.state.Now().Baseline == nil {
 		return nil
 	}
 	f, err := r.CheckedFabric()
@@ -119,7 +122,7 @@ func (t turn) adopt(ctx context.Context) error {
 
 // forgetTables forgets the contents of the switches if another forsd controls them.
 func (t turn) forgetTables() {
-	if t.state.StandsBy() {
+	if t.state.Now().Standby {
 		t.desk.Forget()
 	}
 }

@@ -205,7 +205,7 @@ func (d *Daemon) sees(t *testing.T, v *view.View) {
 // publishes plans and publishes the fabric last seen.
 func (d *Daemon) publishes(t *testing.T) {
 	t.Helper()
-	if done := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: d.state.Latest().Snapshot(), Final: true}).(controller.Planned); done.Err != "" || done.Same {
+	if done := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: d.state.Now().Latest.Snapshot(), Final: true}).(controller.Planned); done.Err != "" || done.Same {
 		t.Fatalf("the plan came out as %+v", done)
 	}
 	ok(t, d.actions.plans.Publish(context.Background()))
@@ -224,13 +224,13 @@ func TestRollback(t *testing.T) {
 			t.Errorf("rollback to epoch %d without the cable: %v", n, err)
 		}
 	}
-	if n := d.state.EpochNumber(); n != 2 || d.store.Last() != 2 {
+	if n := d.state.Now().EpochNumber(); n != 2 || d.store.Last() != 2 {
 		t.Errorf("a refused rollback left epoch %d in force", n)
 	}
 
 	d.sees(t, v) // the cable is back, and the plan without it still holds
 	ok(t, d.rollback(2))
-	e := d.state.Current()
+	e := d.state.Now().Epoch
 	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.ID || e.Plan.Epoch() != 3 {
 		t.Errorf("the rollback gave %+v", e.EpochInfo)
 	}
@@ -272,7 +272,7 @@ func TestWhatOfAChange(t *testing.T) {
 		{whole, true, []string{"Leaf000 port 5 – Spine001 port 1 came up", "Leaf002 port 4 – Spine000 port 3 came up"}},
 	} {
 		v := d.see(t, c.fabric)
-		if diff := cmp.Diff(c.what, d.state.WhatOf(v)); diff != "" {
+		if diff := cmp.Diff(c.what, d.state.Now().WhatOf(v)); diff != "" {
 			t.Errorf("what (-want +got):\n%s", diff)
 		}
 		if c.settles {

@@ -62,7 +62,7 @@ func TestWhatRemains(t *testing.T) {
 	}
 	healthy := fabric(4, 4)
 	whole := d.bringUp(t, healthy)
-	first := d.state.Current()
+	first := d.state.Now().Epoch
 
 	forecast, err := ask(0, "Leaf001/7")
 	ok(t, err)

@@ -14,19 +14,19 @@ import (
 func TestWithheld(t *testing.T) {
 	d, f := readable(newDaemon(t)), fabric(4, 4)
 	d.atRest(t, f)
-	c := d.state.Latest().Cables([]controller.Lane{{Leaf: 2, Lane: 1}})[0].Lower.End
+	c := d.state.Now().Latest.Cables([]controller.Lane{{Leaf: 2, Lane: 1}})[0].Lower.End
 	decide := func(text string, cables ...ib.End) {
 		t.Helper()
-		before := d.state.EpochNumber()
+		before := d.state.Now().EpochNumber()
 		d.withhold(t.Context(), exclusions.Drained, cables, text)
 		d.rest(t, f)
-		e := d.state.Current()
+		e := d.state.Now().Epoch
 		if e.Epoch != before+1 || !slices.Equal(e.What, []string{text}) {
 			t.Errorf("epoch %d after %d, because of %q; want one more because of %q", e.Epoch, before, e.What, text)
 		}
 	}
 	uses := func() bool {
-		e, v := d.state.Current().Plan, d.state.Latest()
+		e, v := d.state.Now().Epoch.Plan, d.state.Now().Latest
 		for s := range e.Servers() {
 			for p := range e.Phases() {
 				if x := e.Row(s).At(p); x.SendTo >= 0 && x.Lane == 1 && e.Server(s).Leaf != e.Server(x.SendTo).Leaf &&
@@ -41,21 +41,21 @@ func TestWithheld(t *testing.T) {
 		t.Fatal("the plan does not use the cable: this tells nothing")
 	}
 	decide("Leaf002 port 6 is drained", c)
-	if held := d.state.HeldBack(); uses() || !slices.Equal(held, []controller.Lane{{Leaf: 2, Lane: 1}}) {
+	if held := d.state.Now().Held; uses() || !slices.Equal(held, []controller.Lane{{Leaf: 2, Lane: 1}}) {
 		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), held)
 	}
-	if marks := d.state.Change(); !marks.Settled || marks.ReadBack.IsZero() {
+	if marks := d.state.Now().Change; !marks.Settled || marks.ReadBack.IsZero() {
 		t.Errorf("the change has settled: %+v", marks)
 	}
 	// A second decision to withhold the cable changes nothing.
-	before := d.state.EpochNumber()
+	before := d.state.Now().EpochNumber()
 	d.withhold(t.Context(), exclusions.Isolated, []ib.End{c}, "Leaf002 port 6 is isolated")
-	if d.rest(t, f); d.state.EpochNumber() != before || len(d.bouncing) > 0 {
-		t.Errorf("epoch %d after %d; the link state reads %v", d.state.EpochNumber(), before, d.bouncing)
+	if d.rest(t, f); d.state.Now().EpochNumber() != before || len(d.bouncing) > 0 {
+		t.Errorf("epoch %d after %d; the link state reads %v", d.state.Now().EpochNumber(), before, d.bouncing)
 	}
 	d.withhold(t.Context(), exclusions.Isolated, nil, "")
 	decide("Leaf002 port 6 is no longer drained")
-	if !uses() || d.state.HeldBack() != nil {
-		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), d.state.HeldBack())
+	if !uses() || d.state.Now().Held != nil {
+		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), d.state.Now().Held)
 	}
 }

@@ -61,7 +61,7 @@ func TestNoServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := string(d.state.Baseline().Encode())
+	base := string(d.state.Now().Baseline.Encode())
 	empty := healthy.Clone()
 	for i := range empty.Nodes {
 		if empty.Nodes[i].Kind == topology.Adapter {
@@ -74,7 +74,7 @@ func TestNoServers(t *testing.T) {
 		t.Error("no warning tells that the dump is refused")
 	}
 	after, err := os.ReadFile(d.cfg.OpenSM.LFTsFile)
-	if err != nil || string(after) != string(before) || string(d.state.Baseline().Encode()) != base || d.core.Busy() {
+	if err != nil || string(after) != string(before) || string(d.state.Now().Baseline.Encode()) != base || d.core.Busy() {
 		t.Errorf("the dump changed something: %v", err)
 	}
 }
@@ -199,26 +199,26 @@ func TestPlanAfterLoss(t *testing.T) {
 	}
 	d := readable(daemonIn(t, dir))
 	d.atRest(t, f)
-	first := d.state.Current()
+	first := d.state.Now().Epoch
 	d, _ = again(d, "")
-	if n := d.state.EpochNumber(); n != first.Epoch {
+	if n := d.state.Now().EpochNumber(); n != first.Epoch {
 		t.Errorf("after a restart epoch %d is in force, %d was", n, first.Epoch)
 	}
 	d, last := again(d, "another")
-	rows, err := view.RowsOf(first.Plan, d.state.Latest().Tree)
+	rows, err := view.RowsOf(first.Plan, d.state.Now().Latest.Tree)
 	ok(t, err)
-	if e := d.state.Current(); e.Epoch != last+1 || !view.SameRows(e.Plan, d.state.Latest().Tree, rows) {
+	if e := d.state.Now().Epoch; e.Epoch != last+1 || !view.SameRows(e.Plan, d.state.Now().Latest.Tree, rows) {
 		t.Errorf("after the machine failed epoch %d is in force, %d were promised", e.Epoch, last)
 	}
 	ok(t, d.rollback(first.Epoch))
-	chosen := d.state.Current()
+	chosen := d.state.Now().Epoch
 	d, last = again(d, "a third")
-	if e := d.state.Current(); e.Epoch != last+1 || e.RollbackOf != first.Epoch || !view.SameRows(e.Plan, d.state.Latest().Tree, rows) {
+	if e := d.state.Now().Epoch; e.Epoch != last+1 || e.RollbackOf != first.Epoch || !view.SameRows(e.Plan, d.state.Now().Latest.Tree, rows) {
 		t.Errorf("epoch %d is in force, of the rollback to %d, and %d were promised; a rollback to %d chose %d", e.Epoch, e.RollbackOf, last, first.Epoch, chosen.Epoch)
 	}
-	chosen = d.state.Current()
-	if d, _ = again(d, ""); d.state.EpochNumber() != chosen.Epoch {
-		t.Errorf("epoch %d is in force after a restart, and was %d", d.state.EpochNumber(), chosen.Epoch)
+	chosen = d.state.Now().Epoch
+	if d, _ = again(d, ""); d.state.Now().EpochNumber() != chosen.Epoch {
+		t.Errorf("epoch %d is in force after a restart, and was %d", d.state.Now().EpochNumber(), chosen.Epoch)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestDoubtedFabricsPass(t *testing.T) {
 	d := readable(newDaemon(t))
 	healthy := fabric(4, 4)
 	d.atRest(t, healthy)
-	before := d.state.EpochNumber()
+	before := d.state.Now().EpochNumber()
 	cut := lacking(healthy, 4, 1, 2)
 	d.dumpSeen(t.Context(), dump(cut))
 	for i := range 8 {
@@ -250,7 +250,7 @@ func TestDoubtedFabricsPass(t *testing.T) {
 		}
 	}
 	d.drive(t, cut)
-	if n := d.state.EpochNumber(); n <= before {
+	if n := d.state.Now().EpochNumber(); n <= before {
 		t.Errorf("epoch %d is in force, and was before", n)
 	}
 	if match, _ := d.desk.Match(); !match {

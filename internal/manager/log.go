@@ -65,7 +65,7 @@ func (m *Manager) Logged(e opensm.LogEvent) {
 		m.State.Health.Clear(code)
 	}
 	toldByPlugin := m.PluginConnected() && (raise == opensm.Standby || raise == opensm.EngineFallback)
-	if raise != "" && !toldByPlugin && !m.quiet(raise) && (raise != opensm.EngineFallback || !m.State.OwnRoutes()) {
+	if raise != "" && !toldByPlugin && !m.quiet(raise) && (raise != opensm.EngineFallback || !m.State.Now().OwnRoutes()) {
 		m.State.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {

@@ -42,7 +42,7 @@ const logEvery = 200 * time.Millisecond
 type Parts struct {
 	Config  *config.OpenSM
 	Log     *zap.Logger
-	State   *state.State
+	State   *state.Shared
 	Finder  opensm.Finder
 	Started time.Time // of forsd
 	Doubt   func()    // called when the switches may hold tables other than forsd's
@@ -142,7 +142,7 @@ func (m *Manager) found(p opensm.Process) {
 		m.Log.Warn("OpenSM's settings", zap.Error(err))
 	}
 	lanes := 0
-	if v := m.State.Latest(); v != nil {
+	if v := m.State.Now().Latest; v != nil {
 		lanes = v.LIDs()
 	}
 	m.mu.Lock()

@@ -42,21 +42,21 @@ func Compare(ctx context.Context, v *view.View, settings planner.Settings, read 
 	return w
 }
 
-// outlook returns the figures of a plan for the fabric.
-func outlook(ctx context.Context, v *view.View, settings planner.Settings) (r planner.Report, err error) {
-	if v.Pods != nil {
-		routes, err := v.Route(ctx, nil, settings)
-		if err == nil {
-			err = routes.NoPlan
-		}
-		if err != nil {
-			return r, err
-		}
-		return routes.Plan.Report(), nil
+// outlook returns the report of a plan for the fabric.
+func outlook(ctx context.Context, v *view.View, settings planner.Settings) (planner.Report, error) {
+	r, err := v.Route(ctx, nil, settings)
+	if err == nil {
+		err = r.NoPlan
+	}
+	if err != nil {
+		return planner.Report{}, err
+	}
+	if r.Plan != nil {
+		return r.Plan.Report(), nil
 	}
 	result, err := planner.Make(ctx, v.Tree, settings)
 	if err != nil {
-		return r, err
+		return planner.Report{}, err
 	}
 	return result.Report(), nil
 }

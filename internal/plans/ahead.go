@@ -19,8 +19,8 @@ import (
 // or ctx is done. On three levels it makes a new plan instead, and returns the view for
 // that plan if its gain exceeds its cost.
 func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controller.Lane) (better *view.View) {
-	latest := func() bool { return p.State.Latest().ID == v.ID }
-	ended := v.Pods != nil
+	latest := func() bool { return p.State.Now().Latest.ID == v.ID }
+	ended := v.TwoLevels() == nil
 	if !ended {
 		_, ended = p.Planning.Memory.PrepareLosses(ctx, v.Held(held), p.Planning, latest)
 	} else if v.AtOnce {

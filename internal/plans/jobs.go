@@ -1,273 +1,171 @@
-// Package plans makes, verifies and publishes plans, and orders their tables, as the controller
-// asks: those of the fabric (Publisher), and those of jobs, which are exchanges among some of the
-// servers (Jobs) and follow the fabric's. In a forsd that only watches, it compares plans with
-// OpenSM's own tables.
 package plans
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strconv"
+	"context"
+	"errors"
+	"runtime"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/describe"
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/health"
-	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/internal/state"
-	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/topology"
 )
 
-// Job is an exchange among some of the servers, with its plan in force. It is immutable: a
-// change makes a new value.
-type Job struct {
-	store.Job
-	Plans *published.Plans // for clients that wait for its next plan
-	Bases *published.Plans // the same for base LIDs; empty until tables are read back
+// This file makes the plans of jobs follow the fabric's plan: after the controller has a plan
+// made, published or read back, it applies to the jobs too.
 
-	due        time.Time      // end of its lease, independent of clock changes
-	BaseReport planner.Report // of the plan for base LIDs in force
+// aheadOfTables describes plans of jobs made before the fabric's tables were read back.
+type aheadOfTables struct {
+	view   *view.View
+	asked  controller.Plan
+	number uint64 // of the fabric's plan, if one was published for the fabric
 }
 
-// The warnings about jobs.
-const (
-	JobHostsMissing = "job-hosts-missing"
-	JobPlanFailed   = "job-plan-failed"
-	JobDegraded     = "job-degraded"
-	JobSharesLanes  = "job-shares-lanes"
-)
-
-// Renew extends the job's lease to the given duration from now.
-func (j *Job) Renew(now time.Time, lasts time.Duration) {
-	j.Lease(now, lasts)
-	j.due = j.Expires
-}
-
-// Guids lists the port GUIDs of the members.
-func (j *Job) Guids() []ib.GUID {
-	out := make([]ib.GUID, len(j.Members))
-	for i, m := range j.Members {
-		out[i] = m.GUID
+// JobsAhead plans the jobs for the fabric whose tables were ordered or failed: planning
+// many jobs takes longer than planning the fabric, and tables do not wait for it. It ends
+// soon after ctx, which ends when another fabric is seen.
+func (p *Publisher) JobsAhead(ctx context.Context) {
+	a := p.ahead
+	if a == nil {
+		return
 	}
-	return out
+	p.ahead = nil
+	if a.number == 0 { // the fabric's plan is unchanged
+		a.number = p.Store.Next()
+	}
+	jobs, err := p.planJobs(ctx, a.view, a.asked)
+	if err == nil && ctx.Err() == nil {
+		err = p.Store.Publish(a.number, jobs...)
+	}
+	if err != nil {
+		p.Log.Info("jobs are not planned before the tables are read back", zap.Error(err))
+	}
 }
 
-// Missing lists the members that the plan leaves out.
-func (j *Job) Missing() []api.JobHost {
-	out := []api.JobHost{}
-	for _, m := range j.Members {
-		if _, planned := j.Plan.FindGUID(m.GUID); !planned {
-			out = append(out, api.JobHost(m))
+// memberPlanner plans the exchange of a job.
+type memberPlanner func(planner.Job) (view.Proposal, error)
+
+// planJobs plans the jobs as the controller asks.
+func (p *Publisher) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]state.Plan, error) {
+	if len(p.State.Now().Jobs) == 0 {
+		return nil, nil
+	}
+	on := p.Desk.Possible()
+	if v.Kind != controller.OwnRoutes {
+		r, err := v.Route(ctx, a.Hold, p.Settings())
+		if err != nil {
+			return nil, err
+		}
+		on = p.tablesFor(a, r.Tables)
+	}
+	return p.plansOfJobs(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final), nil
+}
+
+// forMembers returns a planner of exchanges among members that avoids some lanes and works
+// on all of the tables.
+func (p *Publisher) forMembers(ctx context.Context, v *view.View, avoid []controller.Lane, on []*lft.Tables) memberPlanner {
+	if v.JobsOnRoutes() {
+		return func(job planner.Job) (view.Proposal, error) { return v.JobOnRoutes(ctx, job.Members, on...) }
+	}
+	tree, all := v.Held(avoid), p.State.Now().Planning()
+	return func(job planner.Job) (view.Proposal, error) {
+		sub := planner.JobGround(tree, &job, all, p.Planning)
+		s, err := p.untouched.of(job.ID, sub, on, func() (*planner.Schedule, error) {
+			return planner.PlanJobBeside(ctx, tree, &job, all, p.Planning, on...)
+		})
+		return view.TreePlan{Schedule: s}, err
+	}
+}
+
+// plansOfJobs plans all jobs concurrently, and returns the plans that differ from those in force,
+// or that need another number. A plan that does not hold on all tables that the switches may
+// hold waits for the read-back. If it fails after that (final), it is a warning, and the old
+// plan stays.
+func (p *Publisher) plansOfJobs(ctx context.Context, plan memberPlanner, final bool) (out []state.Plan) {
+	jobs := p.State.Now().Jobs
+	plans, errs := make([]view.Proposal, len(jobs)), make([]error, len(jobs))
+	if _, err := parallel.Each(ctx, len(jobs), runtime.GOMAXPROCS(0), func(int) func(int) error {
+		return func(i int) error {
+			plans[i], errs[i] = planJob(jobs[i], plan, final)
+			return ctx.Err()
+		}
+	}); err != nil {
+		return nil // another fabric was seen, and they are planned for it
+	}
+	trouble := map[uint64]health.Finding{}
+	for i, j := range jobs {
+		x := state.Plan{Proposal: plans[i], Job: j}
+		switch {
+		case errors.Is(errs[i], planner.ErrNoMember):
+			trouble[j.ID] = health.Finding{Code: state.JobHostsMissing, Text: "none of its hosts is attached to the fabric, and its last plan stays"}
+		case errs[i] != nil && final:
+			trouble[j.ID] = health.Finding{Code: state.JobPlanFailed, Text: errs[i].Error()}
+		case errs[i] != nil:
+			p.Log.Info("no plan of a job holds on the tables in force, the tables come first", zap.Uint64("job", j.ID), zap.Error(errs[i]))
+		case j.Plans.Current() == nil || !p.Store.Stays(&x):
+			out = append(out, x)
 		}
 	}
+	if final {
+		p.State.JobsFailed(trouble)
+	}
 	return out
 }
 
-// Summary returns the job in the API's form for lists.
-func (j *Job) Summary() api.Job {
-	r := &j.Report
-	return api.Job{ID: j.ID, Name: j.Name, Epoch: j.Epoch, PublishedAt: j.PublishedAt, Created: j.Created, Expires: j.Expires, RanksPerHost: j.RanksPerHost,
-		Servers: r.Servers, Summary: r.Summary, Proof: r.Proof, Missing: j.Missing(), Warnings: describe.Findings(j.Warnings),
-		OwnLanes: j.OwnLanes, Lanes: j.lanes(), Base: j.base()}
-}
-
-// Detail returns the job with its hosts.
-func (j *Job) Detail() *api.Job {
-	out := j.Summary()
-	for _, m := range j.Members {
-		out.Hosts = append(out.Hosts, api.JobHost(m))
+// planJob plans one job. Until the tables of a new host are in place, the job is planned
+// without the host, which must not keep a lost lane in the plan until then.
+func planJob(j *state.Job, plan memberPlanner, final bool) (view.Proposal, error) {
+	job := j.Planning()
+	p, err := plan(job)
+	if err == nil || final {
+		return p, err
 	}
-	return &out
+	job.Members = nil
+	for i := range j.Plan.Servers() {
+		job.Members = append(job.Members, j.Plan.Server(i).GUID)
+	}
+	return plan(job)
 }
 
-// Label returns the job's name for messages.
-func (j *Job) Label() string { return (&api.Job{ID: j.ID, Name: j.Name}).String() }
+// jobPlans caches plans of jobs with their inputs.
+type jobPlans struct {
+	mu   sync.Mutex
+	made map[uint64]jobPlan
+}
 
-// Planned returns the job with another plan, which has the number n.
-func (j *Job) Planned(p view.Proposal, n uint64) (*Job, error) {
-	next := *j
-	next.Epoch, next.Report, next.Warnings, next.Stale = n, p.Report(), p.Cautions(), false
-	next.ID = cmp.Or(next.ID, n)
-	table := p.Table(n)
-	table.Job = next.ID
-	var err error
-	if next.Plan, err = phasetable.New(table); err != nil {
+type jobPlan struct {
+	of   string
+	plan *planner.Schedule
+}
+
+// of returns the cached plan of a job if its part of the tree is the same and it works on
+// the tables; otherwise it makes a new one.
+func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan func() (*planner.Schedule, error)) (*planner.Schedule, error) {
+	facts := planner.JobFacts(sub)
+	k.mu.Lock()
+	known := k.made[id]
+	k.mu.Unlock()
+	if known.plan != nil && known.of == facts { // a job without hosts depends on nothing
+		if same := known.plan.On(sub); same.Check(on...) == nil {
+			return same, nil
+		}
+	}
+	s, err := plan()
+	if err != nil {
 		return nil, err
 	}
-	return &next, nil
-}
-
-// Jobs has the jobs and their leases. Changes run while no action is under way, or as part
-// of that action.
-type Jobs struct {
-	Log   *zap.Logger
-	State *state.State
-	Store *state.Store
-
-	mu       sync.Mutex                // guards the fields below
-	list     []*Job                    // ascending; the slice is replaced, not changed
-	trouble  map[uint64]health.Finding // [job] failures of the last planning
-	changed  bool                      // lanes or routing of jobs, since Changed
-	unrouted bool                      // base LIDs cannot be routed by plans of jobs in this fabric
-}
-
-// List returns the jobs, ascending.
-func (r *Jobs) List() []*Job {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.list)
-}
-
-// Stored returns the jobs as the store keeps them.
-func (r *Jobs) Stored() []*store.Job {
-	var out []*store.Job
-	for _, j := range r.List() {
-		out = append(out, &j.Job)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.made == nil {
+		k.made = map[uint64]jobPlan{}
 	}
-	return out
-}
-
-// Find finds a job by its number or its name.
-func (r *Jobs) Find(name string) (*Job, error) {
-	n, err := strconv.ParseUint(name, 10, 64)
-	for _, j := range r.List() {
-		if err == nil && j.ID == n || err != nil && name != "" && j.Name == name {
-			return j, nil
-		}
-	}
-	return nil, api.NoJob(name)
-}
-
-// Set publishes a job's new plan or lease to all readers.
-func (r *Jobs) Set(j *Job) error {
-	p, err := published.NewPlan(j.Plan, j.Report, j.PublishedAt)
-	if err != nil {
-		return err
-	}
-	if j.Plans == nil {
-		j.Plans, j.Bases = &published.Plans{}, &published.Plans{}
-	}
-	r.mu.Lock()
-	r.changed = true
-	at, known := slices.BinarySearchFunc(r.list, j.ID, func(j *Job, id uint64) int { return cmp.Compare(j.ID, id) })
-	if !j.due.Equal(j.Expires) && !(known && r.list[at].Expires.Equal(j.Expires) && r.list[at].Leased == j.Leased) {
-		j.due = j.Due(time.Now())
-	} else if known && !j.due.Equal(j.Expires) {
-		j.due = r.list[at].due
-	}
-	if known {
-		r.list = slices.Clone(r.list)
-		r.list[at] = j
-	} else {
-		r.list = slices.Insert(slices.Clone(r.list), at, j)
-	}
-	r.mu.Unlock()
-	j.Plans.Publish(p)
-	return nil
-}
-
-// Resume loads the stored jobs. If a later plan of a job may have been in force, its stored
-// plans are not used until they are verified and published again.
-func (r *Jobs) Resume() (damaged, err error) {
-	jobs, damaged := r.Store.Jobs()
-	for _, j := range jobs {
-		if j.Stale {
-			j.Base = nil // the same holds for these plans
-		}
-		if j.Stale || j.Epoch <= r.Store.Passed() {
-			r.list = append(r.list, &Job{Job: *j, Plans: &published.Plans{}, Bases: &published.Plans{}, due: j.Due(time.Now())})
-			continue
-		}
-		if err := r.Set(&Job{Job: *j}); err != nil {
-			return damaged, err
-		}
-	}
-	r.Warnings(nil)
-	return damaged, nil
-}
-
-// Tell reports an event of a job to subscribers and the log.
-func (r *Jobs) Tell(j *Job, what string) {
-	r.Log.Info("job "+what, zap.Uint64("job", j.ID), zap.String("name", j.Name), zap.Uint64("epoch", j.Epoch),
-		zap.Int("servers", j.Report.Servers), zap.Int("phases", j.Report.Phases), zap.Int("lower_bound", j.Report.LowerBound))
-	r.State.Emit(api.KindJob, struct {
-		What string  `json:"what"`
-		Job  api.Job `json:"job"`
-	}{what, j.Summary()})
-}
-
-// End removes a job permanently. It runs while no action is under way.
-func (r *Jobs) End(j *Job, what string) {
-	r.Store.NotStored(r.Store.OnDisk(func() error { return r.Store.RemoveJob(j.ID) }))
-	r.mu.Lock()
-	r.list = slices.DeleteFunc(slices.Clone(r.list), func(x *Job) bool { return x.ID == j.ID })
-	delete(r.trouble, j.ID)
-	r.changed = true
-	r.mu.Unlock()
-	j.Plans.End()
-	j.Bases.End()
-	r.Warnings(r.Troubles())
-	r.Tell(j, what)
-}
-
-// LeaseDue returns the end of the first lease, or zero without jobs.
-func (r *Jobs) LeaseDue() (first time.Time) {
-	if r.State.StandsBy() {
-		return first // only the leading daemon ends leases
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, j := range r.list {
-		if first.IsZero() || j.due.Before(first) {
-			first = j.due
-		}
-	}
-	return first
-}
-
-// EndLeases removes the jobs whose lease has ended.
-func (r *Jobs) EndLeases(now time.Time) {
-	for _, j := range r.List() {
-		if !now.Before(j.due) {
-			r.End(j, "expired")
-		}
-	}
-}
-
-// Warnings raises the warnings about jobs: hosts that plans leave out, plans that are
-// longer than necessary or leave pairs out, and failures of planning.
-func (r *Jobs) Warnings(trouble map[uint64]health.Finding) {
-	var found []health.Finding
-	for _, j := range r.List() {
-		if missing := j.Missing(); len(missing) > 0 {
-			text := fmt.Sprintf("%s: %s (%s)", j.Label(), missing[0].Name, missing[0].GUID)
-			if n := len(missing) - 1; n > 0 {
-				text += fmt.Sprintf(" and %d more hosts are absent, and its plan leaves them out", n)
-			} else {
-				text += " is absent, and its plan leaves it out"
-			}
-			found = append(found, health.Finding{Code: JobHostsMissing, Text: text})
-		}
-		for _, w := range j.Warnings {
-			found = append(found, health.Finding{Code: JobDegraded, Text: j.Label() + ": " + w.Text})
-		}
-		if text := r.sharesBase(j); text != "" {
-			found = append(found, health.Finding{Code: JobSharesLanes, Text: j.Label() + " " + text})
-		}
-		if text := r.shares(j); text != "" {
-			found = append(found, health.Finding{Code: JobSharesLanes, Text: j.Label() + " " + text})
-		}
-		if t, ok := trouble[j.ID]; ok {
-			found = append(found, health.Finding{Code: t.Code, Text: j.Label() + ": " + t.Text})
-		}
-	}
-	r.State.Health.Set("jobs", found, time.Now())
+	k.made[id] = jobPlan{facts, s}
+	return s, nil
 }

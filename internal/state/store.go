@@ -15,7 +15,6 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/phasetable"
 )
 
 // The codes of the warnings about the state directory.
@@ -34,9 +33,8 @@ type Store struct {
 	*store.Store
 	log    *zap.Logger
 	health *health.Tracker
-	state  *State
-	jobs   func() []*store.Job // in force
-	keep   int                 // epochs
+	state  *Shared
+	keep   int // epochs
 
 	restoreAt time.Time // the time of the next attempt to store
 	decisions store.Decisions
@@ -46,7 +44,7 @@ type Store struct {
 // Open opens the state directory. Note files record the numbers given in two other places: next
 // to the API's socket, which is not on a disk, and next to the table file, which may be on
 // another disk.
-func Open(cfg *config.Config, log *zap.Logger, b *State, jobs func() []*store.Job) (*Store, error) {
+func Open(cfg *config.Config, log *zap.Logger, b *Shared) (*Store, error) {
 	var tables *os.File
 	if cfg.Mode != config.ModeWatch { // otherwise it writes none
 		var err error
@@ -55,7 +53,7 @@ func Open(cfg *config.Config, log *zap.Logger, b *State, jobs func() []*store.Jo
 		}
 	}
 	opened, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
-	s := &Store{Store: opened, log: log, health: b.Health, state: b, jobs: jobs, keep: cfg.KeepEpochs, decisions: store.Decisions{}, tables: tables}
+	s := &Store{Store: opened, log: log, health: b.Health, state: b, keep: cfg.KeepEpochs, decisions: store.Decisions{}, tables: tables}
 	if err != nil {
 		return s, errors.Join(err, s.release())
 	}
@@ -74,13 +72,51 @@ func (s *Store) release() error {
 	return f.Close()
 }
 
-// ResumeDecisions loads the stored decisions. An error means that the file is damaged.
-func (s *Store) ResumeDecisions() error {
-	d, err := s.Store.Decisions()
-	if len(d) > 0 {
-		s.decisions = d
+// Resume puts the stored state in force. damaged describes what could not be read.
+//
+// If a later plan than one stored was or may have been in force, the stored one may use cables that
+// have died since. It is published only after verification, under a new number. The choice of a
+// rollback stays.
+func (s *Store) Resume() (damaged, err error) {
+	base, lost := s.Baseline()
+	gone := base == nil && lost != nil
+	s.state.Accept(base, lost != nil && !gone, gone) // a baseline read from the copy is stored with the next plan
+	if gone {
+		s.health.Raise(BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", time.Now())
+		lost = nil
 	}
-	return err
+	e, damagedEpochs := s.Current()
+	if e != nil && damagedEpochs == nil && (e.Epoch > s.Passed() || e.RollbackOf != 0) {
+		if err := s.state.PutEpoch(e); err != nil {
+			return nil, err
+		}
+	}
+	onBase, damagedBase := s.Base()
+	s.state.change(func(n *State) { n.LastBase = onBase })
+	stored, damagedJobs := s.Jobs()
+	jobs := make([]*Job, len(stored))
+	for i, j := range stored {
+		if j.Stale {
+			j.Base = nil // the same holds for these plans
+		}
+		jobs[i] = NewJob(*j, time.Now())
+	}
+	s.state.change(func(n *State) { n.Jobs = jobs })
+	for _, j := range jobs {
+		if j.Stale || j.Epoch <= s.Passed() {
+			continue
+		}
+		if err := s.state.PutJob(j); err != nil {
+			return nil, err
+		}
+	}
+	s.state.jobWarnings()
+	decisions, damagedDecisions := s.Store.Decisions()
+	if len(decisions) > 0 {
+		s.decisions = decisions
+	}
+	s.ShowDurability()
+	return errors.Join(lost, damagedEpochs, damagedBase, damagedJobs, damagedDecisions, s.Broken()), nil
 }
 
 // Decisions returns the decisions about parts of the fabric, by the name of the package that
@@ -127,14 +163,18 @@ func (s *Store) TakeDecisions(all store.Decisions) {
 
 // inForce returns the state in force, for storing.
 func (s *Store) inForce() store.State {
-	out := store.State{Epoch: s.state.Current(), Base: s.state.LastBase(), Jobs: s.jobs(), Decisions: s.decisions}
-	out.Baseline, _ = s.state.ToStore()
+	now := s.state.Now()
+	out := store.State{Epoch: now.Epoch, Base: now.LastBase, Decisions: s.decisions}
+	out.Baseline, _ = now.ToStore()
+	for _, j := range now.Jobs {
+		out.Jobs = append(out.Jobs, &j.Job)
+	}
 	return out
 }
 
 // KeepBaseline stores the baseline if necessary and possible.
 func (s *Store) KeepBaseline() {
-	base, dirty := s.state.ToStore()
+	base, dirty := s.state.Now().ToStore()
 	if !dirty {
 		return
 	}
@@ -148,7 +188,7 @@ func (s *Store) KeepBaseline() {
 // LookAtDisk detects that the state directory was replaced. It runs while no action is under
 // way.
 func (s *Store) LookAtDisk() {
-	if _, dirty := s.state.ToStore(); dirty {
+	if _, dirty := s.state.Now().ToStore(); dirty {
 		return // the next plan stores it
 	}
 	s.Look(s.inForce())
@@ -163,60 +203,22 @@ func (s *Store) OnDisk(save func() error) error {
 	return save()
 }
 
-// Commit stores an epoch so that it outlasts this process, or otherwise makes it safe to have
-// it in force in memory, possibly with another number.
-func (s *Store) Commit(e *store.Epoch) (*store.Epoch, error) {
-	err := s.Put(e.Epoch, func(n uint64) error {
-		if n == e.Epoch {
-			return nil
-		}
-		plan, err := e.Plan.Numbered(n, e.Plan.TopologyHash())
-		e = &store.Epoch{EpochInfo: e.EpochInfo, Plan: plan}
-		e.Epoch = n
-		return err
-	}, func() error { return s.Store.Commit(e) })
-	return e, err
-}
-
-// Put encodes an object with the number n and saves it. If the disk fails, the object is in
-// force in memory, with the next number if n cannot be made safe.
-func (s *Store) Put(n uint64, encode func(n uint64) error, save func() error) error {
-	if err := encode(n); err != nil {
+// put encodes plans with the number n and saves them. If the disk fails, they are in force in
+// memory, with the next number if n cannot be made safe.
+func (s *Store) put(n uint64, encode func(n uint64) error, save func() error) error {
+	err := encode(n)
+	if err != nil {
 		return err
 	}
-	err := s.FromMemory(n, s.OnDisk(save))
-	if !errors.Is(err, store.ErrNumber) {
-		return err
-	}
-	n = s.Next()
-	return errors.Join(encode(n), s.UseWithoutDisk(n))
-}
-
-// PutBase saves a plan for base LIDs with the number n and returns it. If last is the same plan
-// and may keep its number, PutBase returns last.
-func (s *Store) PutBase(t phasetable.Table, last *phasetable.View, n uint64, save func(*phasetable.View) error) (plan *phasetable.View, err error) {
-	encode := func(n uint64) (err error) {
-		t.Epoch = n
-		plan, err = phasetable.New(&t)
-		return err
-	}
-	if last != nil && last.Epoch() > s.Passed() {
-		if err := encode(last.Epoch()); err != nil || bytes.Equal(plan.Bytes(), last.Bytes()) {
-			return last, err
-		}
-	}
-	err = s.Put(n, encode, func() error { return save(plan) })
-	return plan, err
-}
-
-// FromMemory puts an object with the number n in force even if it could not be stored. An error
-// means that the number is not safe, but the store's next number is.
-func (s *Store) FromMemory(n uint64, err error) error {
-	if err == nil {
+	if err = s.OnDisk(save); err == nil {
 		return nil
 	}
 	s.NotStored(err)
-	return s.UseWithoutDisk(n)
+	if err = s.UseWithoutDisk(n); errors.Is(err, store.ErrNumber) {
+		n = s.Next()
+		return errors.Join(encode(n), s.UseWithoutDisk(n))
+	}
+	return err
 }
 
 // NotStored records a failed write.
@@ -264,7 +266,7 @@ func (s *Store) Restore(now time.Time) {
 	}
 	s.restoreAt = now.Add(restoreEvery)
 	if err := s.Store.Restore(s.inForce(), s.keep); err == nil {
-		s.log.Info("all that is in force is stored again", zap.Uint64("epoch", s.state.EpochNumber()))
+		s.log.Info("all that is in force is stored again", zap.Uint64("epoch", s.state.Now().EpochNumber()))
 	}
 	s.ShowDurability()
 }

@@ -33,22 +33,24 @@ func open(t *testing.T, dir string) *Store {
 	t.Helper()
 	cfg := config.Default()
 	cfg.StateDir, cfg.API.Socket, cfg.OpenSM.LFTsFile = filepath.Join(dir, "state"), filepath.Join(dir, "s"), filepath.Join(dir, "lfts.dump")
-	tracker := health.NewTracker([]health.Warnable{{Code: StateNotDurable}, {Code: BaselineLost}}, func(health.Warning, bool) {})
+	tracker := health.NewTracker([]health.Warnable{{Code: StateNotDurable}, {Code: BaselineLost}, {Code: JobHostsMissing}}, func(health.Warning, bool) {})
 	b := New(zap.NewNop(), tracker, published.NewEvents(8, time.Now()))
-	v, err := Open(cfg, zap.NewNop(), b, func() []*store.Job { return nil })
+	v, err := Open(cfg, zap.NewNop(), b)
 	ok(t, err)
 	t.Cleanup(func() { _ = v.Close() }) // the test may have closed it
 	return v
 }
 
-// table returns a plan of a tree with the given number of leaves.
-func table(t *testing.T, leaves int) *phasetable.Table {
+// known returns a plan of a tree with the given number of leaves.
+func known(t *testing.T, leaves int) Known {
 	t.Helper()
 	f := fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: leaves, LMC: 2})
 	fabgen.AssignLIDs(f, 2)
 	r, err := planner.Make(t.Context(), fabgen.Fitted(t, f), planner.Settings{})
 	ok(t, err)
-	return r.Table(0)
+	plan, err := phasetable.New(r.Table(0))
+	ok(t, err)
+	return Known{Plan: plan, About: r.Report()}
 }
 
 // warned reports whether the store warns that some state is not stored.
@@ -56,31 +58,29 @@ func warned(v *Store) bool {
 	return slices.ContainsFunc(v.health.List(time.Now()), func(w health.Warning) bool { return w.Code == StateNotDurable })
 }
 
-// TestPutBase checks the numbers of plans for base LIDs: the same plan keeps its number. Another
+// TestBase checks the numbers of plans for base LIDs: the same plan keeps its number. Another
 // plan gets the next number, as does the same plan if a later plan may have been lost.
-func TestPutBase(t *testing.T) {
+func TestBase(t *testing.T) {
 	v := open(t, t.TempDir())
-	small, large := *table(t, 3), *table(t, 4)
-	put := func(table phasetable.Table, last *phasetable.View, want uint64) *phasetable.View {
+	small, large := known(t, 3), known(t, 4)
+	put := func(k Known, want uint64) *phasetable.View {
 		t.Helper()
-		before := uint64(0)
-		if last != nil {
-			before = last.Epoch()
-		}
-		plan, err := v.PutBase(table, last, v.After(1, before), v.SaveBase)
-		ok(t, err)
-		if plan.Epoch() != want {
+		ok(t, v.Publish(1, Plan{Proposal: k, Base: true}))
+		plan := v.state.Now().Base.Plan
+		if plan.Epoch() != want || v.state.Bases.Current().Epoch != want {
 			t.Errorf("number %d, want %d", plan.Epoch(), want)
 		}
 		return plan
 	}
-	first := put(small, nil, 1)
-	if again := put(small, first, 1); again != first {
+	first := put(small, 1)
+	if again := put(small, 1); again != first {
 		t.Error("the same plan is another one")
 	}
-	second := put(large, first, 2)
+	put(large, 2)
+	v.state.NoBase(nil)
+	put(large, 2)
 	v.PassOver(9)
-	third := put(large, second, 10)
+	third := put(large, 10)
 	stored, err := v.Base()
 	ok(t, err)
 	if stored.Epoch() != 10 || string(stored.Bytes()) != string(third.Bytes()) || v.Last() != 10 {
@@ -99,21 +99,14 @@ func TestFromMemory(t *testing.T) {
 		}
 		v := open(t, dir)
 		epoch := func() *store.Epoch {
-			e, err := store.NewEpoch(table(t, 3))
-			ok(t, err)
-			e.Epoch = v.Next()
-			e.Plan, err = e.Plan.Numbered(e.Epoch, e.Plan.TopologyHash())
-			ok(t, err)
-			e, err = v.Commit(e)
-			ok(t, err)
-			if e.Plan.Epoch() != e.Epoch {
+			ok(t, v.Publish(v.Next(), Plan{Proposal: known(t, 3)}))
+			e := v.state.Now().Epoch
+			if e.Plan.Epoch() != e.Epoch || v.state.Plans.Current().Epoch != e.Epoch {
 				t.Fatalf("epoch %d has the plan of %d", e.Epoch, e.Plan.Epoch())
 			}
-			ok(t, v.state.SetCurrent(e))
 			return e
 		}
 		epoch()
-		ok(t, v.Sync(v.state.Current(), 20))
 		if v.LookAtDisk(); warned(v) {
 			t.Fatal("a warning, and all is stored")
 		}
@@ -122,7 +115,7 @@ func TestFromMemory(t *testing.T) {
 			t.Error("the state directory is gone, without a warning")
 		}
 		second := epoch()
-		ok(t, v.state.SetBase(second.Plan, second.Report, nil))
+		ok(t, v.Publish(second.Epoch, Plan{Proposal: known(t, 3), Base: true}))
 		if v.Restore(time.Now()); !warned(v) || v.RestoreDue().IsZero() {
 			t.Error("stored in a file")
 		}
@@ -156,7 +149,8 @@ func TestDecisions(t *testing.T) {
 	ok(t, v.Decide("drains", []string{"Leaf001"}), v.Decide("cables", 7), v.Decide("cables", nil))
 	ok(t, v.Close())
 	v = open(t, dir)
-	ok(t, v.ResumeDecisions())
+	damaged, err := v.Resume()
+	ok(t, damaged, err)
 	var drains []string
 	cables := 3
 	ok(t, v.Decision("drains", &drains), v.Decision("cables", &cables))
@@ -182,11 +176,11 @@ func TestTaken(t *testing.T) {
 	v := open(t, dir)
 	cfg := config.Default()
 	cfg.StateDir, cfg.API.Socket, cfg.OpenSM.LFTsFile = filepath.Join(dir, "other"), filepath.Join(dir, "s"), filepath.Join(dir, "lfts.dump")
-	if _, err := Open(cfg, zap.NewNop(), v.state, nil); err == nil {
+	if _, err := Open(cfg, zap.NewNop(), v.state); err == nil {
 		t.Error("two have one table file")
 	}
 	cfg.StateDir, cfg.OpenSM.LFTsFile = filepath.Join(dir, "state"), filepath.Join(dir, "other.dump")
-	if _, err := Open(cfg, zap.NewNop(), v.state, nil); err == nil {
+	if _, err := Open(cfg, zap.NewNop(), v.state); err == nil {
 		t.Error("two have one state directory")
 	}
 }

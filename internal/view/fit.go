@@ -7,8 +7,6 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
-	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -23,7 +21,7 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 	}
 	v, err := through(f, base, c)
 	if err == nil && first {
-		err = carriesFirst(v, c.MaxUnreachable)
+		err = v.mayPlan(c.MaxUnreachable)
 	}
 	var other *topology.NotFatTree
 	if c.OtherFabrics == config.OtherLiquid && errors.As(err, &other) {
@@ -43,17 +41,6 @@ func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v
 		}
 	}
 	return New(f, base, c)
-}
-
-// carriesFirst returns an error if the tree's plan would leave out too many pairs.
-func carriesFirst(v *View, most float64) error {
-	if v.Pods != nil {
-		return podplan.Settings{MaxUnreachable: &most}.MayPlan(v.Pods)
-	}
-	if pairs, of := planner.LaneLess(v.Tree); float64(pairs) > most*float64(of) {
-		return &planner.TooManyUnreachable{Pairs: pairs, Of: of, Limit: most}
-	}
-	return nil
 }
 
 // Cables lists the cables of lanes, if the fabric is a tree that has them.

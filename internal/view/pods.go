@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -22,29 +20,11 @@ import (
 // The controller's lanes are their cables: the cable of leaf l in plane j is l/j, and the cable
 // of mid m in lane k is m/(planes+k).
 
-// newPods fits the fabric to a baseline of three levels.
-func newPods(f *topology.Fabric, b *topology.PodBaseline, exclude *regexp.Regexp) (*View, error) {
-	t, err := topology.FitPods(f, b, exclude)
-	if err != nil {
-		return nil, err
-	}
-	if len(t.Servers) == 0 {
-		return nil, noServer(f)
-	}
-	v := &View{Kind: controller.ThreeLevels, Fabric: f, Tree: t.Exchange(), Pods: t, routed: &routed{}}
-	for _, x := range exclusions.Links(v.Tree) {
-		if x.State == topology.Missing || x.State == topology.Degraded {
-			v.Down = append(v.Down, x.Lane)
-		}
-	}
-	slices.SortFunc(v.Down, controller.Compare)
-	v.ID = podIdentity(t)
-	return v, nil
-}
+// threeLevels is a fat tree of three levels, as the exchange of its servers; see FatTree.Pods.
+type threeLevels struct{ tree *topology.FatTree }
 
-// podIdentity is identity for a tree of three levels.
-func podIdentity(t *topology.PodTree) string {
-	le := binary.LittleEndian
+func (k threeLevels) identity() string {
+	le, t := binary.LittleEndian, k.tree.Pods
 	facts := []byte(t.Fabric.Hash())
 	note := func(g ib.GUID, cables []topology.UpCable) {
 		facts = le.AppendUint64(facts, uint64(g))
@@ -61,9 +41,43 @@ func podIdentity(t *topology.PodTree) string {
 	return digest(withHosts(facts, t.Hosts))
 }
 
-// Stage returns a view of three levels whose plan and tables are for immediate use, or
-// permanent. They may differ, and so the ID differs.
+func (k threeLevels) held(lanes []controller.Lane) *topology.FatTree {
+	if len(lanes) == 0 {
+		return k.tree
+	}
+	return k.pods(lanes).Exchange()
+}
+
+func (k threeLevels) without(leaves []ib.GUID) kind {
+	t := *k.tree.Pods
+	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
+	return threeLevels{t.Exchange()}
+}
+
+func (k threeLevels) mayPlan(most float64) error {
+	return podplan.Settings{MaxUnreachable: &most}.MayPlan(k.tree.Pods)
+}
+
+func (k threeLevels) carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
+	return podplan.Holds(context.Background(), k.pods(hold), tables, plan)
+}
+
+func (k threeLevels) Order([]controller.Lane, planner.Settings) (Order, error) {
+	return TablesFollow, nil
+}
+
+func (k threeLevels) LIDs() int { return min(podplan.EnoughLIDs, len(k.tree.Pods.Lanes)) }
+
+func (k threeLevels) Members(names []string, skip bool) ([]planner.Member, []string, error) {
+	return treeMembers(k.tree, names, skip)
+}
+
+// Stage returns the view whose plan and tables are for immediate use, or permanent. They may
+// differ, and so the ID differs.
 func (v *View) Stage(atOnce bool) *View {
+	if atOnce == v.AtOnce {
+		return v
+	}
 	out := *v
 	if out.ID, out.AtOnce = v.Bare(), atOnce; atOnce {
 		out.ID += "+at-once"
@@ -78,7 +92,7 @@ func (v *View) Stage(atOnce bool) *View {
 // if different cables may be used than before, the part of the plan that still works is
 // published immediately, and a new plan later. Withheld lists the lanes excluded from plans.
 func (v *View) After(last *View, withheld func(*topology.FatTree) []controller.Lane) *View {
-	if v.Pods == nil || last == nil || last.Pods == nil {
+	if last == nil || last.Kind != controller.ThreeLevels || v.Kind != controller.ThreeLevels {
 		return v
 	}
 	unused := func(v *View) []controller.Lane {
@@ -89,9 +103,10 @@ func (v *View) After(last *View, withheld func(*topology.FatTree) []controller.L
 	return v.Stage(last.AtOnce || !slices.Equal(unused(last), unused(v)))
 }
 
-// Bridge plans on the entries that all tables have in common, using all LIDs of the servers.
+// Bridge plans a fat tree of three levels on the entries that all tables have in common, using all
+// LIDs of the servers.
 func (v *View) Bridge(ctx context.Context, hold []controller.Lane, tables ...*lft.Tables) (Proposal, error) {
-	r, err := podplan.On(ctx, v.heldPods(hold), lft.Common(tables...))
+	r, err := podplan.On(ctx, v.kind.(threeLevels).pods(hold), lft.Common(tables...))
 	if err != nil {
 		return nil, err
 	}
@@ -99,33 +114,12 @@ func (v *View) Bridge(ctx context.Context, hold []controller.Lane, tables ...*lf
 	return p, p.Check(tables...)
 }
 
-// podsWithout is Without for three levels.
-func (v *View) podsWithout(leaves []ib.GUID) *View {
-	t := *v.Pods
-	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
-	out := *v
-	out.Pods, out.Tree, out.ID, out.routed = &t, t.Exchange(), podIdentity(&t), &routed{}
-	return out.Stage(v.AtOnce)
-}
-
-// LIDs returns how many LIDs of a server the view's plans use: one for each lane, or on three
-// levels at most podplan.EnoughLIDs. Without a tree it returns 0.
-func (v *View) LIDs() int {
-	switch {
-	case v.Tree == nil:
-		return 0
-	case v.Pods != nil:
-		return min(podplan.EnoughLIDs, len(v.Pods.Lanes))
-	}
-	return v.Tree.Lanes
-}
-
-// heldPods returns the tree with some cables excluded from plans.
-func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
+// pods returns the tree with some cables excluded from plans.
+func (k threeLevels) pods(lanes []controller.Lane) *topology.PodTree {
 	if len(lanes) == 0 {
-		return v.Pods
+		return k.tree.Pods
 	}
-	t := *v.Pods
+	t := *k.tree.Pods
 	t.Leaves, t.Mids = slices.Clone(t.Leaves), slices.Clone(t.Mids)
 	for _, x := range lanes {
 		switch k := x.Lane - t.Planes; {
@@ -140,10 +134,10 @@ func (v *View) heldPods(lanes []controller.Lane) *topology.PodTree {
 	return &t
 }
 
-// routePods makes the tree's plan and the tables for it. If no plan can be made, the tables
-// still route every LID that can be reached.
-func (v *View) routePods(ctx context.Context, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
-	t := v.heldPods(hold)
+// route makes the tree's plan and the tables for it. If no plan can be made, the tables still
+// route every LID that can be reached.
+func (k threeLevels) route(ctx context.Context, v *View, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
+	t := k.pods(hold)
 	made, err := podplan.Make(ctx, t, podplan.Settings{MaxUnreachable: by.MaxUnreachable, AtOnce: v.AtOnce})
 	if ctx.Err() != nil {
 		return r, ctx.Err()

@@ -13,6 +13,7 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/internal/describe"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
@@ -69,10 +70,60 @@ type routesPlan struct {
 
 // NewOwnRoutes returns the view of a fabric that is not a fat tree. It records the reason.
 func NewOwnRoutes(f *topology.Fabric, exclude *regexp.Regexp, reason string) *View {
-	v := &View{ID: "liquid-" + f.Hash()[:16], Kind: controller.OwnRoutes, Fabric: f, routed: &routed{},
-		Reason: "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason}
-	v.hosts = slices.DeleteFunc(f.ConnectedHosts(), func(h topology.EndPort) bool { return exclude != nil && exclude.MatchString(f.Nodes[h.Node].Name) })
+	hosts := slices.DeleteFunc(f.ConnectedHosts(), func(h topology.EndPort) bool { return exclude != nil && exclude.MatchString(f.Nodes[h.Node].Name) })
+	v := of(f, ownRoutes{f, hosts})
+	v.Reason = "exchanges are scheduled on the routes that OpenSM has, and no tables are written: " + reason
 	return v
+}
+
+// ownRoutes is a fabric on whose routes, which OpenSM chose, some hosts exchange data.
+type ownRoutes struct {
+	fabric *topology.Fabric
+	hosts  []topology.EndPort
+}
+
+func (k ownRoutes) held([]controller.Lane) *topology.FatTree { return nil }
+
+func (k ownRoutes) identity() string { return "liquid-" + k.fabric.Hash()[:16] }
+
+func (k ownRoutes) without([]ib.GUID) kind { return k }
+
+func (k ownRoutes) mayPlan(float64) error { return nil }
+
+func (k ownRoutes) route(context.Context, *View, []controller.Lane, planner.Settings) (Routes, error) {
+	return Routes{}, errors.New("its tables are OpenSM's")
+}
+
+func (k ownRoutes) carries(tables *lft.Tables, plan *phasetable.View, _ []controller.Lane) error {
+	routes, err := liquid.Trace(k.fabric, tables, k.hosts, nil)
+	if err != nil {
+		return err
+	}
+	return routes.Check(plan.Table())
+}
+
+func (k ownRoutes) Order([]controller.Lane, planner.Settings) (Order, error) { return PlanFollows, nil }
+
+func (k ownRoutes) LIDs() int { return 0 }
+
+func (k ownRoutes) Members(names []string, skip bool) ([]planner.Member, []string, error) {
+	var unknown []string
+	directory := liquid.NewDirectory(k.fabric, k.fabric.ConnectedHosts())
+	if skip {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+			_, err := directory.Find(name)
+			if err != nil {
+				unknown = append(unknown, name)
+			}
+			return err != nil
+		})
+	}
+	hosts, err := directory.Only(names)
+	out := make([]planner.Member, len(hosts))
+	for i, h := range hosts {
+		out[i] = planner.Member{GUID: h.GUID, Name: k.fabric.Nodes[h.Node].Name}
+	}
+	return out, unknown, err
 }
 
 // Unreachable is the error for tables that leave too many pairs of hosts unreachable for a
@@ -94,7 +145,7 @@ func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (
 	if made != nil && lft.Changes(made.routes.Tables, tables).Entries == 0 {
 		return made, nil
 	}
-	made, err := scheduleRoutes(ctx, v, v.hosts, tables, most, liquidPlanTime)
+	made, err := scheduleRoutes(ctx, v, v.kind.(ownRoutes).hosts, tables, most, liquidPlanTime)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +157,7 @@ func (v *View) OnRoutes(ctx context.Context, tables *lft.Tables, most float64) (
 
 // JobsOnRoutes reports whether jobs are scheduled on the tables' routes for base LIDs. This is
 // so if OpenSM made the routes, and on fat trees of three levels.
-func (v *View) JobsOnRoutes() bool { return v.Kind == controller.OwnRoutes || v.Pods != nil }
+func (v *View) JobsOnRoutes() bool { return v.TwoLevels() == nil }
 
 // JobOnRoutes schedules the exchange among some host ports in the same way, on the first of the
 // tables. If forsd made the tables, it checks the schedule on all of them.
@@ -221,12 +272,18 @@ func (p *routesPlan) Cautions() []planner.Warning {
 	return out
 }
 
-// Topology returns the API's form of a fabric that is not a fat tree.
-func (v *View) Topology() *api.Topology {
+// Topology returns the API's form of the fabric, with some lanes held back.
+func (v *View) Topology(held []controller.Lane) *api.Topology {
+	k, own := v.kind.(ownRoutes)
+	if !own {
+		out := describe.Topology(v.Held(held), v.Complete)
+		out.Kind = v.Kind.String()
+		return out
+	}
 	out := &api.Topology{Hash: v.Fabric.Hash(), SeenAt: v.Complete, Kind: v.Kind.String(), Why: v.Reason, Leaves: []api.Leaf{}, Spines: []api.Spine{},
-		Hosts: []api.Host{}, Servers: len(v.hosts), Findings: []api.Finding{}}
-	taking := make(map[ib.GUID]bool, len(v.hosts))
-	for _, h := range v.hosts {
+		Hosts: []api.Host{}, Servers: len(k.hosts), Findings: []api.Finding{}}
+	taking := make(map[ib.GUID]bool, len(k.hosts))
+	for _, h := range k.hosts {
 		taking[h.GUID] = true
 	}
 	for _, h := range v.Fabric.ConnectedHosts() {

@@ -17,27 +17,24 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
-	"github.com/forsd/forsd/verify"
 )
 
 // View is a fabric and the data derived from it.
 type View struct {
+	kind
 	ID       string // identifies fabric and baseline; the controller's snapshot ID
 	Kind     controller.Kind
 	Reason   string // why it is not a fat tree; empty for a fat tree
 	Fabric   *topology.Fabric
-	Tree     *topology.FatTree  // the fabric through the baseline; OwnRoutes has none
-	Pods     *topology.PodTree  // set for ThreeLevels only; Tree is then its PodTree.Exchange
-	hosts    []topology.EndPort // the participating hosts, for OwnRoutes
-	Down     []controller.Lane  // lanes that no schedule can use, ascending
+	Tree     *topology.FatTree // the fabric through the baseline; OwnRoutes has none
+	Down     []controller.Lane // lanes that no schedule can use, ascending
 	SeenAt   time.Time
 	Complete time.Time     // the time the dump was complete
 	Why      string        // the cause, unless it was a dump
@@ -45,6 +42,63 @@ type View struct {
 	AtOnce   bool          // ThreeLevels: a new plan may follow later if it is worth it
 
 	routed *routed // tables already built for this view; shared by views with the same ID
+}
+
+// kind is how forsd plans and routes a fabric of some kind: a fat tree of two levels or of three,
+// or the routes that OpenSM has.
+type kind interface {
+	// held returns the tree with some lanes excluded from schedules, nil if there is none.
+	held(lanes []controller.Lane) *topology.FatTree
+	// identity returns a digest of all that determines plans and tables. It excludes names: a
+	// renamed switch changes nothing.
+	identity() string
+	// without returns the kind without the hosts of some leaves in any plan.
+	without(leaves []ib.GUID) kind
+	// mayPlan returns an error if a first plan would leave out too large a share of the pairs.
+	mayPlan(most float64) error
+	// route makes and verifies tables, and the plan that they follow from, if any.
+	route(ctx context.Context, v *View, hold []controller.Lane, by planner.Settings) (Routes, error)
+	// carries verifies a published plan on tables, and returns the first fault.
+	carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error
+
+	// Order returns what of plan and tables comes first.
+	Order(hold []controller.Lane, by planner.Settings) (Order, error)
+	// LIDs returns how many LIDs of a server plans use; 0 without a tree.
+	LIDs() int
+	// Members finds host ports by name. Unknown names are an error, or are returned if skip is set.
+	Members(names []string, skip bool) (members []planner.Member, unknown []string, err error)
+}
+
+// Order is what of plan and tables comes first.
+type Order int
+
+// The orders.
+const (
+	AnyPlan      Order = iota // tables carry any plan that uses the lanes they have
+	TablesFollow              // the plan is made first, and tables for it
+	PlanFollows               // OpenSM makes the tables, and the plan is made on them
+)
+
+// of returns the view of a fabric of a kind.
+func of(f *topology.Fabric, k kind) *View {
+	v := &View{kind: k, ID: k.identity(), Fabric: f, Tree: k.held(nil), routed: &routed{}}
+	if v.Tree == nil {
+		v.Kind = controller.OwnRoutes
+		return v
+	}
+	switch {
+	case v.Tree.Pods != nil:
+		v.Kind = controller.ThreeLevels
+	case topology.ShapeOf(v.Tree, nil) == topology.PartTree:
+		v.Kind = controller.PartlyCovered
+	}
+	for _, x := range exclusions.Links(v.Tree) {
+		if x.State == topology.Missing || x.State == topology.Degraded {
+			v.Down = append(v.Down, x.Lane)
+		}
+	}
+	slices.SortFunc(v.Down, controller.Compare)
+	return v
 }
 
 // routed holds tables by the set of lanes held back.
@@ -69,34 +123,26 @@ type Routes struct {
 
 // New fits the fabric to the baseline, with the hosts and the exchanges of the settings.
 func New(f *topology.Fabric, b *topology.Baseline, c *config.Planning) (*View, error) {
+	var tree *topology.FatTree
 	if b.Pods != nil {
-		v, err := newPods(f, b.Pods, c.Exclude)
-		if err == nil {
-			v.Tree = divided(v.Tree, &c.Exchange)
+		t, err := topology.FitPods(f, b.Pods, c.Exclude)
+		if err != nil {
+			return nil, err
 		}
-		return v, err
-	}
-	tree, err := topology.Fit(f, b, c.Exclude)
-	if err != nil {
-		return nil, err
-	}
-	tree = divided(tree, &c.Exchange)
-	if len(tree.Servers) == 0 {
-		return nil, noServer(f)
-	}
-	v := &View{Fabric: f, Tree: tree, routed: &routed{}}
-	if topology.ShapeOf(tree, nil) == topology.PartTree {
-		v.Kind = controller.PartlyCovered
-	}
-	for l := range tree.Leaves {
-		for k := range tree.Lanes {
-			if c := tree.Leaves[l].Cables[k].State; c == topology.Missing || c == topology.Degraded {
-				v.Down = append(v.Down, controller.Lane{Leaf: l, Lane: k})
-			}
+		tree = t.Exchange()
+	} else {
+		var err error
+		if tree, err = topology.Fit(f, b, c.Exclude); err != nil {
+			return nil, err
 		}
 	}
-	v.ID = identity(tree)
-	return v, nil
+	if tree = divided(tree, &c.Exchange); len(tree.Servers) == 0 {
+		return nil, &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
+	}
+	if tree.Pods != nil {
+		return of(f, threeLevels{tree}), nil
+	}
+	return of(f, twoLevels{tree}), nil
 }
 
 // divided returns the tree with the exchanges of the settings. If they do not fit the fabric, a
@@ -115,30 +161,6 @@ func divided(t *topology.FatTree, x *config.Exchange) *topology.FatTree {
 		out = &withNotes
 	}
 	return out
-}
-
-// noServer returns an error for a fabric without servers.
-func noServer(f *topology.Fabric) error {
-	return &topology.NotFatTree{Where: "the fabric", Why: fmt.Sprintf("shows no server on any leaf of the baseline, and %d nodes in all", len(f.Nodes))}
-}
-
-// identity returns a digest of everything that determines plans and tables. It excludes names:
-// a renamed switch changes nothing.
-func identity(t *topology.FatTree) string {
-	le := binary.LittleEndian
-	facts := []byte(t.Fabric.Hash())
-	for l := range t.Leaves {
-		facts = le.AppendUint64(facts, uint64(t.Leaves[l].GUID))
-		for _, c := range t.Leaves[l].Cables {
-			facts = append(facts, c.LeafPort, c.SpinePort, byte(c.State))
-		}
-	}
-	if len(t.Exchanges) > 1 {
-		for _, i := range t.Servers {
-			facts = le.AppendUint32(facts, uint32(t.Hosts[i].Exchange))
-		}
-	}
-	return digest(withHosts(facts, t.Hosts))
 }
 
 // withHosts appends the facts about hosts that determine plans and tables.
@@ -170,14 +192,10 @@ func (v *View) Without(leaves []ib.GUID) *View {
 	if v.Tree == nil || len(leaves) == 0 {
 		return v
 	}
-	if v.Pods != nil {
-		return v.podsWithout(leaves)
-	}
-	t := *v.Tree
-	t.Hosts, t.Servers = without(t.Hosts, func(leaf int) bool { return slices.Contains(leaves, t.Leaves[leaf].GUID) })
 	out := *v
-	out.Tree, out.ID, out.routed = &t, identity(&t), &routed{}
-	return &out
+	out.kind = v.kind.without(leaves)
+	out.ID, out.Tree, out.routed = out.identity(), out.held(nil), &routed{}
+	return out.Stage(v.AtOnce)
 }
 
 // without excludes the hosts of some leaves from all plans.
@@ -199,7 +217,8 @@ func without(hosts []topology.Host, out func(leaf int) bool) (all []topology.Hos
 // plans depend on the jobs, and the ID includes them after a plus sign.
 func (v *View) WithJobs(jobs []planner.Job) *View {
 	out := *v
-	if v.Pods != nil {
+	two, is := v.kind.(twoLevels)
+	if v.Tree != nil && !is {
 		return &out
 	}
 	if out.ID, out.Jobs = v.Bare(), nil; v.Tree == nil {
@@ -217,7 +236,8 @@ func (v *View) WithJobs(jobs []planner.Job) *View {
 		out.ID += "+" + hex.EncodeToString(sum[:4])
 	}
 	if out.ID != v.ID {
-		out.Tree, out.routed = planner.Moves(v.Tree, out.Jobs), &routed{}
+		out.Tree, out.routed = planner.Moves(two.tree, out.Jobs), &routed{}
+		out.kind = twoLevels{out.Tree}
 	}
 	return &out
 }
@@ -243,7 +263,7 @@ func Of(s *controller.Snapshot) *View { return s.View.(*View) }
 // TwoLevels returns the tree if it has two levels. For any other fabric, and for a nil view, it
 // returns nil.
 func (v *View) TwoLevels() *topology.FatTree {
-	if v == nil || v.Pods != nil {
+	if v == nil || v.Tree == nil || v.Tree.Pods != nil {
 		return nil
 	}
 	return v.Tree
@@ -254,18 +274,13 @@ func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
 		return v.Tree
 	}
-	if v.Pods != nil {
-		return v.heldPods(lanes).Exchange()
-	}
-	t := *v.Tree
-	t.Leaves = slices.Clone(t.Leaves)
-	for _, l := range lanes {
-		if l.Leaf < len(t.Leaves) && l.Lane < t.Lanes {
-			t.Leaves[l.Leaf].Cables = slices.Clone(t.Leaves[l.Leaf].Cables)
-			t.Hold(l.Leaf, l.Lane)
-		}
-	}
-	return &t
+	return v.held(lanes)
+}
+
+// Carries verifies a published plan on the tables of the fabric, with some lanes held back, and
+// returns the first fault.
+func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
+	return v.carries(tables, plan, hold)
 }
 
 // Familiar returns the tree reduced to the servers that the epoch knows, or nil if that changes
@@ -296,31 +311,12 @@ func (v *View) Route(ctx context.Context, hold []controller.Lane, by planner.Set
 	if r := find(v.routed.made, hold); r != nil {
 		return *r, nil
 	}
-	r, err := v.route(ctx, hold, by)
+	r, err := v.route(ctx, v, hold, by)
 	if err != nil {
 		return Routes{}, err
 	}
 	r.hold = slices.Clone(hold)
 	v.routed.made = append(v.routed.made, r)
-	return r, nil
-}
-
-func (v *View) route(ctx context.Context, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
-	if v.Pods != nil {
-		return v.routePods(ctx, hold, by)
-	}
-	by.Jobs = v.Jobs
-	made, err := planner.Route(ctx, v.Held(hold), by)
-	if err != nil {
-		return r, err
-	}
-	r = Routes{Tables: made.Tables, Jobs: made.Jobs, Load: made.Load, Notes: made.Notes}
-	if made.Schedule != nil {
-		r.Plan = TreePlan{made.Schedule}
-	}
-	if made.Base != nil {
-		r.Base = TreePlan{made.Base}
-	}
 	return r, nil
 }
 
@@ -412,117 +408,4 @@ func (v *View) present() map[ib.GUID]bool {
 		present[v.Tree.Hosts[i].GUID] = true
 	}
 	return present
-}
-
-// RowsOf maps the rows of a published table to the servers of a tree. It fails unless both have
-// exactly the same servers.
-func RowsOf(table *phasetable.View, t *topology.FatTree) (verify.Rows, error) {
-	place, err := places(table, t)
-	if err != nil {
-		return verify.Rows{}, err
-	}
-	n := len(place)
-	rows := verify.Rows{Phases: table.Phases(), To: make([]int32, n*table.Phases()), Lane: make([]int16, n*table.Phases()), DLID: make([]ib.LID, n*table.Phases())}
-	for s := range n {
-		row := table.Row(s)
-		for p := range table.Phases() {
-			at := p*n + int(place[s])
-			rows.To[at], rows.Lane[at], rows.DLID[at] = transfer(row.At(p), place)
-		}
-	}
-	return rows, nil
-}
-
-// SameRows reports whether a published table is the same schedule of the tree, transfer by
-// transfer.
-func SameRows(table *phasetable.View, t *topology.FatTree, rows verify.Rows) bool {
-	place, err := places(table, t)
-	if err != nil || table.Phases() != rows.Phases {
-		return false
-	}
-	n := len(place)
-	for s := range n {
-		row := table.Row(s)
-		for p := range table.Phases() {
-			at := p*n + int(place[s])
-			to, lane, dlid := transfer(row.At(p), place)
-			if to != rows.To[at] || lane != rows.Lane[at] || dlid != rows.DLID[at] {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// places returns the tree's index of each server of a published table.
-func places(table *phasetable.View, t *topology.FatTree) ([]int32, error) {
-	n := table.Servers()
-	if n != len(t.Servers) {
-		return nil, fmt.Errorf("the plan has %d servers, the fabric %d", n, len(t.Servers))
-	}
-	place := make([]int32, n)
-	for i, h := range t.Servers {
-		s, ok := table.FindGUID(t.Hosts[h].GUID)
-		if !ok {
-			return nil, fmt.Errorf("%s (%s) is not in the plan", t.Hosts[h].Name, t.Hosts[h].GUID)
-		}
-		place[s] = int32(i)
-	}
-	return place, nil
-}
-
-// transfer converts the sending part of a table's entry to the tree's indices.
-func transfer(x phasetable.Entry, place []int32) (to int32, lane int16, dlid ib.LID) {
-	if x.SendTo < 0 {
-		return -1, -1, 0
-	}
-	return place[x.SendTo], int16(x.Lane), x.DLID
-}
-
-// Carries verifies a published plan on the tables of the fabric, with some lanes held back, and
-// returns the first fault.
-func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
-	if v.Kind == controller.OwnRoutes {
-		routes, err := liquid.Trace(v.Fabric, tables, v.hosts, nil)
-		if err != nil {
-			return err
-		}
-		return routes.Check(plan.Table())
-	}
-	if v.Pods != nil {
-		return podplan.Holds(context.Background(), v.heldPods(hold), tables, plan)
-	}
-	rows, err := RowsOf(plan, v.Tree)
-	if err != nil {
-		return err
-	}
-	tree := v.Held(hold)
-	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
-}
-
-// Members finds host ports by name. Unknown names are an error, or are returned if skip is set.
-func (v *View) Members(names []string, skip bool) (members []planner.Member, unknown []string, err error) {
-	if v.Kind != controller.OwnRoutes {
-		if !skip {
-			members, err = planner.FindMembers(v.Tree, names)
-			return members, nil, err
-		}
-		return planner.FindKnownMembers(v.Tree, names)
-	}
-	directory := liquid.NewDirectory(v.Fabric, v.Fabric.ConnectedHosts())
-	if skip {
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-			_, err := directory.Find(name)
-			if err != nil {
-				unknown = append(unknown, name)
-			}
-			return err != nil
-		})
-	}
-	hosts, err := directory.Only(names)
-	out := make([]planner.Member, len(hosts))
-	for i, h := range hosts {
-		out[i] = planner.Member{GUID: h.GUID, Name: v.Fabric.Nodes[h.Node].Name}
-	}
-	return out, unknown, err
 }

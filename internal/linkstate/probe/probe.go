@@ -34,7 +34,7 @@ const readTimeout = 500 * time.Millisecond
 type Parts struct {
 	Config  *config.OpenSM
 	Log     *zap.Logger
-	State   *state.State
+	State   *state.Shared
 	Manager *manager.Manager
 	Reader  func() *opensm.Switches
 }

@@ -44,7 +44,7 @@ func (p *Probe) Subscribed() bool { return p.subscribed.Load() }
 
 // wantsTraps reports whether a subscription is needed and possible. The local port is
 // known only after the fabric was seen.
-func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.State.Latest() != nil }
+func (p *Probe) wantsTraps() bool { return !p.Manager.BringsTraps() && p.State.Now().Latest != nil }
 
 func (p *Probe) missTraps(why string) {
 	p.State.Health.Raise(TrapsMissing, why+"; a dead cable is noticed when OpenSM has swept", time.Now())
@@ -54,7 +54,7 @@ func (p *Probe) missTraps(why string) {
 // ignored. It is kept nevertheless: the plugin may disconnect, and umad2sim of ibsim
 // crashes if a port is closed while a datagram is on its way to it.
 func (p *Probe) subscribe(ctx context.Context) error {
-	reader, err := p.Reader().Reader(p.State.Latest().Fabric)
+	reader, err := p.Reader().Reader(p.State.Now().Latest.Fabric)
 	if err != nil {
 		return err
 	}

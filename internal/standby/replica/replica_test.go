@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/state"
 )
 
 // TestOddAnswers checks that answers which a forsd never gives are refused.
@@ -65,7 +66,7 @@ func TestQuestions(t *testing.T) {
 
 // shown returns a snapshot in which last is the highest number given.
 func shown(leads bool, last uint64) *Snapshot {
-	n := &Snapshot{leads: leads, last: last}
+	n := &Snapshot{leads: leads, last: last, state: &state.State{}}
 	n.tag = n.hash
 	return n
 }

@@ -10,13 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
-	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
-	"github.com/forsd/forsd/topology"
 )
 
 // Snapshot is the immutable state of a daemon between two actions of the controller.
@@ -25,21 +22,14 @@ type Snapshot struct {
 	leads     bool
 	claim     uint64 // of the current takeover, 0 if there is none
 	last      uint64 // highest number given
-	epoch     *store.Epoch
-	fabric    *view.View
-	baseline  *topology.Baseline
-	base      *phasetable.View // the plan for base LIDs in force
-	report    planner.Report   // of that plan
-	jobs      []*plans.Job
+	state     *state.State
 	decisions store.Decisions
 	tag       func() string // computed on first use
 }
 
 // Now returns the present state. It must be called between two actions of the controller.
 func (s *State) Now(leads bool, claim uint64) *Snapshot {
-	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Last(), epoch: s.State.Current(), fabric: s.State.Latest(),
-		baseline: s.State.Baseline(), jobs: s.Jobs.List(), decisions: s.Store.Decisions()}
-	n.base, n.report = s.State.BasePlan()
+	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Last(), state: s.State.Now(), decisions: s.Store.Decisions()}
 	n.tag = sync.OnceValue(n.hash)
 	return n
 }
@@ -56,31 +46,35 @@ func (n *Snapshot) beginning(leads bool, claim uint64) *Snapshot {
 // same reports whether two snapshots are the same. It compares pointers, because the parts
 // are immutable.
 func (n *Snapshot) same(o *Snapshot) bool {
-	return o != nil && n.leads == o.leads && n.claim == o.claim && n.last == o.last && n.epoch == o.epoch && n.baseline == o.baseline && n.base == o.base &&
-		(n.fabric == o.fabric || n.fabric != nil && o.fabric != nil && n.fabric.ID == o.fabric.ID) && slices.Equal(n.jobs, o.jobs) &&
+	if o == nil {
+		return false
+	}
+	a, b := n.state, o.state
+	return n.leads == o.leads && n.claim == o.claim && n.last == o.last && a.Epoch == b.Epoch && a.Baseline == b.Baseline && a.Base == b.Base &&
+		(a.Latest == b.Latest || a.Latest != nil && b.Latest != nil && a.Latest.ID == b.Latest.ID) && slices.Equal(a.Jobs, b.Jobs) &&
 		reflect.ValueOf(n.decisions).UnsafePointer() == reflect.ValueOf(o.decisions).UnsafePointer()
 }
 
 // hash returns the tag of the state except leads.
 func (n *Snapshot) hash() string {
-	h := sha256.New()
+	h, now := sha256.New(), n.state
 	fmt.Fprintln(h, n.last)
-	if n.baseline != nil {
-		h.Write(n.baseline.Encode())
+	if now.Baseline != nil {
+		h.Write(now.Baseline.Encode())
 	}
-	if n.fabric != nil {
-		fmt.Fprintln(h, n.fabric.ID)
+	if now.Latest != nil {
+		fmt.Fprintln(h, now.Latest.ID)
 	}
-	if n.epoch != nil {
-		fmt.Fprintln(h, n.epoch.Epoch)
+	if now.Epoch != nil {
+		fmt.Fprintln(h, now.Epoch.Epoch)
 	}
-	if n.base != nil {
-		fmt.Fprintln(h, "base", n.base.Epoch())
+	if now.Base != nil {
+		fmt.Fprintln(h, "base", now.Base.Plan.Epoch())
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.decisions)) {
 		fmt.Fprintf(h, "decided %s %s\n", name, n.decisions[name])
 	}
-	for _, j := range n.jobs {
+	for _, j := range now.Jobs {
 		fmt.Fprintln(h, j.ID, j.Epoch, j.Expires.UnixNano(), j.BaseEpoch, j.Routed, len(j.Lanes))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
@@ -88,6 +82,7 @@ func (n *Snapshot) hash() string {
 
 // Replica returns the answer to a question.
 func (n *Snapshot) Replica(q standby.Ask) *Replica {
+	now := n.state
 	out := &Replica{Leads: n.leads, Claim: n.claim, Last: n.last, Tag: fmt.Sprintf("%t", n.leads), Clock: time.Now().UnixMilli()}
 	if !q.Brief {
 		out.Tag += "-" + n.tag()
@@ -95,17 +90,17 @@ func (n *Snapshot) Replica(q standby.Ask) *Replica {
 	if q.Brief || out.Tag == q.Have {
 		return out
 	}
-	out.Whole, out.Baseline, out.Decisions = true, n.baseline, n.decisions
-	if n.fabric != nil {
-		out.Fabric = n.fabric.Fabric
+	out.Whole, out.Baseline, out.Decisions = true, now.Baseline, n.decisions
+	if now.Latest != nil {
+		out.Fabric = now.Latest.Fabric
 	}
-	if n.epoch != nil {
-		out.Epoch = &Kept[store.EpochInfo]{About: n.epoch.EpochInfo, Table: n.epoch.Plan.Bytes()}
+	if now.Epoch != nil {
+		out.Epoch = &Kept[store.EpochInfo]{About: now.Epoch.EpochInfo, Table: now.Epoch.Plan.Bytes()}
 	}
-	if n.base != nil {
-		out.BaseLIDs = &Kept[planner.Report]{About: n.report, Table: n.base.Bytes()}
+	if now.Base != nil {
+		out.BaseLIDs = &Kept[planner.Report]{About: now.Base.Report, Table: now.Base.Plan.Bytes()}
 	}
-	for _, j := range n.jobs {
+	for _, j := range now.Jobs {
 		kept := Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()}
 		if j.Base != nil {
 			kept.Base = j.Base.Bytes()

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"time"
 
-	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
@@ -16,9 +16,8 @@ import (
 // State is the state that one forsd sends (Now) and the other one adopts (Keep). Both
 // methods must be called between two actions of the controller.
 type State struct {
-	State      *state.State
+	State      *state.Shared
 	Store      *state.Store
-	Jobs       *plans.Jobs
 	KeepEpochs int
 }
 
@@ -60,12 +59,12 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 	if plan.Epoch() != n {
 		return fmt.Errorf("epoch %d comes with the table of epoch %d", n, plan.Epoch())
 	}
-	if old := s.State.Current(); old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
+	if old := s.State.Now().Epoch; old != nil && old.Epoch == n && bytes.Equal(old.Plan.Bytes(), k.Table) {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.ReplaceEpoch(e, s.KeepEpochs) }))
-	return s.State.SetCurrent(e)
+	return s.State.PutEpoch(e)
 }
 
 // keepBase adopts the plan for base LIDs in force, under the same number.
@@ -81,15 +80,16 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if plan.Epoch() > last {
 		return fmt.Errorf("the plan for base LIDs has the number %d, and numbers up to %d were given", plan.Epoch(), last)
 	}
-	if old, _ := s.State.BasePlan(); old != nil && bytes.Equal(old.Bytes(), k.Table) {
+	now := s.State.Now()
+	if now.Base != nil && bytes.Equal(now.Base.Plan.Bytes(), k.Table) {
 		return nil
 	}
-	if last := s.State.LastBase(); last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
+	if last := now.LastBase; last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
 		s.State.NoBase(nil)
 		return nil
 	}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.SaveBase(plan) }))
-	return s.State.SetBase(plan, k.About, nil)
+	return s.State.PutBase(&state.Base{Plan: plan, Report: k.About, At: time.Now()}, nil)
 }
 
 // keepJobs adopts the jobs and ends all others.
@@ -99,13 +99,13 @@ func (s *State) keepJobs(jobs []Kept[store.JobInfo]) error {
 			return err
 		}
 	}
-	for _, j := range s.Jobs.List() {
+	for _, j := range s.State.Now().Jobs {
 		if slices.ContainsFunc(jobs, func(k Kept[store.JobInfo]) bool { return k.About.ID == j.ID }) {
 			continue
 		}
-		s.Jobs.End(j, "removed")
+		s.Store.EndJob(j, "removed")
 	}
-	s.Jobs.Warnings(nil)
+	s.State.JobsFailed(nil)
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 	if err != nil {
 		return err
 	}
-	j := &plans.Job{Job: store.Job{JobInfo: k.About, Plan: plan}}
+	j := state.NewJob(store.Job{JobInfo: k.About, Plan: plan}, time.Now())
 	if plan.Job() != j.ID || plan.Epoch() != j.Epoch {
 		return fmt.Errorf("job %d, epoch %d comes with the table of job %d, epoch %d", j.ID, j.Epoch, plan.Job(), plan.Epoch())
 	}
@@ -124,7 +124,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 		}
 	}
 	save := s.Store.ReplaceJob
-	for _, old := range s.Jobs.List() {
+	for _, old := range s.State.Now().Jobs {
 		if old.ID != j.ID {
 			continue
 		}
@@ -138,10 +138,13 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 		if old.Epoch == j.Epoch && old.Expires.Equal(j.Expires) && old.BaseEpoch == j.BaseEpoch && old.Routed == j.Routed && slices.Equal(old.Lanes, j.Lanes) {
 			return nil
 		}
+		if old.Expires.Equal(j.Expires) && old.Leased == j.Leased {
+			j.Ends = old.Ends
+		}
 		if old.Epoch == j.Epoch {
 			save = s.Store.SaveLease
 		}
 	}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return save(&j.Job) }))
-	return s.Jobs.Set(j)
+	return s.State.PutJob(j)
 }
