@@ -149,7 +149,8 @@ type seen struct {
 // Topology returns the fabric as last seen. All callers share one value until the fabric
 // changes.
 func (b *Backend) Topology() *api.Topology {
-	v, held := b.State.Now().Latest, b.State.Now().Held
+	now := b.State.Now()
+	v, held := now.Latest, now.Held
 	if v == nil {
 		return nil
 	}
@@ -210,7 +211,8 @@ func (b *Backend) change(before uint64, text string) api.Change {
 // WhatIf plans the fabric with some parts failed, and the rest of an exchange if requested.
 // Cables that are held back remain held back.
 func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, error) {
-	v := b.State.Now().Latest
+	now := b.State.Now()
+	v := now.Latest
 	if v == nil {
 		return nil, errNoDump
 	}
@@ -232,8 +234,7 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
-	held := b.State.Now().Held
-	ask := worker.WhatIfRequest{Tree: would.Held(held), Settings: worker.Settings(b.Planning), Epoch: b.State.Now().EpochNumber()}
+	ask := worker.WhatIfRequest{Tree: would.Held(now.Held), Settings: worker.Settings(b.Planning), Epoch: now.EpochNumber()}
 	if q.Done != nil && ask.Tree.Pods != nil {
 		return nil, api.Refused("what remains of an exchange is planned on fat trees of two levels alone")
 	}

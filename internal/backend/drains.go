@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/server"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/internal/worker"
 	"github.com/forsd/forsd/planner"
@@ -27,7 +28,8 @@ const maxDrainBody = 1 << 20
 // drains lists the drains of some parts in the API's form; nil means all parts.
 func (b *Backend) drains(parts []exclusions.Part) []api.Drain {
 	out := []api.Drain{}
-	v, list := b.State.Now().Latest, b.State.Now().Drains
+	now := b.State.Now()
+	v, list := now.Latest, now.Drains
 	var links []exclusions.Link
 	if v != nil && v.Tree != nil && len(list) > 0 {
 		links = exclusions.Links(v.Tree)
@@ -46,16 +48,16 @@ func (b *Backend) drains(parts []exclusions.Part) []api.Drain {
 	return out
 }
 
-// drainable returns the latest fabric, or an error if its parts cannot be drained.
-func (b *Backend) drainable() (*view.View, error) {
-	v := b.State.Now().Latest
-	switch {
+// drainable returns the state now, and an error if parts of its fabric cannot be drained.
+func (b *Backend) drainable() (*state.State, error) {
+	now := b.State.Now()
+	switch v := now.Latest; {
 	case v == nil:
-		return nil, errNoDump
+		return now, errNoDump
 	case v.Kind == controller.OwnRoutes:
-		return nil, v.NoTree("nothing can be taken out of them")
+		return now, v.NoTree("nothing can be taken out of them")
 	}
-	return v, nil
+	return now, nil
 }
 
 // drain answers POST /v1/drains. It reports the cost of draining parts, and drains them unless
@@ -68,11 +70,11 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 	if err := b.Loop.MayLead(); err != nil {
 		return nil, err
 	}
-	v, err := b.drainable()
+	now, err := b.drainable()
 	if err != nil {
 		return nil, err
 	}
-	orders, err := b.orders(r.Context(), v, &q)
+	orders, err := b.orders(r.Context(), now, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 	if q.DryRun {
 		pool = b.Workers.Questions(r.Context())
 	}
-	if out.Cost, err = b.cost(r.Context(), pool, v, orders); err != nil {
+	if out.Cost, err = b.cost(r.Context(), pool, now, orders); err != nil {
 		return nil, err
 	}
 	parts := make([]exclusions.Part, len(orders))
@@ -104,7 +106,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 }
 
 // orders converts a request to drains.
-func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest) (out []exclusions.Drain, err error) {
+func (b *Backend) orders(ctx context.Context, now *state.State, q *api.DrainRequest) (out []exclusions.Drain, err error) {
 	switch {
 	case len(q.Parts) == 0:
 		return nil, api.BadRequest(`nothing to drain: want {"parts": ["Spine012", "Leaf007/31"]}`)
@@ -112,7 +114,7 @@ func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest)
 		return nil, api.BadRequest("it would end at %s, before it begins", q.Until.Format(time.RFC3339))
 	case len(q.Reason) > 1000:
 		return nil, api.BadRequest("the reason has %d characters: up to 1000 are kept", len(q.Reason))
-	case len(b.State.Now().Drains)+len(q.Parts) > exclusions.MostDrains:
+	case len(now.Drains)+len(q.Parts) > exclusions.MostDrains:
 		return nil, api.Refused("there would be more than %d drains", exclusions.MostDrains)
 	}
 	by := ""
@@ -120,7 +122,7 @@ func (b *Backend) orders(ctx context.Context, v *view.View, q *api.DrainRequest)
 		by = c.User
 	}
 	for _, spec := range q.Parts {
-		p, name, err := exclusions.Find(v.Tree, spec)
+		p, name, err := exclusions.Find(now.Latest.Tree, spec)
 		if err != nil {
 			return nil, api.BadRequest("drain %.200s: %v", spec, err)
 		}
@@ -140,8 +142,8 @@ func later(a, b time.Time) time.Time {
 }
 
 // cost plans the fabric without the parts and without those already drained.
-func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, orders []exclusions.Drain) (*api.DrainCost, error) {
-	list := slices.Clone(b.State.Now().Drains)
+func (b *Backend) cost(ctx context.Context, pool *worker.Pool, now *state.State, orders []exclusions.Drain) (*api.DrainCost, error) {
+	v, list := now.Latest, slices.Clone(now.Drains)
 	for _, d := range orders {
 		d.State = exclusions.Draining
 		list = append(slices.DeleteFunc(list, func(old exclusions.Drain) bool { return old.Part == d.Part }), d)
@@ -155,21 +157,21 @@ func (b *Backend) cost(ctx context.Context, pool *worker.Pool, v *view.View, ord
 			out.Hosts, members = append(out.Hosts, h.Name), append(members, h.GUID)
 		}
 	}
-	for _, j := range b.State.Now().Jobs {
+	for _, j := range now.Jobs {
 		if n := len(slices.DeleteFunc(j.Guids(), func(g ib.GUID) bool { return !slices.Contains(members, g) })); n > 0 {
 			out.Jobs = append(out.Jobs, fmt.Sprintf("%s loses %d of its hosts", j.Label(), n))
 		}
 	}
-	return out, b.foresee(ctx, pool, out, next, b.State.Now().Held, list)
+	return out, b.foresee(ctx, pool, now, out, next, now.Held, list)
 }
 
 // returned plans the fabric after parts are given back. A cable that is also held back for
 // another reason counts as given back.
-func (b *Backend) returned(ctx context.Context, v *view.View, parts []exclusions.Part) (*api.DrainCost, error) {
+func (b *Backend) returned(ctx context.Context, now *state.State, parts []exclusions.Part) (*api.DrainCost, error) {
 	ends := func(d exclusions.Drain) bool { return slices.Contains(parts, d.Part) }
-	left := slices.DeleteFunc(slices.Clone(b.State.Now().Drains), ends)
-	over := slices.DeleteFunc(slices.Clone(b.State.Now().Drains), func(d exclusions.Drain) bool { return !ends(d) })
-	next, err := view.New(v.Fabric, v.Tree.Baseline, &b.Settings.Now().Planning)
+	left := slices.DeleteFunc(slices.Clone(now.Drains), ends)
+	over := slices.DeleteFunc(slices.Clone(now.Drains), func(d exclusions.Drain) bool { return !ends(d) })
+	next, err := view.New(now.Latest.Fabric, now.Latest.Tree.Baseline, &b.Settings.Now().Planning)
 	if err != nil {
 		return nil, api.Refused("%v", err)
 	}
@@ -177,20 +179,20 @@ func (b *Backend) returned(ctx context.Context, v *view.View, parts []exclusions
 	var excluded exclusions.Set
 	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(next.Tree), over))
 	given := excluded.Lanes(next.Tree, exclusions.Any)
-	held := slices.DeleteFunc(slices.Clone(b.State.Now().Held), func(x controller.Lane) bool { return slices.Contains(given, x) })
+	held := slices.DeleteFunc(slices.Clone(now.Held), func(x controller.Lane) bool { return slices.Contains(given, x) })
 	out := &api.DrainCost{Hosts: []string{}, Jobs: []string{}}
-	return out, b.foresee(ctx, b.Workers.Questions(ctx), out, next, held, left)
+	return out, b.foresee(ctx, b.Workers.Questions(ctx), now, out, next, held, left)
 }
 
 // foresee plans a fabric without the lanes held back and without the drained parts.
-func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.DrainCost, next *view.View, held []controller.Lane, list []exclusions.Drain) error {
+func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, now *state.State, out *api.DrainCost, next *view.View, held []controller.Lane, list []exclusions.Drain) error {
 	if len(next.Tree.Servers) == 0 {
 		return api.Refused("no server would be left")
 	}
 	var excluded exclusions.Set
 	excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(next.Tree), list))
 	hold := slices.Concat(held, excluded.Lanes(next.Tree, exclusions.Any))
-	forecast, err := worker.WhatIf(ctx, pool, &worker.WhatIfRequest{Tree: next.Held(hold), Settings: worker.Settings(b.Planning), Epoch: b.State.Now().EpochNumber()})
+	forecast, err := worker.WhatIf(ctx, pool, &worker.WhatIfRequest{Tree: next.Held(hold), Settings: worker.Settings(b.Planning), Epoch: now.EpochNumber()})
 	if err != nil {
 		return err
 	}
@@ -199,7 +201,7 @@ func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, out *api.Drain
 		return err
 	}
 	out.Phases, out.LowerBound, out.UnreachablePairs = plan.Phases, plan.LowerBound, plan.UnreachablePairs
-	if e := b.State.Now().Epoch; e != nil {
+	if e := now.Epoch; e != nil {
 		out.PhasesNow = e.Report.Phases
 	}
 	return nil
@@ -232,9 +234,9 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	out := api.Drained{Drains: b.drains(parts)}
 	if q.DryRun {
 		access.RequestOf(r.Context()).Told = true // no order was given
-		v, err := b.drainable()
+		now, err := b.drainable()
 		if err == nil {
-			out.Cost, err = b.returned(r.Context(), v, parts)
+			out.Cost, err = b.returned(r.Context(), now, parts)
 		}
 		return out, err
 	}
@@ -246,10 +248,11 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 // drained finds the drains that match a text.
 func (b *Backend) drained(spec string) ([]exclusions.Part, error) {
 	var tree *topology.FatTree
-	if v, err := b.drainable(); err == nil {
-		tree = v.Tree
+	now, err := b.drainable()
+	if err == nil {
+		tree = now.Latest.Tree
 	}
-	list := b.State.Now().Drains
+	list := now.Drains
 	out := exclusions.Resolve(tree, list, spec)
 	if len(out) == 0 && spec != "all" {
 		return nil, api.NotFound("%.200q is not drained%s", spec, ib.DidYouMean(spec, func(yield func(string) bool) {

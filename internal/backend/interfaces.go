@@ -46,7 +46,8 @@ func (b *Backend) Interfaces(readOverTCP bool, peer func(*http.Request) (any, er
 // explain answers /v1/explain?src=…&dst=… with the phase, the lane and every hop of a pair,
 // traced through the tables that were read back.
 func (b *Backend) explain(r *http.Request) (any, error) {
-	e, v, tables := b.State.Now().Epoch, b.State.Now().Latest, b.Desk.InSwitches()
+	now := b.State.Now()
+	e, v, tables := now.Epoch, now.Latest, b.Desk.InSwitches()
 	if e == nil || v == nil || tables == nil {
 		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet")
 	}
@@ -92,10 +93,11 @@ func (b *Backend) showCabling(*http.Request) (any, error) {
 // showCables answers /v1/cables.
 func (b *Backend) showCables(*http.Request) (any, error) {
 	var tree *topology.FatTree
-	if v := b.State.Now().Latest; v != nil {
-		tree = v.Tree
+	now := b.State.Now()
+	if now.Latest != nil {
+		tree = now.Latest.Tree
 	}
-	return b.Cables.Answer(tree, b.State.Now().Held), nil
+	return b.Cables.Answer(tree, now.Held), nil
 }
 
 // releaseCable answers POST /v1/cables/release.

@@ -88,7 +88,8 @@ const maxReload = 1 << 10
 
 // previewAccept answers with the changes that accepting the baseline would make.
 func (b *Backend) previewAccept(*http.Request) (any, error) {
-	v, old := b.State.Now().Latest, b.State.Now().Baseline
+	now := b.State.Now()
+	v, old := now.Latest, now.Baseline
 	if v == nil || old == nil {
 		return nil, errNoDump
 	}

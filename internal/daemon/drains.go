@@ -122,7 +122,8 @@ func (t turn) followDrains(ctx context.Context, why string) {
 // lookAtDrains determines the uses of drained parts, concurrently with the loop. During a
 // change they are unknown, and are determined after it.
 func (t turn) lookAtDrains(ctx context.Context) {
-	v, e, on := t.state.Now().Latest, t.state.Now().Epoch, t.desk.Possible()
+	now, on := t.state.Now(), t.desk.Possible()
+	v, e := now.Latest, now.Epoch
 	match, _ := t.desk.Match()
 	if v == nil || v.Tree == nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
 		return
@@ -131,7 +132,7 @@ func (t turn) lookAtDrains(ctx context.Context) {
 	t.work.Go(func() {
 		uses := exclusions.Uses(v.Tree, on, plans, list)
 		err := t.between(ctx, func(ctx context.Context, t turn) {
-			if t.state.Now().Latest.ID == v.ID && t.state.Now().Epoch == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
+			if now := t.state.Now(); now.Latest.ID == v.ID && now.Epoch == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
 				t.stepDrains(ctx, exclusions.Looked{Uses: uses})
 			}
 		})

@@ -31,7 +31,7 @@ func switchEnd(node int32, guid ib.GUID, name string, port uint8) SwitchEnd {
 
 // Links lists the cables of a tree that are present, or that the baseline has.
 func Links(t *topology.FatTree) []Link {
-	var all []Link
+	all := make([]Link, 0, len(t.Leaves)*t.Lanes)
 	add := func(lane controller.Lane, index int, lower, upper SwitchEnd, state topology.CableState, meant topology.Uplink) {
 		switch state {
 		case topology.NoCable:

@@ -67,8 +67,9 @@ func (p *Publisher) publishJobBases(ctx context.Context, v *view.View, a control
 	tree, on := v.Held(a.Hold), p.Desk.Possible()
 	p.giveLanes(ctx, tree)
 	defer func() { p.State.JobsUnrouted(!p.Planning.MayRoute(tree)) }()
-	jobs, all := p.State.Now().Jobs, p.State.Now().Planning()
-	for i, j := range jobs {
+	now := p.State.Now()
+	all := now.Planning()
+	for i, j := range now.Jobs {
 		s, routed := r.Jobs[j.ID]
 		if routed = routed && s.Check(on...) == nil; !routed {
 			s, err = planner.PlanJobFixed(ctx, planner.Restrict(tree, all[i].Members), on...)
