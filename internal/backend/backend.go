@@ -47,8 +47,9 @@ type Loop interface {
 	// Measured passes the measurement of an exchange to the health of cables.
 	Measured(ctx context.Context, m *api.Measured) error
 	// Between runs f while no action of the controller is under way, so that neither the tables
-	// nor the store change, and waits until f returns.
-	Between(ctx context.Context, f func(Ground)) error
+	// nor the store change, and waits until f returns. The error is that of f, or why it did
+	// not run.
+	Between(ctx context.Context, f func(Ground) error) error
 	// Drain removes parts of the fabric from the plan, or returns them to it.
 	Drain(ctx context.Context, all ...exclusions.Event) error
 	// Stopped returns a channel that is closed when the loop has ended.

@@ -105,10 +105,8 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 	}()
 	for {
 		var was *basis
-		if cerr := b.Loop.Between(ctx, func(now Ground) { was, err = b.basis(now) }); cerr != nil {
-			return nil, waited(cerr)
-		} else if err != nil {
-			return nil, err
+		if err := b.Loop.Between(ctx, func(now Ground) (err error) { was, err = b.basis(now); return err }); err != nil {
+			return nil, waited(err)
 		}
 		j, made, unknown, err := b.planNew(ctx, q, was)
 		if err != nil && was.better != nil {
@@ -128,18 +126,16 @@ func (b Jobs) CreateJob(ctx context.Context, q api.JobRequest) (created *api.Job
 			return detail, b.room(q.Name)
 		}
 		stale := false
-		cerr := b.Loop.Between(ctx, func(ground Ground) {
-			var now *basis
-			if now, err = b.basis(ground); err == nil {
+		if err := b.Loop.Between(ctx, func(ground Ground) error {
+			now, err := b.basis(ground)
+			if err == nil {
 				if stale = !now.equal(was); !stale {
 					j, err = b.admit(j, made, api.LeaseOf(q.LeaseSeconds))
 				}
 			}
-		})
-		if cerr != nil {
-			return nil, waited(cerr)
-		} else if err != nil {
-			return nil, err
+			return err
+		}); err != nil {
+			return nil, waited(err)
 		}
 		if !stale {
 			detail := j.Detail()
@@ -272,17 +268,17 @@ func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, e
 // changeJob changes a job while no action is under way.
 func (b Jobs) changeJob(ctx context.Context, name string, change func(*state.Job) *state.Job) (*api.Job, error) {
 	var j *state.Job
-	var err error
-	cerr := b.Loop.Between(ctx, func(Ground) {
-		if err = b.Loop.MayLead(); err != nil {
-			return
+	if err := b.Loop.Between(ctx, func(Ground) error {
+		if err := b.Loop.MayLead(); err != nil {
+			return err
 		}
-		if j, err = b.State.Now().Job(name); err == nil {
-			j = change(j)
+		now, err := b.State.Now().Job(name)
+		if err == nil {
+			j = change(now)
 		}
-	})
-	if err = errors.Join(waited(cerr), err); err != nil {
-		return nil, err
+		return err
+	}); err != nil {
+		return nil, waited(err)
 	}
 	return j.Detail(), nil
 }

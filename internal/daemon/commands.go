@@ -55,14 +55,10 @@ func (r *components) Accept(ctx context.Context) error {
 
 // ReleaseCable puts an isolated cable on probation.
 func (r *components) ReleaseCable(ctx context.Context, name string) error {
-	err := r.MayLead()
-	if err != nil {
+	if err := r.MayLead(); err != nil {
 		return err
 	}
-	if cerr := r.between(ctx, func(ctx context.Context, t turn) { err = t.release(ctx, name) }); cerr != nil {
-		return cerr
-	}
-	return err
+	return r.try(ctx, func(ctx context.Context, t turn) error { return t.release(ctx, name) })
 }
 
 // Measured shows what an exchange tells of the cables to the tracker of their health.
@@ -71,14 +67,14 @@ func (r *components) Measured(ctx context.Context, m *api.Measured) error {
 }
 
 // Between runs f while no action is under way.
-func (r *components) Between(ctx context.Context, f func(backend.Ground)) error {
-	return r.between(ctx, func(_ context.Context, t turn) {
+func (r *components) Between(ctx context.Context, f func(backend.Ground) error) error {
+	return r.try(ctx, func(_ context.Context, t turn) error {
 		fabric, avoid := t.core.Ground()
 		g := backend.Ground{Avoid: avoid, Sweeping: t.core.State() == controller.Sweeping}
 		if fabric != nil {
 			g.View = view.Of(fabric)
 		}
-		f(g)
+		return f(g)
 	})
 }
 
@@ -118,8 +114,7 @@ func (l *loop) accept(ctx context.Context) error {
 	}
 	// An action under way was planned for the old numbers and would store them; a fabric
 	// that is not believed must not become the baseline.
-	t, rests := l.atRest()
-	if s := l.core.State(); !rests || s == controller.Suspect {
+	if s := l.core.State(); l.core.Busy() || s == controller.Suspect {
 		return fmt.Errorf("a change is being worked on (%s): try again when it has settled", s)
 	}
 	base, err := topology.Recognise(v.Fabric)
@@ -131,11 +126,9 @@ func (l *loop) accept(ctx context.Context) error {
 		return err
 	}
 	fresh = excluder{l}.without(fresh)
-	if err := t.store.SaveBaseline(fresh.Tree.Baseline); err != nil {
+	if err := l.store.AcceptBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}
-	l.state.Accept(fresh.Tree.Baseline, false, false)
-	t.store.BaselineFound()
 	fresh.SeenAt, fresh.Complete, fresh.Why = time.Now(), v.Complete, "the fabric was accepted as the baseline"
 	l.show(ctx, fresh, true)
 	return nil

@@ -185,13 +185,14 @@ func (l excluder) without(v *view.View) *view.View {
 }
 
 // Drain drains parts or gives them back.
-func (r *components) Drain(ctx context.Context, all ...exclusions.Event) (err error) {
-	cerr := r.between(ctx, func(ctx context.Context, t turn) {
-		if err = t.MayLead(); err == nil {
-			for _, e := range all {
-				t.stepDrains(ctx, e)
-			}
+func (r *components) Drain(ctx context.Context, all ...exclusions.Event) error {
+	return r.try(ctx, func(ctx context.Context, t turn) error {
+		if err := t.MayLead(); err != nil {
+			return err
 		}
+		for _, e := range all {
+			t.stepDrains(ctx, e)
+		}
+		return nil
 	})
-	return errors.Join(cerr, err)
 }

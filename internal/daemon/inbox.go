@@ -68,6 +68,14 @@ func (in *inbox) call(ctx context.Context, f func(context.Context, *loop)) error
 	return nil
 }
 
+// try is between for an f that may fail.
+func (in *inbox) try(ctx context.Context, f func(context.Context, turn) error) (err error) {
+	if cerr := in.between(ctx, func(ctx context.Context, t turn) { err = f(ctx, t) }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
 // between lets the loop run f between two actions, and waits for it. On an error, f does
 // not run: ctx has ended or the daemon is shutting down.
 func (in *inbox) between(ctx context.Context, f func(context.Context, turn)) error {

@@ -41,11 +41,7 @@ func (d *Daemon) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 
 // reconfigure applies settings between two actions.
 func (r *components) reconfigure(ctx context.Context, next *config.Config, take func()) error {
-	var err error
-	if werr := r.between(ctx, func(ctx context.Context, t turn) { err = t.reconfigure(ctx, next, take) }); werr != nil {
-		return werr
-	}
-	return err
+	return r.try(ctx, func(ctx context.Context, t turn) error { return t.reconfigure(ctx, next, take) })
 }
 
 // reconfigure applies settings unless the fabric cannot be planned with them. If other

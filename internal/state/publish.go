@@ -95,7 +95,8 @@ func (s *Store) Stays(x *Plan) bool {
 // Publish puts plans in force that belong together: all of them get the number n, or a later one
 // if it is not safe that nobody has another plan of their kind with this number. They are stored
 // first, so that they are in force even if the process crashes; if the disk fails, they are in
-// force from memory. A plan for base LIDs that is the one published last keeps its number. Publish
+// force from memory. They are synced after all readers have them: their number is promised
+// durably, so that it is not used again even if they are lost. A plan for base LIDs that is the one published last keeps its number. Publish
 // runs while no action is under way, or as part of that action.
 func (s *Store) Publish(n uint64, all ...Plan) error {
 	now, at := s.state.Now(), time.Now()
@@ -128,6 +129,9 @@ func (s *Store) Publish(n uint64, all ...Plan) error {
 	}
 	if all[0].Job != nil {
 		s.state.jobWarnings()
+	}
+	if s.PendingErr() == nil {
+		s.NotStored(s.sync(all))
 	}
 	return nil
 }
@@ -200,7 +204,7 @@ func (s *Store) Stage(x view.Proposal) (*store.Epoch, error) {
 	return e, err
 }
 
-// save stores plans.
+// save stores plans so that they outlast the process.
 func (s *Store) save(all []Plan) (err error) {
 	var jobs []*store.Job
 	for i := range all {
@@ -219,14 +223,25 @@ func (s *Store) save(all []Plan) (err error) {
 			return err
 		}
 	}
-	if jobs == nil {
-		return nil
-	}
-	return s.SaveJobs(jobs)
+	return s.CommitJobs(jobs...)
 }
 
-// putInForce gives a plan to all readers. An epoch is synced after that, as no number is used twice
-// even if it is lost.
+// sync brings saved plans to disk.
+func (s *Store) sync(all []Plan) error {
+	var jobs []*store.Job
+	for i := range all {
+		switch x := &all[i]; {
+		case x.Base: // it is there
+		case x.job != nil:
+			jobs = append(jobs, &x.job.Job)
+		default:
+			return s.Sync(x.epoch, s.keep)
+		}
+	}
+	return s.SyncJobs(jobs...)
+}
+
+// putInForce gives a plan to all readers.
 func (s *Store) putInForce(x *Plan, at time.Time) error {
 	was := x.Job
 	switch x.Job = x.job; {
@@ -252,9 +267,6 @@ func (s *Store) putInForce(x *Plan, at time.Time) error {
 	s.state.Mark(e.Fabric, time.Now(), func(t *Times) *time.Time { return &t.Published })
 	s.log.Info("published", zap.Uint64("epoch", e.Epoch), zap.Int("phases", e.Report.Phases),
 		zap.Int("lower_bound", e.Report.LowerBound), zap.String("engine", e.Report.Engine), zap.Uint64("rollback_of", e.RollbackOf))
-	if s.PendingErr() == nil {
-		s.NotStored(s.Sync(e, s.keep))
-	}
 	return nil
 }
 

@@ -45,13 +45,12 @@ func (s *Shared) Now() *State { return s.now.Load() }
 
 // change replaces the state by a changed copy, in which f must not change what the state refers
 // to.
-func (s *Shared) change(f func(*State)) *State {
+func (s *Shared) change(f func(*State)) {
 	s.changes.Lock()
 	defer s.changes.Unlock()
 	next := *s.now.Load()
 	f(&next)
 	s.now.Store(&next)
-	return &next
 }
 
 // begin begins the wait for the next rest.
@@ -132,10 +131,10 @@ func (s *Shared) Decided(v *view.View, text string) {
 	s.change(func(n *State) { n.Change = Times{view: v.ID, seen: time.Now(), What: []string{text}} })
 }
 
-// Adopt replaces the baseline by a grown one.
+// Adopt replaces the baseline, mostly by a grown one.
 func (s *Shared) Adopt(base *topology.Baseline) {
 	if !reflect.DeepEqual(s.Now().Baseline, base) {
-		s.change(func(n *State) { n.Baseline, n.baseDirty = base, !n.provisional })
+		s.change(func(n *State) { n.Baseline = base })
 	}
 }
 
@@ -182,17 +181,3 @@ func (s *Shared) SetLoad(l phasetable.Load) { s.change(func(n *State) { n.Load =
 func (s *Shared) ShowDrains(list []exclusions.Drain) {
 	s.change(func(n *State) { n.Drains = list })
 }
-
-// Accept replaces the baseline, which may be nil. dirty means that it must be stored; provisional
-// means that it replaces a lost one for now.
-func (s *Shared) Accept(base *topology.Baseline, dirty, provisional bool) {
-	s.change(func(n *State) { n.Baseline, n.baseDirty, n.provisional = base, dirty, provisional })
-}
-
-// Stored records that a baseline is stored.
-func (s *Shared) Stored(base *topology.Baseline) {
-	s.change(func(n *State) { n.baseDirty = n.Baseline != base })
-}
-
-// Found ends the state in which the baseline may not be stored.
-func (s *Shared) Found() { s.change(func(n *State) { n.provisional = false }) }

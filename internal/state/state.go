@@ -35,13 +35,11 @@ type State struct {
 	Change     Times              // of the current or last change
 	Rest       <-chan struct{}    // closed when the controller next becomes idle
 
-	rest        chan struct{}             // the same
-	former      *view.View                // the fabric before Latest, which often comes back
-	rested      *view.View                // the fabric before the change
-	baseDirty   bool                      // Baseline is not stored yet
-	provisional bool                      // Baseline replaces a lost one, and is not stored
-	trouble     map[uint64]health.Finding // [job] failures of the last planning
-	unrouted    bool                      // base LIDs cannot be routed by plans of jobs in this fabric
+	rest     chan struct{}             // the same
+	former   *view.View                // the fabric before Latest, which often comes back
+	rested   *view.View                // the fabric before the change
+	trouble  map[uint64]health.Finding // [job] failures of the last planning
+	unrouted bool                      // base LIDs cannot be routed by plans of jobs in this fabric
 }
 
 // Base is a plan for base LIDs.
@@ -95,14 +93,6 @@ func (s *State) EpochNumber() uint64 {
 // OwnRoutes reports whether OpenSM routes the last fabric seen by itself.
 func (s *State) OwnRoutes() bool {
 	return s.Latest != nil && s.Latest.Kind == controller.OwnRoutes
-}
-
-// ToStore returns the baseline, if it may be stored, and whether it must be stored.
-func (s *State) ToStore() (base *topology.Baseline, dirty bool) {
-	if s.provisional {
-		return nil, false
-	}
-	return s.Baseline, s.baseDirty
 }
 
 // Job finds a job by its number or its name.

@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/topology"
 )
 
 // The codes of the warnings about the state directory.
@@ -36,7 +37,9 @@ type Store struct {
 	state  *Shared
 	keep   int // epochs
 
-	restoreAt time.Time // the time of the next attempt to store
+	stored    *topology.Baseline // the last one stored
+	lost      bool               // the stored one is lost, and the one in force is not stored
+	restoreAt time.Time          // the time of the next attempt to store
 	decisions store.Decisions
 	tables    *os.File // the lock of the table file; nil if not held
 }
@@ -80,7 +83,10 @@ func (s *Store) release() error {
 func (s *Store) Resume() (damaged, err error) {
 	base, lost := s.Baseline()
 	gone := base == nil && lost != nil
-	s.state.Accept(base, lost != nil && !gone, gone) // a baseline read from the copy is stored with the next plan
+	s.state.change(func(n *State) { n.Baseline = base })
+	if s.lost = gone; lost == nil { // one read from the copy is stored with the next plan
+		s.stored = base
+	}
 	if gone {
 		s.health.Raise(BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", time.Now())
 		lost = nil
@@ -165,7 +171,9 @@ func (s *Store) TakeDecisions(all store.Decisions) {
 func (s *Store) inForce() store.State {
 	now := s.state.Now()
 	out := store.State{Epoch: now.Epoch, Base: now.LastBase, Decisions: s.decisions}
-	out.Baseline, _ = now.ToStore()
+	if !s.lost {
+		out.Baseline = now.Baseline
+	}
 	for _, j := range now.Jobs {
 		out.Jobs = append(out.Jobs, &j.Job)
 	}
@@ -174,21 +182,33 @@ func (s *Store) inForce() store.State {
 
 // KeepBaseline stores the baseline if necessary and possible.
 func (s *Store) KeepBaseline() {
-	base, dirty := s.state.Now().ToStore()
-	if !dirty {
-		return
+	if base := s.state.Now().Baseline; !s.lost && base != s.stored {
+		s.NotStored(s.storeBaseline(base))
 	}
-	if err := s.SaveBaseline(base); err != nil {
-		s.NotStored(err)
-		return
+}
+
+func (s *Store) storeBaseline(base *topology.Baseline) error {
+	err := s.SaveBaseline(base)
+	if err == nil {
+		s.stored = base
 	}
-	s.state.Stored(base)
+	return err
+}
+
+// AcceptBaseline stores a baseline and puts it in force.
+func (s *Store) AcceptBaseline(base *topology.Baseline) error {
+	if err := s.storeBaseline(base); err != nil {
+		return err
+	}
+	s.state.change(func(n *State) { n.Baseline = base })
+	s.BaselineFound()
+	return nil
 }
 
 // LookAtDisk detects that the state directory was replaced. It runs while no action is under
 // way.
 func (s *Store) LookAtDisk() {
-	if _, dirty := s.state.Now().ToStore(); dirty {
+	if !s.lost && s.stored != s.state.Now().Baseline {
 		return // the next plan stores it
 	}
 	s.Look(s.inForce())
@@ -240,7 +260,7 @@ func (s *Store) ShowDurability() {
 
 // BaselineFound ends the state in which the baseline is not stored.
 func (s *Store) BaselineFound() {
-	s.state.Found()
+	s.lost = false
 	s.health.Clear(BaselineLost)
 }
 

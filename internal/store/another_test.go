@@ -126,7 +126,7 @@ func TestRestoreLeaves(t *testing.T) {
 		t.Errorf("epoch %v is in force: %v", e, damaged)
 	}
 	bar := filepath.Join(string(s.jobs), tempPrefix+"6-6", "x")
-	ok(t, s.SaveJob(ended), os.MkdirAll(bar, 0o755))
+	ok(t, s.SaveJobs(ended), os.MkdirAll(bar, 0o755))
 	if err := s.Restore(w.now, 20); err == nil || s.PendingErr() == nil {
 		t.Errorf("job 6 has ended and cannot be removed: %v, pending %v", err, s.PendingErr())
 	}
@@ -145,7 +145,7 @@ func TestOrder(t *testing.T) {
 	for _, n := range numbers {
 		e, j := planned(t, v, n), jobOf(t, v, 12, n)
 		e.PublishedAt, j.PublishedAt = time.Unix(1, 0), time.Unix(1, 0)
-		ok(t, s.save(e, 20), s.SaveJob(j))
+		ok(t, s.save(e, 20), s.SaveJobs(j))
 	}
 	ok(t, os.Mkdir(filepath.Join(string(s.jobs), "12"), 0o755), os.Mkdir(filepath.Join(string(s.jobs), "12-x"), 0o755))
 	if got := s.epochs.kept(); !slices.Equal(got, numbers) {

@@ -136,10 +136,7 @@ func (s *Store) Sync(e *Epoch, keep int) (err error) {
 		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 	}
 	s.prune(keep)
-	if err = s.promise(e.Epoch + 1); err == nil && s.noted.Given != 0 && s.noted.Given < e.Epoch {
-		s.write(note{Promised: s.promised}) // no restart can return to a lower number now
-	}
-	return err
+	return s.promiseAfter(e.Epoch)
 }
 
 // save stores e durably and puts it in force. Its number must be greater than s.last.

@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 		"base plan":     {func(s *Store) error { return s.SaveBase(base) }, func(s *Store) error { return hasBase(s, base.Bytes(), 9) }},
 		"epoch":         {func(s *Store) error { return s.save(epoch, 20) }, func(s *Store) error { return hasEpoch(s, epoch) }},
 		"earlier epoch": {func(s *Store) error { return s.ReplaceEpoch(earlier, 20) }, func(s *Store) error { return hasEpoch(s, earlier) }},
-		"jobs":          {func(s *Store) error { return s.SaveJobs([]*Job{next, other}) }, func(s *Store) error { return errors.Join(hasJob(s, next), hasJob(s, other)) }},
+		"jobs":          {func(s *Store) error { return s.SaveJobs(next, other) }, func(s *Store) error { return errors.Join(hasJob(s, next), hasJob(s, other)) }},
 		"earlier plan":  {func(s *Store) error { return s.ReplaceJob(before) }, func(s *Store) error { return hasJob(s, before) }},
 		"lease": {func(s *Store) error { return s.SaveLease(&leased) }, func(s *Store) error {
 			if s.Last() < 9 {
@@ -148,8 +148,8 @@ func differs[T any](what string, want, got T) error {
 // job and an earlier epoch.
 func (w *world) template(t *testing.T) string {
 	s, v := newStore(t), tree(t)
-	ok(t, s.SaveBaseline(w.now.Baseline), s.save(planned(t, v, 1), 20), s.save(w.now.Epoch, 20), s.SaveJobs(w.now.Jobs[:1]), s.SaveBase(w.now.Base),
-		s.SaveJob(jobOf(t, v, 4, 4)), s.SaveJob(jobOf(t, v, 4, 5)), s.SaveJob(w.now.Jobs[1]), s.SaveLease(w.now.Jobs[1]), s.SaveDecisions(w.now.Decisions), s.Close())
+	ok(t, s.SaveBaseline(w.now.Baseline), s.save(planned(t, v, 1), 20), s.save(w.now.Epoch, 20), s.SaveJobs(w.now.Jobs[:1]...), s.SaveBase(w.now.Base),
+		s.SaveJobs(jobOf(t, v, 4, 4)), s.SaveJobs(jobOf(t, v, 4, 5)), s.SaveJobs(w.now.Jobs[1]), s.SaveLease(w.now.Jobs[1]), s.SaveDecisions(w.now.Decisions), s.Close())
 	return s.dir
 }
 
@@ -346,7 +346,7 @@ func TestUntold(t *testing.T) {
 	e.PublishedAt, j.Expires = never, never
 	for what, do := range map[string]func(s *Store) error{
 		"epoch":     func(s *Store) error { return s.Commit(&e) },
-		"job":       func(s *Store) error { return s.SaveJob(&j) },
+		"job":       func(s *Store) error { return s.SaveJobs(&j) },
 		"lease":     func(s *Store) error { return s.SaveLease(&j) },
 		"decisions": func(s *Store) error { return s.SaveDecisions(Decisions{"drains": json.RawMessage("{")}) },
 	} {

@@ -124,15 +124,26 @@ func (dir jobs) lastGiven() (last uint64, err error) {
 // flushes is how many jobs are synced concurrently; the disk merges their writes.
 const flushes = 32
 
-// SaveJob stores one job; see SaveJobs.
-func (s *Store) SaveJob(j *Job) error { return s.SaveJobs([]*Job{j}) }
+// SaveJobs stores plans of jobs durably and puts them in force.
+func (s *Store) SaveJobs(list ...*Job) error {
+	if err := s.CommitJobs(list...); err != nil {
+		return err
+	}
+	return s.SyncJobs(list...)
+}
 
-// SaveJobs stores plans of jobs durably and removes the jobs' older plans except the latest
-// of those, whose exchange may still run. A job's plan with the highest number is in force.
-// After a crash during the call, each job has its previous plan or this one.
-func (s *Store) SaveJobs(list []*Job) (err error) {
+// CommitJobs puts plans of jobs in force, as Commit does with an epoch. After a crash of the
+// process during the call, each job has its previous plan or this one. A job's plan with the
+// highest number is in force. SyncJobs completes it.
+func (s *Store) CommitJobs(list ...*Job) (err error) {
+	if len(list) == 0 {
+		return nil
+	}
 	defer s.markPendingOn(&err)
-	if err = s.here(); err != nil {
+	if err = s.here(); err == nil {
+		err = s.promise(highest(list))
+	}
+	if err != nil {
 		return fmt.Errorf("save jobs: %w", err)
 	}
 	err = parallel.All(len(list), flushes, func(int) func(int) error {
@@ -151,14 +162,48 @@ func (s *Store) SaveJobs(list []*Job) (err error) {
 	if err != nil {
 		return fmt.Errorf("save jobs: %w", err)
 	}
-	err = syncPath(string(s.jobs))
+	return nil
+}
+
+// highest returns the highest number of the jobs' plans.
+func highest(list []*Job) (n uint64) {
+	for _, j := range list {
+		n = max(n, j.Epoch)
+	}
+	return n
+}
+
+// SyncJobs syncs committed plans of jobs to disk, and removes the jobs' older plans except the
+// latest of those, whose exchange may still run. It promises further numbers, as Sync does.
+func (s *Store) SyncJobs(list ...*Job) (err error) {
+	if len(list) == 0 {
+		return nil
+	}
+	defer s.markPendingOn(&err)
+	err = parallel.All(len(list), flushes, func(int) func(int) error {
+		return func(i int) error {
+			dir := s.jobs.path(jobVersion{list[i].ID, list[i].Epoch})
+			if list[i].Base != nil {
+				if err := syncPath(filepath.Join(dir, planner.BaseBinaryFile)); err != nil {
+					return err
+				}
+			}
+			return syncPlan(dir, jobInfo)
+		}
+	})
+	if err == nil {
+		err = syncPath(string(s.jobs))
+	}
+	if err != nil {
+		return fmt.Errorf("save jobs: %w", err)
+	}
 	for _, j := range list {
 		s.jobs.drop(j.ID, j.Epoch)
 	}
-	return err
+	return s.promiseAfter(highest(list))
 }
 
-// writeJob writes and syncs a job's plan at a temporary path.
+// writeJob writes a job's plan at a temporary path.
 func (s *Store) writeJob(j *Job) error {
 	temp := s.jobs.hidden(j.ID)
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
@@ -166,16 +211,10 @@ func (s *Store) writeJob(j *Job) error {
 		err = writePlan(temp, j.Plan)
 	}
 	if err == nil && j.Base != nil {
-		base := filepath.Join(temp, planner.BaseBinaryFile)
-		if err = os.WriteFile(base, j.Base.Bytes(), 0o644); err == nil {
-			err = syncPath(base)
-		}
+		err = os.WriteFile(filepath.Join(temp, planner.BaseBinaryFile), j.Base.Bytes(), 0o644)
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(temp, jobInfo), sealed.Seal(info), 0o644)
-	}
-	if err == nil {
-		err = syncPlan(temp, jobInfo)
 	}
 	if err != nil {
 		return fmt.Errorf("job %d: %w", j.ID, err)
@@ -196,7 +235,7 @@ func (s *Store) ReplaceJob(j *Job) (err error) {
 	if err := s.jobs.remove(j.ID, j.Epoch); err != nil {
 		return fmt.Errorf("save job %d: %w", j.ID, err)
 	}
-	return s.SaveJob(j)
+	return s.SaveJobs(j)
 }
 
 // drop removes the plans of a job before an epoch, except the latest of them. What cannot

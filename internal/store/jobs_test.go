@@ -55,11 +55,11 @@ func wantJobs(t *testing.T, s *Store, want ...*Job) *Store {
 func TestStoreKeepsJobs(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	a, b := jobOf(t, v, 1, 1), jobOf(t, v, 2, 2)
-	ok(t, s.SaveJob(b), s.SaveJob(a))
+	ok(t, s.SaveJobs(b), s.SaveJobs(a))
 	s = wantJobs(t, s, a, b)
 	for n := range uint64(3) {
 		a = jobOf(t, v, 1, n+3)
-		ok(t, s.SaveJob(a))
+		ok(t, s.SaveJobs(a))
 	}
 	b.Expires = b.Expires.Add(time.Hour)
 	ok(t, s.SaveLease(b))
@@ -82,9 +82,9 @@ func TestStoreKeepsJobs(t *testing.T) {
 func TestStoreReplacesJobs(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	other := jobOf(t, v, 1, 8)
-	ok(t, s.SaveJob(other))
+	ok(t, s.SaveJobs(other))
 	for n := range uint64(2) {
-		ok(t, s.SaveJob(jobOf(t, v, 2, n+4)))
+		ok(t, s.SaveJobs(jobOf(t, v, 2, n+4)))
 	}
 	j := jobOf(t, treeOf(t, 2, 2), 2, 4)
 	ok(t, s.ReplaceJob(j))
@@ -99,7 +99,7 @@ func TestStoreReplacesJobs(t *testing.T) {
 func TestJobStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	j := jobOf(t, v, 2, 2)
-	ok(t, s.save(planned(t, v, 1), 20), s.SaveJob(j))
+	ok(t, s.save(planned(t, v, 1), 20), s.SaveJobs(j))
 	stale := filepath.Join(string(s.jobs), tempPrefix+"2")
 	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobInfo), []byte("{"), 0o644))
 	// A later plan whose table is incomplete.
@@ -130,7 +130,7 @@ func TestLeaseOverStep(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	j := jobOf(t, v, 1, 1)
 	j.Lease(time.Now(), time.Hour)
-	ok(t, s.SaveJob(j))
+	ok(t, s.SaveJobs(j))
 	s = reopened(t, s)
 	for _, step := range []time.Duration{0, 3 * time.Hour, -3 * time.Hour} {
 		back, damaged := s.Jobs()

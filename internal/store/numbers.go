@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// An epoch is published before it is synced. If the machine then crashes, the epoch may be
+// A plan is published before it is synced. If the machine then crashes, the plan may be
 // lost, and its number must not be given to another plan: ranks would take the two for one.
 // So ranges of numbers are promised durably in advance, and all promised numbers are
 // skipped after a reboot. The plan then in force, perhaps the one before the lost one, must
@@ -121,6 +121,16 @@ func (s *numbers) promise(n uint64) error {
 	s.promised = p.Epoch
 	s.write(note{Promised: p.Epoch, Given: s.noted.Given})
 	return nil
+}
+
+// promiseAfter promises further numbers after n, which is stored, so that the next one does not
+// wait for the disk.
+func (s *numbers) promiseAfter(n uint64) error {
+	err := s.promise(n + 1)
+	if err == nil && s.noted.Given != 0 && s.noted.Given < n {
+		s.write(note{Promised: s.promised}) // no restart can return to a lower number now
+	}
+	return err
 }
 
 // readPromise reads the stored promise, if any. If it cannot be read, the error says so,

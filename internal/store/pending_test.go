@@ -146,7 +146,7 @@ func TestRestore(t *testing.T) {
 			now := State{Baseline: v.Baseline, Epoch: planned(t, v, 2), Base: planned(t, v, 7).Plan, Jobs: []*Job{job(3, 3), job(4, 5)}}
 			ok(t, s.SaveBaseline(v.Baseline), s.save(planned(t, v, 1), 20), s.save(now.Epoch, 20), s.SaveBase(now.Base))
 			for _, j := range append(slices.Clone(now.Jobs), job(6, 6)) {
-				ok(t, s.SaveJob(j))
+				ok(t, s.SaveJobs(j))
 			}
 			happen(s.dir)
 			if s.Look(now); (s.PendingErr() == nil) != (name == "nothing") {

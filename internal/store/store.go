@@ -4,14 +4,14 @@
 // Each epoch and each plan of a job is a directory with two files, the phase table and its
 // description. It is written under a temporary name and renamed. The highest number that is
 // intact is in force, without a pointer that could be torn, and a process killed at any
-// instruction leaves the old plan or the new one. An epoch is in force before it is synced,
+// instruction leaves the old plan or the new one. A plan is in force before it is synced,
 // because ranks do not wait for the disk; numbers are promised durably in advance, so that
-// the number of an epoch lost with the machine is not used again. Everything else is on
-// disk when the method that stores it returns.
+// the number of a plan lost with the machine is not used again. Everything else, with plans for
+// base LIDs, is on disk when the method that stores it returns.
 //
 // A failing disk delays no plan: what could not be stored is in force from memory, under a
-// number recorded by UseWithoutDisk, and Restore stores it when the disk works again. Until then PendingErr
-// returns the error.
+// number recorded by UseWithoutDisk, and Restore stores it when the disk works again. Until then
+// PendingErr returns the error.
 package store
 
 import (
