@@ -44,21 +44,12 @@ func (b Jobs) Job(name string) (*api.Job, error) {
 }
 
 // JobPlans returns the plans of a job.
-func (b Jobs) JobPlans(name string) (*published.Plans, error) {
+func (b Jobs) JobPlans(name string) (plans, bases *published.Plans, err error) {
 	j, err := b.State.Now().Job(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return j.Plans, nil
-}
-
-// JobBases returns the plans of a job for base LIDs.
-func (b Jobs) JobBases(name string) (*published.Plans, error) {
-	j, err := b.State.Now().Job(name)
-	if err != nil {
-		return nil, err
-	}
-	return j.Bases, nil
+	return j.Plans, j.Bases, nil
 }
 
 // basis is the input to a job's plan: a fabric with some lanes excluded, the tables that the

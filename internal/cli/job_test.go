@@ -59,17 +59,12 @@ func (d *fakeJobs) Job(name string) (*api.Job, error) {
 	return &j.Job, nil
 }
 
-func (d *fakeJobs) JobPlans(name string) (*published.Plans, error) {
+func (d *fakeJobs) JobPlans(name string) (plans, bases *published.Plans, err error) {
 	j, err := d.find(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return j.plans, nil
-}
-
-func (d *fakeJobs) JobBases(name string) (*published.Plans, error) {
-	_, err := d.find(name)
-	return &published.Plans{}, err
+	return j.plans, &published.Plans{}, nil
 }
 
 func (d *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, error) {

@@ -434,7 +434,7 @@ func TestDamagedEpoch(t *testing.T) {
 		ok(t, os.WriteFile(path, text, 0o644))
 	}
 	d = readable(daemonIn(t, dir))
-	plans, err := backend.Jobs{Backend: d.backend}.JobPlans("a")
+	plans, _, err := backend.Jobs{Backend: d.backend}.JobPlans("a")
 	ok(t, err)
 	if d.state.Plans.Current() != nil || plans.Current() != nil || d.state.Now().EpochNumber() != 0 {
 		t.Error("an older plan is given out, which nobody has verified")

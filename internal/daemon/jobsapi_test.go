@@ -61,7 +61,7 @@ func TestJobRequests(t *testing.T) {
 	if ok(t, err); time.Until(j.Expires) < 59*time.Minute || len(b.Jobs()) != 1 {
 		t.Errorf("renewed until %v; jobs %v", j.Expires, b.Jobs())
 	}
-	plans, err := b.JobPlans("2")
+	plans, _, err := b.JobPlans("2")
 	ok(t, err)
 	_, err = b.RemoveJob(t.Context(), "2")
 	ok(t, err)
@@ -70,7 +70,7 @@ func TestJobRequests(t *testing.T) {
 	}
 	for _, ask := range []func(string) error{
 		func(n string) error { _, err := b.Job(n); return err },
-		func(n string) error { _, err := b.JobPlans(n); return err },
+		func(n string) error { _, _, err := b.JobPlans(n); return err },
 		func(n string) error { _, err := b.RenewJob(t.Context(), n, time.Hour); return err },
 		func(n string) error { _, err := b.RemoveJob(t.Context(), n); return err },
 	} {
@@ -189,7 +189,7 @@ func TestLeases(t *testing.T) {
 			_, err := b.CreateJob(t.Context(), api.JobRequest{Name: name, Hosts: names(4*i, 4*i+3), LeaseSeconds: 3600})
 			ok(t, err)
 		}
-		plans, err := b.JobPlans("short")
+		plans, _, err := b.JobPlans("short")
 		ok(t, err)
 		time.Sleep(30 * time.Minute)
 		_, err = b.RenewJob(t.Context(), "renewed", 24*time.Hour)

@@ -200,7 +200,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("the follower says %+v", s)
 	}
 
-	plans, err := backend.Jobs{Backend: w.follower.backend}.JobPlans("b")
+	plans, _, err := backend.Jobs{Backend: w.follower.backend}.JobPlans("b")
 	ok(t, err)
 	_, err = jobs.RemoveJob(t.Context(), fmt.Sprint(gone.ID))
 	ok(t, err)

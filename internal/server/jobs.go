@@ -18,10 +18,9 @@ type Jobs interface {
 	Jobs() []api.Job
 	// Job is one job with its hosts.
 	Job(job string) (*api.Job, error)
-	// JobPlans holds the plan of a job, and JobBases that for base LIDs. They are closed
-	// when the job ends.
-	JobPlans(job string) (*published.Plans, error)
-	JobBases(job string) (*published.Plans, error)
+	// JobPlans holds the plan of a job, and that for base LIDs. They are closed when the job
+	// ends.
+	JobPlans(job string) (plans, bases *published.Plans, err error)
 	// CreateJob plans a job and puts its plan in force.
 	CreateJob(ctx context.Context, q api.JobRequest) (*api.Job, error)
 	// RenewJob lets a job's lease end so long from now, 0 for the default.
@@ -96,18 +95,13 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
 // jobPlans returns the plans of a job for the LIDs that the request is for. Where its plan
 // sends to base LIDs alone and there is no other for these, it is for both.
 func (s *service) jobPlans(r *http.Request) (*published.Plans, error) {
-	name := r.PathValue("job")
 	base, err := forBaseLIDs(r)
 	if err != nil {
 		return nil, err
 	}
-	plans, err := s.Jobs.JobPlans(name)
+	plans, bases, err := s.Jobs.JobPlans(r.PathValue("job"))
 	if err != nil || !base {
 		return plans, err
-	}
-	bases, err := s.Jobs.JobBases(name)
-	if err != nil {
-		return nil, err
 	}
 	if now := plans.Current(); bases.Current() == nil && now != nil && now.OnBaseLIDs() {
 		return plans, nil

@@ -66,16 +66,9 @@ func (j *fakeJobs) find(job string) (*api.Job, error) {
 func (j *fakeJobs) Jobs() []api.Job                  { return []api.Job{j.job} }
 func (j *fakeJobs) Job(job string) (*api.Job, error) { return j.find(job) }
 
-func (j *fakeJobs) JobPlans(job string) (*published.Plans, error) {
-	if _, err := j.find(job); err != nil {
-		return nil, err
-	}
-	return j.plans, nil
-}
-
-func (j *fakeJobs) JobBases(job string) (*published.Plans, error) {
-	_, err := j.find(job)
-	return &published.Plans{}, err
+func (j *fakeJobs) JobPlans(job string) (plans, bases *published.Plans, err error) {
+	_, err = j.find(job)
+	return j.plans, &published.Plans{}, err
 }
 
 func (j *fakeJobs) CreateJob(_ context.Context, q api.JobRequest) (*api.Job, error) {

@@ -128,7 +128,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestNewJobWithoutDisk creates a job whose number nobody can promise: job and plan get another
+// TestNewJobWithoutDisk creates a job while no number can be promised: job and plan get another
 // one.
 func TestNewJobWithoutDisk(t *testing.T) {
 	dir := t.TempDir()

@@ -16,18 +16,18 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// Plan is a verified plan to publish: of all servers or of a job, by lanes or for base LIDs.
+// Plan is a verified plan to publish: of the fabric or of a job, pinned or for base LIDs.
 type Plan struct {
 	view.Proposal
-	Job   *Job              // nil: of all servers. A new job has the number 0. Publish sets it to the job with this plan
+	Job   *Job              // nil: of the fabric. A new job has the number 0. Publish sets it to the job with this plan
 	Base  bool              // for programs that send to base LIDs
-	About store.EpochInfo   // of all servers by lanes: its fabric, its causes, and the epoch that it repeats
+	About store.EpochInfo   // of a pinned plan of the fabric: its fabric, its causes, and the epoch that it repeats
 	Notes []planner.Warning // besides its own cautions
 	Early *store.Epoch      // the same, encoded and perhaps written already; nil if not
 
 	view  *phasetable.View // with its number
 	job   *Job             // the job with this plan
-	epoch *store.Epoch     // of all servers by lanes
+	epoch *store.Epoch     // of a pinned plan of the fabric
 }
 
 // Known is a plan that was encoded before: an earlier epoch, or one made in another process.
@@ -189,7 +189,7 @@ func (s *State) pairsChanged(plan *phasetable.View) int {
 	return len(phasetable.Changes(s.Epoch.Plan, plan))
 }
 
-// Stage encodes a plan of all servers and writes its table, while it is verified: Publish takes it
+// Stage encodes a pinned plan of the fabric and writes its table, while it is verified: Publish takes it
 // as Early, and Commit does not write it again. The caller waits for it before it uses the store.
 // A failure is harmless.
 func (s *Store) Stage(x view.Proposal) (*store.Epoch, error) {
