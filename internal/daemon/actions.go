@@ -31,7 +31,7 @@ func (x *actions) carryOut(ctx, act context.Context, a controller.Action) contro
 	switch a := a.(type) {
 	case controller.Plan:
 		if !a.Final && !a.Ahead {
-			x.desk.Changing()
+			x.desk.Tell(delivery.Changing{})
 		}
 		e := x.plans.Plan(act, a)
 		x.look(act, a)
@@ -82,7 +82,7 @@ func (x *actions) signal(ctx context.Context) error {
 func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controller.Event {
 	v := view.Of(a.Fabric)
 	swept := time.Now()
-	x.desk.Reading()
+	x.desk.Tell(delivery.Reading{})
 	got, whole, err := x.reader().Tables(ctx, v.Fabric)
 	unwritten := x.desk.Written()
 	if unwritten != nil {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
@@ -43,7 +44,7 @@ func (r *components) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Ta
 	select {
 	case n := <-reply:
 		if n.err != nil {
-			r.desk.Missed()
+			r.desk.Tell(delivery.Missed{})
 			return nil, n.err
 		}
 		return r.desk.Serve(ctx, n.fabric)
@@ -66,9 +67,9 @@ func (l *loop) tablesWanted(ctx context.Context, q question) {
 	l.show(ctx, v, false)
 	switch {
 	case l.core.LossUnconfirmed():
-		l.desk.Decline(v.ID, "most servers are missing from it")
+		l.desk.Tell(delivery.Decline{Fabric: v.ID, Why: "most servers are missing from it"})
 	case v.Kind == controller.OwnRoutes:
-		l.desk.Decline(v.ID, v.Reason)
+		l.desk.Tell(delivery.Decline{Fabric: v.ID, Why: v.Reason})
 	}
 	q.reply <- named{fabric: v.ID}
 }
@@ -88,13 +89,13 @@ func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 		}
 	case plugin.SweepStart:
 		l.observe(ctx, linkstate.SweepBegan{At: e.At})
-		l.desk.SweepStarted()
+		l.desk.Tell(delivery.SweepStarted{})
 	case plugin.Discovered:
 		l.fabricSent(ctx, e.Sight, false)
 	case plugin.Outcome:
 		l.answerUsed(e)
 	case plugin.RoutingDone:
-		l.desk.Routed()
+		l.desk.Tell(delivery.Routed{})
 		l.tablesLoaded(ctx, e)
 	case plugin.SubnetUp:
 		l.fabricSent(ctx, e.Sight, l.desk.SweepEnded())
@@ -103,7 +104,7 @@ func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 
 // pluginCame handles a new connection. From now on the plugin's messages count.
 func (l *loop) pluginCame(ctx context.Context, e plugin.Connected) {
-	l.desk.PluginCame()
+	l.desk.Tell(delivery.Connected{})
 	l.manager.PluginCame(e)
 	l.observe(ctx, linkstate.SweepsUntold{})
 	l.work.Go(func() { l.manager.Look(ctx) })
@@ -112,7 +113,7 @@ func (l *loop) pluginCame(ctx context.Context, e plugin.Connected) {
 // pluginLeft handles the end of a connection. From now on the files are used. Work under
 // way is checked when OpenSM dumps.
 func (l *loop) pluginLeft(ctx context.Context, e plugin.Disconnected) {
-	l.desk.PluginLeft()
+	l.desk.Tell(delivery.Disconnected{})
 	l.manager.PluginLeft(e)
 	l.observe(ctx, linkstate.SweepsUntold{})
 	l.health.Clear(pluginUnused)
@@ -162,7 +163,7 @@ func (l *loop) answerUsed(e plugin.Outcome) {
 	if e.Result == plugin.Installed {
 		return
 	}
-	l.desk.Missed()
+	l.desk.Tell(delivery.Missed{})
 	if e.Result == plugin.Declined && l.state.Now().OwnRoutes() {
 		l.health.Clear(pluginUnused) // OpenSM makes its own tables this way
 		return

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
@@ -123,6 +124,6 @@ func (t turn) adopt(ctx context.Context) error {
 // forgetTables forgets the contents of the switches if another forsd controls them.
 func (t turn) forgetTables() {
 	if t.state.Now().Standby {
-		t.desk.Forget()
+		t.desk.Tell(delivery.Forget{})
 	}
 }

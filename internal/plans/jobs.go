@@ -135,10 +135,7 @@ func planJob(j *state.Job, plan memberPlanner, final bool) (view.Proposal, error
 }
 
 // jobPlans caches plans of jobs with their inputs.
-type jobPlans struct {
-	mu   sync.Mutex
-	made map[uint64]jobPlan
-}
+type jobPlans struct{ made sync.Map } // [number of the job] jobPlan
 
 type jobPlan struct {
 	of   string
@@ -149,11 +146,8 @@ type jobPlan struct {
 // the tables; otherwise it makes a new one.
 func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan func() (*planner.Schedule, error)) (*planner.Schedule, error) {
 	facts := planner.JobFacts(sub)
-	k.mu.Lock()
-	known := k.made[id]
-	k.mu.Unlock()
-	if known.plan != nil && known.of == facts { // a job without hosts depends on nothing
-		if same := known.plan.On(sub); same.Check(on...) == nil {
+	if known, there := k.made.Load(id); there && known.(jobPlan).of == facts { // a job without hosts depends on nothing
+		if same := known.(jobPlan).plan.On(sub); same.Check(on...) == nil {
 			return same, nil
 		}
 	}
@@ -161,11 +155,6 @@ func (k *jobPlans) of(id uint64, sub *topology.FatTree, on []*lft.Tables, plan f
 	if err != nil {
 		return nil, err
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.made == nil {
-		k.made = map[uint64]jobPlan{}
-	}
-	k.made[id] = jobPlan{facts, s}
+	k.made.Store(id, jobPlan{facts, s})
 	return s, nil
 }

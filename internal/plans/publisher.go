@@ -140,7 +140,7 @@ func (p *Publisher) planWithTables(ctx context.Context, v *view.View, a controll
 	}
 	early := p.stage(r.Plan)
 	err = r.Plan.Check(p.tablesFor(a, r.Tables)...)
-	c.verified, c.early = time.Now(), (<-early).of(r.Plan)
+	c.verified, c.early = time.Now(), <-early
 	return c, err
 }
 
@@ -171,13 +171,15 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 		return c, err
 	}
 	early := p.stage(view.TreePlan{Schedule: schedule})
-	on := p.tablesFor(a, r.tables)
+	on, first := p.tablesFor(a, r.tables), schedule
 	schedule, err = schedule.Verified(ctx, on...)
 	if old := v.Familiar(tree, p.State.Now().Epoch); err != nil && !a.Final && old != nil {
 		schedule, err = p.planFor(ctx, old, on)
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
-	c.early = (<-early).of(c.plan)
+	if e := <-early; schedule == first { // verification may have led to another one
+		c.early = e
+	}
 	return c, err
 }
 
@@ -289,27 +291,13 @@ func (p *Publisher) layOut(ctx context.Context, v *view.View, a controller.Plan)
 	return err
 }
 
-// staged is a plan whose table was encoded and written while it was verified.
-type staged struct {
-	plan  view.Proposal
-	epoch *store.Epoch // nil if not needed or failed
-}
-
-// of returns the epoch made early if it belongs to p: verification may have led to another
-// plan.
-func (e staged) of(p view.Proposal) *store.Epoch {
-	if e.plan != p {
-		return nil
-	}
-	return e.epoch
-}
-
 // stage starts to encode a new plan and to write its table, concurrently with its
-// verification. The caller must receive the result before it uses the store.
-func (p *Publisher) stage(x view.Proposal) <-chan staged {
-	done := make(chan staged, 1)
+// verification. The caller must receive the result, nil if it is not needed or failed, before it
+// uses the store.
+func (p *Publisher) stage(x view.Proposal) <-chan *store.Epoch {
+	done := make(chan *store.Epoch, 1)
 	if p.Store.Stays(&state.Plan{Proposal: x}) || p.Store.PendingErr() != nil {
-		done <- staged{plan: x}
+		done <- nil
 		return done
 	}
 	go func() {
@@ -318,7 +306,7 @@ func (p *Publisher) stage(x view.Proposal) <-chan staged {
 			p.Log.Warn("the table could not be written ahead of verification", zap.Error(err))
 			e = nil
 		}
-		done <- staged{x, e}
+		done <- e
 	}()
 	return done
 }

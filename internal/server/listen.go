@@ -98,14 +98,6 @@ func (s *Server) Addr() net.Addr {
 	return s.tcp.Addr()
 }
 
-// SecureAddr returns the address that is listened on for TLS, nil without one.
-func (s *Server) SecureAddr() net.Addr {
-	if s.tls == nil {
-		return nil
-	}
-	return s.tls.Addr()
-}
-
 // Serve answers requests until ctx ends. Then it ends streams, long polls and
 // changes under way by their contexts, lets answers be read for half a second, and
 // removes the socket. It returns an error when it ended for another reason.

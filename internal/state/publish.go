@@ -92,12 +92,15 @@ func (s *Store) Stays(x *Plan) bool {
 	return last != nil && n > s.Passed() && x.Is(last, report)
 }
 
-// Publish puts plans in force that belong together: all of them get the number n, or a later one
-// if it is not safe that nobody has another plan of their kind with this number. They are stored
-// first, so that they are in force even if the process crashes; if the disk fails, they are in
-// force from memory. They are synced after all readers have them: their number is promised
-// durably, so that it is not used again even if they are lost. A plan for base LIDs that is the one published last keeps its number. Publish
-// runs while no action is under way, or as part of that action.
+// Publish puts plans in force that belong together. It runs while no action is under way, or as
+// part of that action.
+//
+// All of them get the number n, or a later one if another plan of their kind may have this number.
+// A plan for base LIDs that is the one published last keeps its number.
+//
+// They are stored first, so that they are in force even if the process crashes; if the disk fails,
+// they are in force from memory. Pinned plans are synced after all readers have them: their number
+// is promised durably, so that it is not used again even if they are lost.
 func (s *Store) Publish(n uint64, all ...Plan) error {
 	now, at := s.state.Now(), time.Now()
 	if len(all) == 1 && all[0].Base && s.Stays(&all[0]) {

@@ -28,8 +28,8 @@ const (
 const restoreEvery = 2 * time.Second
 
 // Store is the state directory, with the writes that its disk has not accepted: it is full,
-// read-only or failing, or has disappeared. Plans and tables do not wait for it. At any time only one action uses it, or the loop
-// between actions. Requests read old plans.
+// read-only or failing, or has disappeared. Plans and tables do not wait for it. At any time only
+// one action uses it, or the loop between actions. Requests read old plans.
 type Store struct {
 	*store.Store
 	log    *zap.Logger

@@ -83,7 +83,7 @@ func (d *Desk) step(e delivery.Event) []delivery.Action {
 	if wake := d.core.Wake(); !wake.IsZero() {
 		after := max(0, time.Until(wake))
 		if d.timer == nil {
-			d.timer = time.AfterFunc(after, func() { d.tell(delivery.Tick{}) })
+			d.timer = time.AfterFunc(after, func() { d.Tell(delivery.Tick{}) })
 		} else {
 			d.timer.Reset(after)
 		}
@@ -91,8 +91,8 @@ func (d *Desk) step(e delivery.Event) []delivery.Action {
 	return out
 }
 
-// tell is step for an event without an answer.
-func (d *Desk) tell(e delivery.Event) []delivery.Action {
+// Tell passes an event without an answer to the core.
+func (d *Desk) Tell(e delivery.Event) []delivery.Action {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.step(e)
@@ -128,7 +128,7 @@ func (d *Desk) write(f *topology.Fabric, text func(io.Writer) error) {
 	case err != nil:
 		e.Err = err.Error()
 	}
-	d.tell(e)
+	d.Tell(e)
 }
 
 // mostEntries limits the entries of a table file, to some 300 MB of text: the tables of
@@ -182,9 +182,6 @@ func asError(text string) error {
 	return errors.New(text)
 }
 
-// Decline announces that no tables will be made for a fabric. A later Deliver overrides it.
-func (d *Desk) Decline(id, why string) { d.tell(delivery.Decline{Fabric: id, Why: why}) }
-
 // Load returns which sweep makes OpenSM load the tables delivered last. If that sweep may
 // load the table file, Load waits until the file is written or writing fails.
 func (d *Desk) Load() delivery.How {
@@ -201,9 +198,6 @@ func (d *Desk) Written() error {
 	return asError(answered[delivery.Settled](d, delivery.Settle{}).Err)
 }
 
-// Reading announces that reading the switches' tables begins.
-func (d *Desk) Reading() { d.tell(delivery.Reading{}) }
-
 // Read reports the tables that the switches held, and whether they are the tables delivered
 // last.
 func (d *Desk) Read(t *lft.Tables, match bool) {
@@ -212,12 +206,6 @@ func (d *Desk) Read(t *lft.Tables, match bool) {
 	d.readAt = time.Now()
 	d.step(delivery.Read{Tables: t, Match: match})
 }
-
-// Changing announces that the fabric has changed and that tables for it will follow.
-func (d *Desk) Changing() { d.tell(delivery.Changing{}) }
-
-// Forget discards what is known of the switches, because another manager routes them now.
-func (d *Desk) Forget() { d.tell(delivery.Forget{}) }
 
 // Possible returns the tables that the switches may hold: those read back, nil before the
 // first read-back, and all that OpenSM may have loaded since or can load.
@@ -242,25 +230,10 @@ func (d *Desk) Match() (match bool, readAt time.Time) {
 	return d.core.Match(), d.readAt
 }
 
-// PluginCame reports that OpenSM's plugin has connected.
-func (d *Desk) PluginCame() { d.tell(delivery.Connected{}) }
-
-// PluginLeft reports that OpenSM's plugin has disconnected.
-func (d *Desk) PluginLeft() { d.tell(delivery.Disconnected{}) }
-
-// SweepStarted reports that OpenSM has begun a sweep.
-func (d *Desk) SweepStarted() { d.tell(delivery.SweepStarted{}) }
-
-// Routed reports that the switches have acknowledged the sweep's tables.
-func (d *Desk) Routed() { d.tell(delivery.Routed{}) }
-
-// Missed reports that the sweep could not use the tables it was given.
-func (d *Desk) Missed() { d.tell(delivery.Missed{}) }
-
 // SweepEnded handles the end of a sweep, and reports whether it counts as having
 // loaded the tables ordered.
 func (d *Desk) SweepEnded() bool {
-	return slices.Contains(d.tell(delivery.SweepEnded{}), delivery.Action(delivery.Loaded{}))
+	return slices.Contains(d.Tell(delivery.SweepEnded{}), delivery.Action(delivery.Loaded{}))
 }
 
 // forever is the deadline of a question without a deadline.
@@ -292,7 +265,7 @@ func (d *Desk) Serve(ctx context.Context, id string) (*lft.Tables, error) {
 	select {
 	case a = <-done:
 	case <-ctx.Done():
-		d.tell(delivery.Withdrawn{Number: n})
+		d.Tell(delivery.Withdrawn{Number: n})
 		a = <-done
 	}
 	switch {

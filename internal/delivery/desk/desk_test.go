@@ -76,8 +76,8 @@ func TestDeskServes(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		d.PluginCame()
-		d.SweepStarted()
+		d.Tell(delivery.Connected{})
+		d.Tell(delivery.SweepStarted{})
 		ask(t.Context(), "A")
 		if got := <-asked; got.tables != a || got.err != nil {
 			t.Errorf("tables that are there: %+v", got)
@@ -90,7 +90,7 @@ func TestDeskServes(t *testing.T) {
 			t.Errorf("tables that come: %+v", got)
 		}
 		ask(t.Context(), "D")
-		d.Decline("D", "it is not a tree")
+		d.Tell(delivery.Decline{Fabric: "D", Why: "it is not a tree"})
 		if got := <-asked; got.err == nil {
 			t.Error("a fabric without tables got some")
 		}
@@ -111,7 +111,7 @@ func TestDeskServes(t *testing.T) {
 		if got := <-asked; !errors.Is(got.err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("after %v: %+v", time.Since(start), got)
 		}
-		d.Routed()
+		d.Tell(delivery.Routed{})
 		if err := d.Written(); err != nil {
 			t.Error(err)
 		}
@@ -126,7 +126,7 @@ func TestFileWaits(t *testing.T) {
 		var failure error
 		wrote := make(chan *lft.Tables, 9)
 		d := newDesk(t, wrote, func() error { return failure })
-		d.PluginCame()
+		d.Tell(delivery.Connected{})
 		written := func(what string, n uint8) {
 			t.Helper()
 			synctest.Wait()
@@ -147,12 +147,12 @@ func TestFileWaits(t *testing.T) {
 		written("the first tables", 1)
 		deliver(t, d, "B", some(2))
 		written("without a sweep", 2)
-		d.SweepStarted()
+		d.Tell(delivery.SweepStarted{})
 		deliver(t, d, "C", some(3))
 		written("in a sweep", 0)
-		d.Routed()
+		d.Tell(delivery.Routed{})
 		written("routed", 3)
-		d.SweepStarted()
+		d.Tell(delivery.SweepStarted{})
 		deliver(t, d, "D", some(4))
 		written("in another sweep", 0)
 		time.Sleep(delivery.FileWithin)
@@ -215,18 +215,18 @@ func TestFileFails(t *testing.T) {
 	if !deliver(t, d, "A", some(1)) {
 		t.Error("the file has changed")
 	}
-	if d.Reading(); d.InSwitches() != nil {
+	if d.Tell(delivery.Reading{}); d.InSwitches() != nil {
 		t.Error("nothing was read back")
 	}
 	d.Read(some(1), true)
 	if match, at := d.Match(); !match || at.IsZero() || len(d.Possible()) != 1 {
 		t.Errorf("read back: %v, %v, %d tables possible", match, at, len(d.Possible()))
 	}
-	d.Changing()
+	d.Tell(delivery.Changing{})
 	if match, _ := d.Match(); match {
 		t.Error("tables match a fabric that they were not planned for")
 	}
-	d.Forget()
+	d.Tell(delivery.Forget{})
 	if d.InSwitches() != nil {
 		t.Error("forgotten tables are known")
 	}
@@ -235,31 +235,31 @@ func TestFileFails(t *testing.T) {
 // TestSweeps checks which sweep loads the tables.
 func TestSweeps(t *testing.T) {
 	d := newDesk(t, make(chan *lft.Tables, 9), well)
-	d.PluginCame()
+	d.Tell(delivery.Connected{})
 	deliver(t, d, "A", some(1))
 	if by := d.Load(); by != delivery.NextSweep {
 		t.Errorf("without a sweep by %v", by)
 	}
-	d.SweepStarted()
+	d.Tell(delivery.SweepStarted{})
 	if by := d.Load(); by != delivery.ThisSweep {
 		t.Errorf("in a sweep by %v", by)
 	}
 	if _, err := d.Serve(t.Context(), "A"); err != nil {
 		t.Fatal(err)
 	}
-	d.Routed()
+	d.Tell(delivery.Routed{})
 	if !d.SweepEnded() {
 		t.Error("the sweep does not count")
 	}
-	d.SweepStarted()
-	d.Missed()
+	d.Tell(delivery.SweepStarted{})
+	d.Tell(delivery.Missed{})
 	if by := d.Load(); by != delivery.NextSweep {
 		t.Errorf("by %v, and the sweep did without", by)
 	}
 	if d.SweepEnded() {
 		t.Error("it counts, and another is to come")
 	}
-	d.PluginLeft()
+	d.Tell(delivery.Disconnected{})
 	if by := d.Load(); by != delivery.SweepAlone {
 		t.Errorf("without the plugin by %v", by)
 	}
@@ -281,7 +281,7 @@ func TestFileTooLarge(t *testing.T) {
 	if _, err := d.Deliver("huge", &topology.Fabric{}, huge); err == nil || !strings.Contains(err.Error(), "plugin") {
 		t.Errorf("by a file: %v", err)
 	}
-	d.PluginCame()
+	d.Tell(delivery.Connected{})
 	if _, err := d.Deliver("huge", &topology.Fabric{}, huge); err != nil {
 		t.Errorf("by the plugin: %v", err)
 	}
