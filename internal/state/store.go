@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -41,22 +41,25 @@ type Store struct {
 	lost      bool               // the stored one is lost, and the one in force is not stored
 	restoreAt time.Time          // the time of the next attempt to store
 	decisions store.Decisions
-	tables    *os.File // the lock of the table file; nil if not held
+	release   func() error // releases the table file
 }
 
 // Open opens the state directory. Note files record the numbers given in two other places: next
 // to the API's socket, which is not on a disk, and next to the table file, which may be on
 // another disk.
 func Open(cfg *config.Config, log *zap.Logger, b *Shared) (*Store, error) {
-	var tables *os.File
+	release := func() error { return nil }
 	if cfg.Mode != config.ModeWatch { // otherwise it writes none
-		var err error
-		if tables, err = store.Take(cfg.OpenSM.LFTsFile+".lock", "table file "+cfg.OpenSM.LFTsFile); err != nil {
+		lock, err := store.Take(cfg.OpenSM.LFTsFile+".lock", "table file "+cfg.OpenSM.LFTsFile)
+		if err != nil {
 			return nil, err
+		}
+		if lock != nil {
+			release = sync.OnceValue(lock.Close)
 		}
 	}
 	opened, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
-	s := &Store{Store: opened, log: log, health: b.Health, state: b, keep: cfg.KeepEpochs, decisions: store.Decisions{}, tables: tables}
+	s := &Store{Store: opened, log: log, health: b.Health, state: b, keep: cfg.KeepEpochs, decisions: store.Decisions{}, release: release}
 	if err != nil {
 		return s, errors.Join(err, s.release())
 	}
@@ -65,15 +68,6 @@ func Open(cfg *config.Config, log *zap.Logger, b *Shared) (*Store, error) {
 
 // Close releases the state directory and the table file for other processes.
 func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.release()) }
-
-func (s *Store) release() error {
-	if s.tables == nil {
-		return nil
-	}
-	f := s.tables
-	s.tables = nil
-	return f.Close()
-}
 
 // Resume puts the stored state in force. damaged describes what could not be read.
 //

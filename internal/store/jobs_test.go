@@ -77,6 +77,21 @@ func TestStoreKeepsJobs(t *testing.T) {
 	}
 }
 
+// TestCommittedJobs ends the process between commit and sync. The plan committed is in force, the
+// one before is kept, and the number is not given again even if the machine fails.
+func TestCommittedJobs(t *testing.T) {
+	s, v := newStore(t), tree(t)
+	first, second := jobOf(t, v, 1, 1), jobOf(t, v, 1, 2)
+	ok(t, s.SaveJobs(first), s.CommitJobs(second))
+	s = wantJobs(t, s, second)
+	if _, err := s.LoadJob(1, 1); err != nil {
+		t.Error(err)
+	}
+	if s.Last() != 2 || s.promised < 2 {
+		t.Errorf("the last number is %d, and up to %d are promised", s.Last(), s.promised)
+	}
+}
+
 // TestStoreReplacesJobs adopts another forsd's plan of a job while plans of that job are
 // stored under the same number and a higher one. These are removed.
 func TestStoreReplacesJobs(t *testing.T) {
