@@ -29,6 +29,8 @@ type Switches struct {
 	// Note receives the reason why the command is used, or nil when it no longer is; once
 	// for each change. It may be nil.
 	Note func(err error)
+	// Open opens the local port; nil means the port that PickPort chooses for the fabric.
+	Open func(f *topology.Fabric) (*umad.Reader, error)
 
 	mu     sync.Mutex // guards what follows
 	reader *umad.Reader
@@ -85,12 +87,21 @@ func (s *Switches) Reader(f *topology.Fabric) (*umad.Reader, error) {
 	if s.reader != nil {
 		return s.reader, nil
 	}
+	open := s.Open
+	if open == nil {
+		open = s.open
+	}
+	var err error
+	s.reader, err = open(f)
+	return s.reader, err
+}
+
+func (s *Switches) open(f *topology.Fabric) (*umad.Reader, error) {
 	p, err := PickPort(s.Port, f)
 	if err != nil {
 		return nil, err
 	}
-	s.reader, err = umad.Open(p, umad.Options{})
-	return s.reader, err
+	return umad.Open(p, umad.Options{})
 }
 
 // giveUp closes a reader whose port has failed.

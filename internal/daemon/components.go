@@ -59,7 +59,23 @@ type components struct {
 	backend  *backend.Backend        // answers the API
 	access   *server.Access          // identifies callers
 	workers  worker.Pools            // run the plans that clients request
-	work     sync.WaitGroup          // work outside the loop
+	work     crew // outside the loop
+}
+
+// crew does work outside the loop.
+type crew struct {
+	sync.WaitGroup
+	begin func(f func()) // calls f in a goroutine; nil means at once
+}
+
+// Go starts f.
+func (c *crew) Go(f func()) {
+	if c.begin == nil {
+		c.WaitGroup.Go(f)
+		return
+	}
+	c.Add(1)
+	c.begin(func() { defer c.Done(); f() })
 }
 
 // keepEvents is how many events a subscriber can catch up on.
@@ -79,7 +95,7 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
 	r.state = state.New(log, r.health, events)
-	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Finder: cfg.OpenSM.Finder(), Started: r.started, Watched: r.watches(),
+	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Finder: cfg.OpenSM.Finder(), Sweep: opensm.Sweep, Started: r.started, Watched: r.watches(),
 		Doubt: func() { r.tell(controller.TablesDoubted{}) }, TrapLogged: func(lid uint16, told bool) { r.probe.TrapLogged(ib.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Manager: r.manager, Reader: r.reader})
 	r.access = &server.Access{Limiter: &access.Limiter{}}

@@ -44,8 +44,9 @@ type Parts struct {
 	Log     *zap.Logger
 	State   *state.Shared
 	Finder  opensm.Finder
-	Started time.Time // of forsd
-	Doubt   func()    // called when the switches may hold tables other than forsd's
+	Sweep   func(context.Context, opensm.Finder) (opensm.Process, error) // makes OpenSM sweep
+	Started time.Time                                                    // of forsd
+	Doubt   func()                                                       // called when the switches may hold tables other than forsd's
 	// TrapLogged is called when OpenSM logs that it has received a trap about a link of a
 	// switch, and when it logs that it forwards the trap.
 	TrapLogged func(switchLID uint16, told bool)
@@ -207,7 +208,7 @@ func (m *Manager) Signal(ctx context.Context) error {
 	if m.Watched {
 		return errWatched
 	}
-	p, err := opensm.Sweep(ctx, m.Finder)
+	p, err := m.Sweep(ctx, m.Finder)
 	if err == nil {
 		m.found(p)
 	}

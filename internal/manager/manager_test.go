@@ -45,7 +45,7 @@ func newManager(t *testing.T) (*Manager, *finder, chan struct{}) {
 	c.Plugin.Socket = filepath.Join(t.TempDir(), "socket")
 	f := &finder{err: opensm.ErrNotRunning}
 	doubts := make(chan struct{}, 10)
-	return New(Parts{Config: &c, Log: zap.NewNop(), State: b, Finder: f, Started: time.Now(), Doubt: func() { doubts <- struct{}{} }}), f, doubts
+	return New(Parts{Config: &c, Log: zap.NewNop(), State: b, Finder: f, Sweep: opensm.Sweep, Started: time.Now(), Doubt: func() { doubts <- struct{}{} }}), f, doubts
 }
 
 func (m *Manager) raised(code string) bool {

@@ -199,9 +199,9 @@ func TestBeside(t *testing.T) {
 	if s.AdvanceTo(20); s.Passed() != 20 {
 		t.Errorf("another forsd has given 20, and %d are passed over", s.Passed())
 	}
-	plain, synced := syncPath, false
-	t.Cleanup(func() { syncPath = plain })
-	syncPath = func(path string) error {
+	plain, synced := SyncPath, false
+	t.Cleanup(func() { SyncPath = plain })
+	SyncPath = func(path string) error {
 		if path == beside {
 			time.Sleep(20 * time.Millisecond)
 			synced = true

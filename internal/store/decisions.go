@@ -60,7 +60,7 @@ func (s *Store) SaveDecisions(d Decisions) (err error) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return syncPath(s.dir)
+		return SyncPath(s.dir)
 	}
 	text, err := json.MarshalIndent(d, "", " ")
 	if err != nil {

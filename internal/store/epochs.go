@@ -130,7 +130,7 @@ func (s *Store) Commit(e *Epoch) (err error) {
 func (s *Store) Sync(e *Epoch, keep int) (err error) {
 	defer s.markPendingOn(&err)
 	if err = syncPlan(s.epochs.path(e.Epoch), epochInfo); err == nil {
-		err = syncPath(string(s.epochs))
+		err = SyncPath(string(s.epochs))
 	}
 	if err != nil {
 		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)

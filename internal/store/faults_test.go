@@ -235,13 +235,13 @@ func TestBarred(t *testing.T) {
 func TestUnsynced(t *testing.T) {
 	w := newWorld(t)
 	template := w.template(t)
-	plain := syncPath
-	t.Cleanup(func() { syncPath = plain })
+	plain := SyncPath
+	t.Cleanup(func() { SyncPath = plain })
 	for what, d := range w.deeds {
 		for n := 1; ; n++ {
 			s, left := copied(t, template), n
 			var mu sync.Mutex
-			syncPath = func(path string) error {
+			SyncPath = func(path string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if left--; left == 0 {
@@ -250,7 +250,7 @@ func TestUnsynced(t *testing.T) {
 				return plain(path)
 			}
 			err := d.do(s)
-			syncPath = plain
+			SyncPath = plain
 			if left > 0 { // fewer than n syncs
 				ok(t, err)
 				break
@@ -277,8 +277,8 @@ func TestSynced(t *testing.T) {
 }
 
 func (w *world) synced(t *testing.T, what string, d deed, template string) {
-	plain := syncPath
-	defer func() { syncPath = plain }()
+	plain := SyncPath
+	defer func() { SyncPath = plain }()
 	s := copied(t, template)
 	var mu sync.Mutex
 	disk := map[uint64]string{} // [inode] the content of a file, or the names in a directory
@@ -303,14 +303,14 @@ func (w *world) synced(t *testing.T, what string, d deed, template string) {
 	for _, path := range below(t, s.dir) {
 		disk[inode(path)] = look(path)
 	}
-	syncPath = func(path string) error {
+	SyncPath = func(path string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		disk[inode(path)] = look(path)
 		return plain(path)
 	}
 	ok(t, d.do(s))
-	syncPath = plain
+	SyncPath = plain
 	for _, path := range below(t, s.dir) {
 		was, is := disk[inode(path)], look(path)
 		if filepath.Base(filepath.Dir(path)) == filepath.Base(s.dir) && strings.HasPrefix(is, "file ") || strings.HasSuffix(path, lastFile) {

@@ -184,7 +184,7 @@ func (s *Store) SyncJobs(list ...*Job) (err error) {
 		return func(i int) error {
 			dir := s.jobs.path(jobVersion{list[i].ID, list[i].Epoch})
 			if list[i].Base != nil {
-				if err := syncPath(filepath.Join(dir, planner.BaseBinaryFile)); err != nil {
+				if err := SyncPath(filepath.Join(dir, planner.BaseBinaryFile)); err != nil {
 					return err
 				}
 			}
@@ -192,7 +192,7 @@ func (s *Store) SyncJobs(list ...*Job) (err error) {
 		}
 	})
 	if err == nil {
-		err = syncPath(string(s.jobs))
+		err = SyncPath(string(s.jobs))
 	}
 	if err != nil {
 		return fmt.Errorf("save jobs: %w", err)
@@ -286,7 +286,7 @@ func (s *Store) RemoveJob(id uint64) (err error) {
 	if err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
-	return syncPath(string(s.jobs))
+	return SyncPath(string(s.jobs))
 }
 
 // saveGiven records the number n of a plan whose file name does not contain it.

@@ -186,7 +186,7 @@ func (s *numbers) write(n note) (kept bool) {
 			continue
 		}
 		kept = true
-		s.synced.Go(func() { _ = syncPath(path) })
+		s.synced.Go(func() { _ = SyncPath(path) })
 	}
 	if kept {
 		s.noted = n

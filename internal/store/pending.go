@@ -185,5 +185,5 @@ func (s *Store) restoreJobs(jobs []*Job) error {
 			return err
 		}
 	}
-	return syncPath(string(s.jobs))
+	return SyncPath(string(s.jobs))
 }

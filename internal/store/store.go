@@ -183,7 +183,7 @@ func writePlan(dir string, plan *phasetable.View) error {
 // syncPlan syncs a directory with a plan and its files.
 func syncPlan(dir, info string) error {
 	for _, path := range []string{filepath.Join(dir, planFile), filepath.Join(dir, info), dir} {
-		if err := syncPath(path); err != nil {
+		if err := SyncPath(path); err != nil {
 			return err
 		}
 	}
@@ -207,11 +207,11 @@ func replaceFile(path string, text []byte) error {
 	if err := renameio.WriteFile(path, text, 0o644); err != nil {
 		return err
 	}
-	return syncPath(filepath.Dir(path))
+	return SyncPath(filepath.Dir(path))
 }
 
-// syncPath syncs a file or a directory to disk.
-var syncPath = func(path string) error {
+// SyncPath syncs a file or a directory to disk. Tests of crashes replace it.
+var SyncPath = func(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err

@@ -1,0 +1,235 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/topology"
+)
+
+// judgement is what the oracles remember.
+type judgement struct {
+	given map[series]map[uint64]string // published tables by number
+	last  map[series]uint64            // highest number published
+	read  uint64                       // the plan that was walked last
+}
+
+func (j *judgement) init() {
+	j.given, j.last = map[series]map[uint64]string{}, map[series]uint64{}
+}
+
+// killed forgets what a new process has to say again.
+func (j *judgement) killed(*world) {}
+
+// look is what readers see at this moment: it notes new plans, and judges plans and tables.
+func (w *world) look() {
+	w.flush()
+	p := w.forsd
+	if p != nil && p.d != nil {
+		w.take(series{}, p.d.state.Plans)
+		w.take(series{base: true}, p.d.state.Bases)
+		for _, j := range p.d.jobs.List() {
+			w.take(series{job: j.ID}, j.Plans)
+			w.take(series{job: j.ID, base: true}, j.Bases)
+		}
+	}
+	for i, o := range w.orders {
+		if o.done && !o.told {
+			o.told = true
+			if o.err == nil && o.then != nil {
+				o.then()
+			}
+			if o.err != nil && o.undone != nil {
+				o.undone()
+			}
+			w.note("  order %d, %s: %v", i, o.what, o.err)
+		}
+	}
+	if w.tablesChanged {
+		w.tablesChanged = false
+		w.judgeLoops()
+		if p != nil && p.d != nil {
+			w.judgePlan("the tables have changed", p.d.state.Plans.Current())
+		}
+	}
+}
+
+// take fetches a plan as a rank does.
+func (w *world) take(of series, plans *published.Plans) {
+	p := plans.Current()
+	if p == nil {
+		return
+	}
+	j := &w.judge
+	text := string(p.Table.Bytes())
+	if j.given[of] == nil {
+		j.given[of] = map[uint64]string{}
+	}
+	before, known := j.given[of][p.Epoch]
+	if known && before != text {
+		w.fail("number %d of %+v is given to two plans", p.Epoch, of)
+	}
+	if p.Epoch < j.last[of] {
+		w.fail("number %d of %+v is given out after %d", p.Epoch, of, j.last[of])
+	}
+	j.given[of][p.Epoch], j.last[of] = text, p.Epoch
+	if !known && of.job == 0 && !of.base {
+		w.note("plan %d: %d phases of %d servers", p.Epoch, p.Table.Phases(), p.Table.Servers())
+		w.judgePlan("it is published", p)
+	}
+}
+
+// judgeLoops checks that no LID of a host is sent round in a ring.
+func (w *world) judgeLoops() {
+	p := w.plant
+	for i := range p.nodes {
+		if !p.nodes[i].isSwitch || p.nodes[i].off {
+			continue
+		}
+		for lid, owner := range p.owner {
+			if owner < 0 || p.nodes[owner].isSwitch {
+				continue
+			}
+			if ports, ok := p.route(i, lid, true); !ok && len(ports) >= 2*len(p.nodes) {
+				w.fail("LID %d is sent round in a ring from %s", lid, p.whole.Nodes[i].Name)
+				return
+			}
+		}
+	}
+}
+
+// judgePlan walks every transfer of a plan through the tables of the switches: it arrives, and
+// in no phase does a directed cable carry two. A transfer whose lane has died is left out: the
+// ranks are told by the next plan.
+func (w *world) judgePlan(when string, plan *published.Plan) {
+	if plan == nil || !w.sound() {
+		return
+	}
+	p := w.plant
+	t := plan.Table
+	host := make([]int, t.Servers())
+	for s := range host {
+		host[s] = -1
+		if n := int(t.Server(s).LID); n < len(p.owner) {
+			host[s] = p.owner[n]
+		}
+	}
+	used := make([]int, 256*len(p.nodes))
+	for phase := range t.Phases() {
+		for s := range host {
+			e := t.At(s, phase)
+			if e.SendTo < 0 {
+				continue
+			}
+			to := host[e.SendTo]
+			lid := int(e.DLID)
+			if host[s] < 0 || to < 0 || lid >= len(p.owner) || p.owner[lid] != to {
+				w.fail("plan %d, when %s: phase %d sends to LID %d, which is not the destination's", plan.Epoch, when, phase, lid)
+				return
+			}
+			leaf, _ := p.uplink(host[s])
+			ports, ok := p.route(leaf, lid, true)
+			if slices.ContainsFunc(ports, func(r topology.PortRef) bool { return !p.carries(p.cableAt(int(r.Node), int(r.Port))) }) || p.nodes[leaf].off || p.nodes[to].off {
+				continue
+			}
+			if !ok {
+				w.fail("plan %d, when %s: the transfer of phase %d from %s to LID %d does not arrive", plan.Epoch, when, phase, p.whole.Nodes[host[s]].Name, lid)
+				return
+			}
+			for _, r := range ports {
+				at := 256*int(r.Node) + int(r.Port)
+				if used[at] == phase+1 {
+					w.fail("plan %d, when %s: two transfers of phase %d leave %s by port %d", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port)
+					return
+				}
+				used[at] = phase + 1
+			}
+		}
+	}
+}
+
+// sound reports whether the switches hold what forsd could know of.
+func (w *world) sound() bool { return !w.judgeOff() }
+
+func (w *world) judgeOff() bool { return w.spoilt }
+
+// reaches checks that every LID is reached from every switch wherever the fabric joins them.
+func (w *world) reaches() error {
+	p := w.plant
+	for i := range p.nodes {
+		if !p.nodes[i].isSwitch || p.nodes[i].off || !w.isLeaf(i) {
+			continue
+		}
+		near := p.near(w.manager.host)
+		if !near[i] {
+			continue
+		}
+		for lid, owner := range p.owner {
+			if owner < 0 || !near[owner] {
+				continue
+			}
+			if _, ok := p.route(i, lid, false); !ok {
+				return fmt.Errorf("LID %d (%s) is not reached from %s", lid, p.whole.Nodes[owner].Name, p.whole.Nodes[i].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// isLeaf reports whether hosts are attached to a switch.
+func (w *world) isLeaf(node int) bool {
+	for k, c := range w.plant.at[node] {
+		if c >= 0 && !w.plant.nodes[w.plant.far(topology.PortRef{Node: int32(node), Port: uint8(k)}).Node].isSwitch {
+			return true
+		}
+	}
+	return false
+}
+
+// complete checks that the plan has every ordered pair of the hosts that are there and not
+// drained exactly once.
+func (w *world) complete(plan *published.Plan, without map[int]bool) error {
+	p := w.plant
+	t := plan.Table
+	near := p.near(w.manager.host)
+	server := map[int]int{}
+	for s := range t.Servers() {
+		server[p.owner[t.Server(s).LID]] = s
+	}
+	var there []int
+	for _, h := range w.hosts() {
+		leaf, _ := p.uplink(h)
+		_, in := server[h]
+		want := near[h] && !without[leaf]
+		if in && want {
+			there = append(there, h)
+		} else if want {
+			return fmt.Errorf("%s is not in the plan", p.whole.Nodes[h].Name)
+		}
+	}
+	pairs := map[[2]int]bool{}
+	for phase := range t.Phases() {
+		for s := range t.Servers() {
+			if e := t.At(s, phase); e.SendTo >= 0 {
+				pair := [2]int{s, int(e.SendTo)}
+				if pairs[pair] {
+					return fmt.Errorf("server %d sends to %d twice", s, e.SendTo)
+				}
+				pairs[pair] = true
+			}
+		}
+	}
+	for _, a := range there {
+		for _, b := range there {
+			if a != b && !pairs[[2]int{server[a], server[b]}] {
+				return fmt.Errorf("%s does not send to %s", p.whole.Nodes[a].Name, p.whole.Nodes[b].Name)
+			}
+		}
+	}
+	return nil
+}
+
+// patience is how long forsd has to come to rest.
+const worldPatience = 5 * time.Minute

@@ -1,0 +1,441 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/plugin"
+	"github.com/forsd/forsd/topology"
+)
+
+// subnetManager is a model of OpenSM with the engines fors, file and updn.
+type subnetManager struct {
+	w    *world
+	host int // that it runs on
+	pid  int // 0 if it does not run
+	run  int // its steps end with the run that they belong to
+
+	linked   bool // its plugin is connected to the forsd beside it
+	sweeping bool
+	again    bool      // another sweep is due
+	believed [][]uint8 // [node] what it believes that a switch holds; nil if it does not know
+	swept    []bool    // [cable] live in its last sweep that succeeded; nil before that
+	hup      int       // signals that it has not noticed
+
+	found    *topology.Fabric // by the present sweep
+	links    []bool           // [cable] live then
+	nodes    []bool           // [node] seen then
+	failed   bool             // the present sweep
+	requests uint64
+	dump     *opensm.Snapshot // its last
+}
+
+// deadline is how long the plugin waits for tables.
+const deadline = 50 * time.Millisecond
+
+// Find finds the process; it is the daemon's opensm.Finder.
+func (m *subnetManager) Find(context.Context) (opensm.Process, error) {
+	if m.pid == 0 {
+		return opensm.Process{}, fmt.Errorf("%w: the world has none", opensm.ErrNotRunning)
+	}
+	return opensm.Process{PID: m.pid, Ticks: uint64(m.pid), Comm: "opensm", Cmdline: []string{"opensm", "-F", filepath.Join(m.w.dir, "opensm.conf")}, Started: epoch0, Env: map[string]string{"OSM_CACHE_DIR": m.w.cache()}}, nil
+}
+
+// cache is where OpenSM keeps guid2lid.
+func (w *world) cache() string {
+	if w.forsd == nil {
+		return w.dir
+	}
+	return w.forsd.link
+}
+
+// hangUp is how the daemon makes it sweep.
+func (m *subnetManager) hangUp(ctx context.Context, f opensm.Finder) (opensm.Process, error) {
+	p, err := f.Find(ctx)
+	if err == nil {
+		m.hup++
+	}
+	return p, err
+}
+
+// start starts the process, which sweeps.
+func (m *subnetManager) start() {
+	m.w.pids++
+	m.pid, m.run = firstPID+m.w.pids, m.run+1
+	m.believed, m.swept, m.sweeping, m.again = make([][]uint8, len(m.w.plant.nodes)), nil, false, false
+	m.w.note("OpenSM starts")
+	m.connect()
+	m.step(m.w.between(1, 300), m.sweep)
+	m.step(10*time.Second, m.light)
+}
+
+// firstPID is above all process IDs of the kernel.
+const firstPID = 1 << 23
+
+// stop ends the process.
+func (m *subnetManager) stop() {
+	m.w.note("OpenSM ends")
+	m.pid, m.run, m.sweeping = 0, m.run+1, false
+	m.disconnect()
+}
+
+// step calls f later, unless the process has ended by then.
+func (m *subnetManager) step(d time.Duration, f func()) {
+	run := m.run
+	m.w.after(d, func() {
+		if m.run == run {
+			f()
+		}
+	})
+}
+
+// connect connects the plugin to forsd.
+func (m *subnetManager) connect() {
+	p := m.w.forsd
+	if !m.w.set.plugin || m.linked || m.pid == 0 || p == nil {
+		return
+	}
+	m.step(m.w.between(1, 1000), func() {
+		if m.linked || m.w.forsd == nil {
+			return
+		}
+		m.linked = true
+		m.tell(plugin.Connected{At: time.Now(), Peer: plugin.Peer{PID: m.pid, Version: "OpenSM 3.3.23", Deadline: deadline}})
+		m.tell(plugin.Mastership{At: time.Now(), State: plugin.Master})
+		if m.swept != nil && m.dump != nil {
+			m.tell(plugin.SubnetUp{At: time.Now(), Sight: plugin.Sight{Fabric: m.dump.Fabric}})
+		}
+	})
+}
+
+// disconnect ends the connection, also when forsd has ended.
+func (m *subnetManager) disconnect() {
+	if m.linked {
+		m.linked = false
+		if m.w.forsd != nil {
+			m.w.forsd.d.pluginEvent(plugin.Disconnected{At: time.Now(), Err: errors.New("the world has cut it")})
+		}
+	}
+}
+
+// tell passes an event to forsd by the plugin.
+func (m *subnetManager) tell(e plugin.Event) {
+	if m.linked {
+		m.w.forsd.d.pluginEvent(e)
+	}
+}
+
+// trap is a trap of a switch about its links.
+func (m *subnetManager) trap(node int) {
+	if m.pid == 0 || !m.w.plant.near(m.host)[node] {
+		return
+	}
+	m.step(m.w.between(0, 2), func() {
+		m.tell(plugin.Trap{At: time.Now(), Number: plugin.TrapLinkState, GUID: m.w.plant.guid(node), LID: ib.LID(m.w.plant.lids[node][0])})
+		m.w.subscribed(node)
+		m.sweep()
+	})
+}
+
+// light is a light sweep: it looks for changes.
+func (m *subnetManager) light() {
+	m.step(10*time.Second, m.light)
+	if !m.sweeping && (m.swept == nil || !equalLinks(m.swept, m.w.links(m.host))) {
+		m.sweep()
+	}
+}
+
+// sweep begins a heavy sweep, or has another one follow the present one.
+func (m *subnetManager) sweep() {
+	if m.pid == 0 || m.sweeping {
+		m.again = true
+		return
+	}
+	m.sweeping, m.again, m.failed = true, false, false
+	m.tell(plugin.SweepStart{At: time.Now()})
+	m.step(m.w.between(5, 40), m.discovered)
+}
+
+// discovered ends the discovery, which a trap in it has repeated.
+func (m *subnetManager) discovered() {
+	if m.again && m.w.rng.IntN(5) > 0 {
+		m.again = false
+		m.step(m.w.between(5, 40), m.discovered)
+		return
+	}
+	p := m.w.plant
+	var err error
+	if m.found, err = p.shown(m.host, false); err != nil {
+		m.w.fail("the model's fabric: %v", err)
+		return
+	}
+	m.links, m.nodes = m.w.links(m.host), p.near(m.host)
+	m.tell(plugin.Discovered{At: time.Now(), Sight: plugin.Sight{Fabric: m.found}})
+	m.step(m.w.between(1, 15), m.route)
+}
+
+// route gets the tables: of the plugin, of the file, or of its own.
+func (m *subnetManager) route() {
+	if !m.linked {
+		m.routeByFile()
+		return
+	}
+	m.requests++
+	type reply struct {
+		tables *lft.Tables
+		err    error
+		there  bool
+	}
+	r := &reply{}
+	d, request := m.w.forsd.d, m.requests
+	ctx, cancel := context.WithTimeout(m.w.forsd.ctx, deadline)
+	m.w.forsd.busy++
+	go func() {
+		r.tables, r.err = d.tablesAsked(ctx, plugin.Request{At: time.Now(), Number: request, MaxLID: ib.LID(len(m.w.plant.owner) - 1), Sight: plugin.Sight{Fabric: m.found}})
+		r.there = true
+	}()
+	forsd := m.w.forsd
+	var poll func()
+	poll = func() {
+		if !r.there && ctx.Err() == nil {
+			m.step(time.Millisecond, poll)
+			return
+		}
+		late := ctx.Err() != nil
+		cancel()
+		forsd.busy--
+		switch {
+		case !m.linked:
+			m.routeByFile()
+		case late || r.err != nil:
+			result := plugin.Declined
+			if late {
+				result = plugin.Late
+			}
+			m.tell(plugin.Outcome{At: time.Now(), Request: request, Result: result})
+			m.routeByFile()
+		default:
+			m.tell(plugin.Outcome{At: time.Now(), Request: request, Result: plugin.Installed})
+			tables := make([][]uint8, len(m.w.plant.nodes))
+			for i := range r.tables.Switches {
+				s := &r.tables.Switches[i]
+				if node := m.w.plant.whole.Find(s.GUID); node >= 0 {
+					tables[node] = s.Out
+				}
+			}
+			m.upload(tables, opensm.PluginEngine, true)
+		}
+	}
+	m.step(time.Millisecond, poll)
+}
+
+// routeByFile reads the table file. Without one OpenSM makes its own tables.
+func (m *subnetManager) routeByFile() {
+	text, err := os.ReadFile(m.w.tableFile)
+	if err == nil {
+		var tables [][]uint8
+		if tables, err = m.w.plant.readTables(text); err == nil {
+			m.upload(tables, opensm.FileEngine, false)
+			return
+		}
+	}
+	m.w.note("OpenSM makes its own tables: %v", err)
+	m.w.spoilt = true
+	m.upload(m.w.plant.minHop(m.links), "updn", false)
+}
+
+// upload sends the tables' blocks that differ from those that the switches are believed to
+// hold, some blocks at a time.
+func (m *subnetManager) upload(tables [][]uint8, engine string, own bool) {
+	p := m.w.plant
+	blocks := (len(p.owner) + 63) / 64
+	var send func(from int)
+	send = func(from int) {
+		to := min(blocks, from+1+m.w.rng.IntN(blocks))
+		seen := p.near(m.host)
+		for i := range p.nodes {
+			if !p.nodes[i].isSwitch || !m.nodes[i] {
+				continue
+			}
+			if m.believed[i] == nil || len(tables[i]) != len(p.owner) {
+				t := p.empty()
+				copy(t, tables[i])
+				tables[i] = t
+			}
+			for b := from; b < to; b++ {
+				lo, hi := 64*b, min(64*b+64, len(p.owner))
+				if m.believed[i] != nil && bytes.Equal(m.believed[i][lo:hi], tables[i][lo:hi]) {
+					continue
+				}
+				if !seen[i] || m.w.rng.IntN(1000) < m.w.lossy {
+					m.failed, m.believed[i] = true, nil
+					continue
+				}
+				copy(p.nodes[i].table[lo:hi], tables[i][lo:hi])
+				if m.believed[i] != nil {
+					copy(m.believed[i][lo:hi], tables[i][lo:hi])
+				}
+				m.w.tablesChanged = true
+			}
+		}
+		if to < blocks {
+			m.step(m.w.between(0, 10), func() { send(to) })
+			return
+		}
+		for i := range p.nodes {
+			if p.nodes[i].isSwitch && m.nodes[i] && seen[i] && !m.failed {
+				m.believed[i] = bytes.Clone(tables[i])
+			}
+		}
+		m.step(m.w.between(1, 10), func() { m.routed(engine, own) })
+	}
+	send(0)
+}
+
+// routed ends the routing.
+func (m *subnetManager) routed(engine string, own bool) {
+	if !m.failed {
+		m.tell(plugin.RoutingDone{At: time.Now(), Own: own, Engine: engine})
+	}
+	m.step(m.w.between(2, 20), func() { m.up(engine) })
+}
+
+// up brings the links up, and ends the sweep.
+func (m *subnetManager) up(engine string) {
+	p := m.w.plant
+	m.sweeping = false
+	if m.failed {
+		m.again = true
+	} else {
+		for c, live := range m.links {
+			if live && p.live(c) {
+				p.cables[c].active = true
+			}
+		}
+		m.swept = m.links
+		f := plugin.AfterSweep(m.found)
+		now := time.Now()
+		m.dump = &opensm.Snapshot{Fabric: f, SeenAt: now, CompleteAt: now, Swept: true}
+		m.w.note("OpenSM has swept by %s", engine)
+		m.tell(plugin.SubnetUp{At: now, Sight: plugin.Sight{Fabric: f}})
+		m.w.tablesChanged = true
+		if m.w.rng.IntN(20) > 0 {
+			m.step(m.w.between(0, 30), m.showDump)
+		} else {
+			m.step(m.w.between(100, 1500), m.showDump) // a slow disk
+		}
+	}
+	if m.again {
+		m.step(m.w.between(0, 5), m.sweep)
+	}
+}
+
+// showDump has forsd's watcher find the last dump.
+func (m *subnetManager) showDump() {
+	if m.w.forsd == nil || m.dump == nil {
+		return
+	}
+	s := *m.dump
+	s.SeenAt, s.CompleteAt = time.Now(), time.Now()
+	select {
+	case <-m.w.forsd.d.snapshots:
+	default:
+	}
+	m.w.forsd.d.snapshots <- s
+}
+
+func equalLinks(a, b []bool) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// readTables reads a table file as OpenSM does.
+func (p *plant) readTables(text []byte) ([][]uint8, error) {
+	tables := make([][]uint8, len(p.nodes))
+	at := -1
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if i := bytes.Index(line, []byte(" guid 0x")); bytes.HasPrefix(line, []byte("Unicast lids")) && i > 0 {
+			guid, err := strconv.ParseUint(string(line[i+8:i+24]), 16, 64)
+			if err != nil {
+				return nil, err
+			}
+			if at = int(p.whole.Find(ib.GUID(guid))); at >= 0 {
+				tables[at] = p.empty()
+			}
+			continue
+		}
+		if len(line) < 10 || !bytes.HasPrefix(line, []byte("0x")) || at < 0 {
+			continue
+		}
+		lid, err := strconv.ParseUint(string(line[2:6]), 16, 16)
+		port, err2 := strconv.ParseUint(string(line[7:10]), 10, 8)
+		if err = errors.Join(err, err2); err != nil || int(lid) >= len(p.owner) {
+			return nil, fmt.Errorf("line %q: %w", line, err)
+		}
+		tables[at][lid] = uint8(port)
+	}
+	return tables, nil
+}
+
+// minHop returns tables that lead to every LID by the fewest cables.
+func (p *plant) minHop(links []bool) [][]uint8 {
+	tables := make([][]uint8, len(p.nodes))
+	for i := range p.nodes {
+		if p.nodes[i].isSwitch {
+			tables[i] = p.empty()
+		}
+	}
+	for to := range p.nodes {
+		far := make([]int, len(p.nodes))
+		far[to] = 1
+		for queue := []int{to}; len(queue) > 0; queue = queue[1:] {
+			at := queue[0]
+			if at != to && !p.nodes[at].isSwitch {
+				continue
+			}
+			for k, c := range p.at[at] {
+				if c < 0 || !links[c] {
+					continue
+				}
+				next := int(p.far(topology.PortRef{Node: int32(at), Port: uint8(k)}).Node)
+				if far[next] == 0 {
+					far[next] = far[at] + 1
+					queue = append(queue, next)
+				}
+			}
+		}
+		for i := range p.nodes {
+			if tables[i] == nil || far[i] == 0 {
+				continue
+			}
+			for _, lid := range p.lids[to] {
+				if i == to {
+					tables[i][lid] = 0
+					continue
+				}
+				var ways []uint8
+				for k, c := range p.at[i] {
+					if c >= 0 && links[c] && far[p.far(topology.PortRef{Node: int32(i), Port: uint8(k)}).Node] == far[i]-1 {
+						ways = append(ways, uint8(k))
+					}
+				}
+				tables[i][lid] = ways[lid%len(ways)]
+			}
+		}
+	}
+	return tables
+}

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/forsd/forsd/internal/store"
+	"github.com/forsd/forsd/testbed/fabgen"
+	"github.com/forsd/forsd/topology"
+)
+
+var (
+	worldSeed   = flag.Uint64("world.seed", 0, "the first history of TestWorld; 0 plays some")
+	worldRuns   = flag.Int("world.runs", 0, "how many histories, each with the next seed")
+	worldFaults = flag.Int("world.faults", 40, "events of a history")
+	worldFabric = flag.String("world.fabric", "6x6", "spines x leaves, or 4-ary for three levels")
+	worldShow   = flag.Bool("world.show", false, "print the transcript")
+)
+
+// worldFabrics makes the healthy fabric of a history.
+func healthyWorld(t testing.TB, name string) *topology.Fabric {
+	var a, b int
+	if _, err := fmt.Sscanf(name, "%dx%d", &a, &b); err == nil {
+		lmc := uint8(0)
+		for 1<<lmc < a {
+			lmc++
+		}
+		return fabgen.Generate(fabgen.Spec{Spines: a, Leaves: b, LMC: lmc})
+	}
+	if _, err := fmt.Sscanf(name, "%d-ary", &a); err != nil {
+		t.Fatalf("-world.fabric %s: want 6x6 or 4-ary", name)
+	}
+	return fabgen.GenerateTree(fabgen.KAry(a))
+}
+
+// play plays a history, and returns its transcript and what was violated.
+func play(t *testing.T, fabric string, seed uint64, history []happening) (lines []string, failure string) {
+	t.Helper()
+	dir, err := os.MkdirTemp(scratch(), "world")
+	ok(t, err)
+	defer os.RemoveAll(dir)
+	plain := store.SyncPath
+	defer func() { store.SyncPath = plain }()
+	synctest.Test(t, func(t *testing.T) {
+		set := worldSettings{fabric: healthyWorld(t, fabric), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2}
+		w := newWorld(t, set, dir)
+		store.SyncPath = func(path string) error { return w.synced(path, plain) }
+		w.manager.start()
+		w.start()
+		w.phases = 1 << 30
+		w.rest()
+		if w.failure == "" {
+			w.phases = w.forsd.d.state.Plans.Current().Table.Phases()
+		}
+		for _, h := range history {
+			if w.failure == "" {
+				w.happen(h)
+			}
+		}
+		if w.failure == "" {
+			w.heal()
+		}
+		lines, failure = w.lines, w.failure
+		w.manager.run++
+		if w.forsd != nil {
+			w.kill()
+		}
+		time.Sleep(2 * time.Minute)
+	})
+	return lines, failure
+}
+
+// scratch is a directory in memory, if there is one.
+func scratch() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+// TestWorld plays histories of a fabric, its manager and forsd.
+func TestWorld(t *testing.T) {
+	first, runs := *worldSeed, *worldRuns
+	if first == 0 {
+		first, runs = 1, max(runs, 6)
+	}
+	began, events := time.Now(), 0
+	for seed := first; seed < first+uint64(max(runs, 1)); seed++ {
+		history := draw(seed, *worldFaults)
+		lines, failure := play(t, *worldFabric, seed, history)
+		events += len(history)
+		if *worldShow {
+			fmt.Println(strings.Join(lines, "\n"))
+		}
+		if failure != "" {
+			path := filepath.Join(os.TempDir(), fmt.Sprintf("world-%d.txt", seed))
+			_ = os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644)
+			t.Errorf("seed %d: %s\nlast lines:\n%s", seed, failure, strings.Join(lines[max(0, len(lines)-30):], "\n"))
+		}
+	}
+	t.Logf("%d events in %v", events, time.Since(began))
+}
