@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -56,9 +55,9 @@ type world struct {
 	order   int
 	pids    int
 	starts  int
-	lossy   int // of 1000 datagrams of OpenSM and forsd
-	quiet   bool
-	crashAt int // the sync at which forsd is killed; 0 is none
+	lossy   int  // of 1000 datagrams of OpenSM and forsd
+	crashed bool // forsd is dead, and does not know it yet
+	crashAt int  // the sync at which forsd is killed; 0 is none
 	syncs   int
 	failAt  map[int]bool
 
@@ -88,6 +87,7 @@ type order struct {
 	what   string
 	done   bool
 	told   bool
+	lost   bool // forsd was killed before it answered
 	err    error
 	then   func() // when it is carried out
 	undone func() // when it failed
@@ -108,9 +108,6 @@ type process struct {
 	link    string    // its directory
 	started time.Time
 }
-
-// crashed is what ends the driver's call into a forsd that is killed.
-type crashed struct{}
 
 func newWorld(t testing.TB, set worldSettings, dir string) *world {
 	w := &world{t: t, set: set, rng: rand.New(rand.NewPCG(set.seed, 0)), dir: dir, plant: newPlant(set.fabric)}
@@ -250,14 +247,7 @@ func (w *world) start() {
 	w.settings(p.link)
 	w.note("forsd starts")
 	w.forsd = p
-	var d *Daemon
-	var err error
-	killed := w.guarded(func() { d, err = New(cfg, "world", log, func(string) {}) })
-	if killed {
-		w.forsd = nil
-		w.failedStart(p)
-		return
-	}
+	d, err := New(cfg, "world", log, func(string) {})
 	if err != nil {
 		w.fail("forsd does not start: %v", err)
 		w.forsd = nil
@@ -283,13 +273,8 @@ func (w *world) start() {
 		})
 	}
 	p.beat = time.Now().Add(watchdogEvery)
-	w.guardedFor(p, func() {
-		d.stepStandby(p.ctx, standby.Start{})
-		d.manager.Look(p.ctx)
-	})
-	if w.forsd != p {
-		return
-	}
+	d.stepStandby(p.ctx, standby.Start{})
+	d.manager.Look(p.ctx)
 	go func() { _ = d.manager.Watch(p.ctx) }()
 	w.manager.showDump()
 	w.manager.connect()
@@ -305,38 +290,6 @@ func (w *world) settings(link string) {
 	ok2(w.t, os.Chtimes(w.conf, epoch0, epoch0.Add(-time.Hour)))
 }
 
-// failedStart lets go of a forsd that was killed in its start.
-func (w *world) failedStart(p *process) {
-	p.dead = true
-	ok2(w.t, os.Remove(p.link))
-}
-
-// guarded runs f, which a crash may end. It reports whether it did.
-func (w *world) guarded(f func()) (killed bool) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, is := r.(crashed); !is {
-				panic(r)
-			}
-			killed = true
-		}
-	}()
-	w.driving(true)
-	defer w.driving(false)
-	f()
-	return false
-}
-
-// guardedFor is guarded for a process, which it buries.
-func (w *world) guardedFor(p *process, f func()) {
-	if w.guarded(f) && w.forsd == p {
-		w.kill()
-	}
-}
-
-// driving records that the driver's own goroutine is in the daemon's code.
-func (w *world) driving(on bool) { w.quiet = on }
-
 // synced is called in place of store.SyncPath, by whatever goroutine.
 func (w *world) synced(path string, sync func(string) error) error {
 	p := w.forsd
@@ -348,10 +301,8 @@ func (w *world) synced(path string, sync func(string) error) error {
 		return fmt.Errorf("sync %s: input/output error", path)
 	}
 	if w.crashAt != 0 && w.syncs >= w.crashAt {
-		if w.quiet {
-			panic(crashed{})
-		}
-		runtime.Goexit()
+		w.crashed = true
+		_ = os.Remove(p.link) // what it writes from here on is lost
 	}
 	return sync(path)
 }
@@ -359,10 +310,14 @@ func (w *world) synced(path string, sync func(string) error) error {
 // kill ends forsd as SIGKILL does.
 func (w *world) kill() {
 	p := w.forsd
-	w.flush()
+	p.dead = true
+	if !w.crashed {
+		w.flush()
+	}
+	w.log = nil
 	w.note("forsd is killed")
-	w.forsd, p.dead = nil, true
-	w.crashAt = 0
+	w.forsd = nil
+	w.crashAt, w.crashed = 0, false
 	w.manager.linked = false
 	_ = os.Remove(p.link) // what still runs of it finds nothing
 	p.cancel()
@@ -375,6 +330,11 @@ func (w *world) kill() {
 		_ = p.reader.Close()
 	}
 	synctest.Wait()
+	for _, o := range w.orders {
+		if !o.told { // nobody got the answer
+			o.told, o.done, o.lost = true, true, true
+		}
+	}
 	_ = p.d.store.Close()
 	synctest.Wait()
 	w.judge.killed(w)
@@ -385,20 +345,19 @@ func (w *world) settle() {
 	for range 100_000 {
 		synctest.Wait()
 		p := w.forsd
-		w.look()
-		if w.failure != "" || p == nil {
+		if w.crashed {
+			w.kill()
+			w.again(w.rng)
 			return
 		}
-		if w.crashAt != 0 && w.syncs >= w.crashAt {
-			w.kill()
+		w.look()
+		if w.failure != "" || p == nil {
 			return
 		}
 		for ; w.manager.hup > 0; w.manager.hup-- {
 			w.manager.step(w.between(0, 3), w.manager.sweep)
 		}
-		more := false
-		w.guardedFor(p, func() { more = p.turnOnce() })
-		if !more {
+		if !p.turnOnce() {
 			return
 		}
 	}
@@ -563,10 +522,8 @@ func (w *world) subscribed(node int) {
 	p := w.forsd
 	w.after(w.between(0, 2), func() {
 		if p == w.forsd {
-			w.guardedFor(p, func() {
-				p.d.observe(p.ctx, linkstate.Trap{LID: ib.LID(w.plant.lids[node][0]), At: time.Now()})
-				p.d.giveTurns(p.ctx)
-			})
+			p.d.observe(p.ctx, linkstate.Trap{LID: ib.LID(w.plant.lids[node][0]), At: time.Now()})
+			p.d.giveTurns(p.ctx)
 		}
 	})
 }

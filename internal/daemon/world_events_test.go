@@ -149,6 +149,7 @@ func (w *world) change(text string, do func()) {
 			changed[x.b.Node] = true
 		}
 	}
+	w.mourn()
 	for i := range p.nodes {
 		if changed[int32(i)] && !p.nodes[i].off && w.rng.IntN(10) > 0 {
 			node := i
@@ -292,7 +293,7 @@ func (w *world) turnSwitch(r *rand.Rand) {
 	var on []int
 	for i := range p.nodes {
 		if n := &p.nodes[i]; n.isSwitch && n.off {
-			w.change("on "+p.whole.Nodes[i].Name, func() { n.off, n.table = false, p.empty() })
+			w.change("on "+p.whole.Nodes[i].Name, func() { n.off, n.blank, n.table = false, true, p.empty() })
 			return
 		} else if n.isSwitch && i != own {
 			on = append(on, i)
@@ -365,10 +366,8 @@ func (w *world) stopForsd(r *rand.Rand) {
 		return
 	}
 	w.note("forsd is stopped")
-	w.guardedFor(p, func() { p.d.store.RestoreNow() })
-	if w.forsd == p {
-		w.kill()
-	}
+	p.d.store.RestoreNow()
+	w.kill()
 	w.again(r)
 }
 
@@ -610,6 +609,7 @@ func (w *world) rest() {
 		return
 	}
 	w.spoilt = false
+	clear(w.judge.died)
 	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.EpochNumber())
 	w.judgePlan("all is at rest", w.forsd.d.state.Plans.Current())
 }
@@ -621,7 +621,7 @@ func (w *world) heal() {
 		for i := range p.nodes {
 			if p.nodes[i].off {
 				if p.nodes[i].off = false; p.nodes[i].isSwitch {
-					p.nodes[i].table = p.empty()
+					p.nodes[i].blank, p.nodes[i].table = true, p.empty()
 				}
 			}
 		}
@@ -636,8 +636,15 @@ func (w *world) heal() {
 		w.manager.start()
 	}
 	w.rest()
+	if w.failure != "" {
+		return
+	}
 	for _, part := range slices.Clone(w.ordered) {
 		w.giveBack(part)
+	}
+	for range w.forsd.d.jobs.List() {
+		w.endJob(nil)
+		w.pass(time.Now().Add(100*time.Millisecond), nil)
 	}
 	w.rest()
 	if w.failure != "" {

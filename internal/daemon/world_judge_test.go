@@ -14,6 +14,8 @@ type judgement struct {
 	given map[series]map[uint64]string // published tables by number
 	last  map[series]uint64            // highest number published
 	read  uint64                       // the plan that was walked last
+	ways  [][]topology.PortRef         // [phase·servers + server] its transfers when it was walked first
+	died  map[int]bool                 // cables that were down or slow since then
 }
 
 func (j *judgement) init() {
@@ -100,6 +102,16 @@ func (w *world) judgeLoops() {
 	}
 }
 
+// mourn remembers which cables have died. A plan that uses them counts as outdated there until
+// the next one, or until forsd is at rest with it.
+func (w *world) mourn() {
+	for c := range w.plant.cables {
+		if w.judge.died != nil && (!w.plant.carries(c) || w.plant.cables[c].slow) {
+			w.judge.died[c] = true
+		}
+	}
+}
+
 // judgePlan walks every transfer of a plan through the tables of the switches: it arrives, and
 // in no phase does a directed cable carry two. A transfer whose lane has died is left out: the
 // ranks are told by the next plan.
@@ -116,6 +128,13 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 			host[s] = p.owner[n]
 		}
 	}
+	j := &w.judge
+	first := j.read != plan.Epoch
+	if first {
+		j.read, j.ways, j.died = plan.Epoch, make([][]topology.PortRef, t.Phases()*t.Servers()), map[int]bool{}
+	}
+	w.mourn()
+	dead := func(r topology.PortRef) bool { return j.died[p.cableAt(int(r.Node), int(r.Port))] }
 	used := make([]int, 256*len(p.nodes))
 	for phase := range t.Phases() {
 		for s := range host {
@@ -131,7 +150,19 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 			}
 			leaf, _ := p.uplink(host[s])
 			ports, ok := p.route(leaf, lid, true)
-			if slices.ContainsFunc(ports, func(r topology.PortRef) bool { return !p.carries(p.cableAt(int(r.Node), int(r.Port))) }) || p.nodes[leaf].off || p.nodes[to].off {
+			at := -1 // the switch where it is lost
+			if n := len(ports); !ok && n > 0 {
+				at = int(p.far(ports[n-1]).Node)
+			} else if !ok {
+				at = leaf
+			}
+			if first && (ok || at >= 0 && !p.nodes[at].blank) {
+				j.ways[phase*len(host)+s] = ports
+			}
+			if len(j.ways[phase*len(host)+s]) == 0 || at >= 0 && p.nodes[at].blank {
+				continue // nobody knows that a switch has just lost its table
+			}
+			if slices.ContainsFunc(j.ways[phase*len(host)+s], dead) || p.nodes[leaf].off || p.nodes[to].off {
 				continue
 			}
 			if !ok {

@@ -179,6 +179,11 @@ func (m *subnetManager) discovered() {
 		return
 	}
 	m.links, m.nodes = m.w.links(m.host), p.near(m.host)
+	for c, live := range m.links { // switches with new links are sent all
+		if x := &p.cables[c]; live && !x.active {
+			m.believed[x.a.Node], m.believed[x.b.Node] = nil, nil
+		}
+	}
 	m.tell(plugin.Discovered{At: time.Now(), Sight: plugin.Sight{Fabric: m.found}})
 	m.step(m.w.between(1, 15), m.route)
 }
@@ -198,12 +203,13 @@ func (m *subnetManager) route() {
 	r := &reply{}
 	d, request := m.w.forsd.d, m.requests
 	ctx, cancel := context.WithTimeout(m.w.forsd.ctx, deadline)
-	m.w.forsd.busy++
+	forsd := m.w.forsd
+	forsd.busy++
 	go func() {
 		r.tables, r.err = d.tablesAsked(ctx, plugin.Request{At: time.Now(), Number: request, MaxLID: ib.LID(len(m.w.plant.owner) - 1), Sight: plugin.Sight{Fabric: m.found}})
 		r.there = true
+		forsd.busy--
 	}()
-	forsd := m.w.forsd
 	var poll func()
 	poll = func() {
 		if !r.there && ctx.Err() == nil {
@@ -212,7 +218,6 @@ func (m *subnetManager) route() {
 		}
 		late := ctx.Err() != nil
 		cancel()
-		forsd.busy--
 		switch {
 		case !m.linked:
 			m.routeByFile()
@@ -294,6 +299,7 @@ func (m *subnetManager) upload(tables [][]uint8, engine string, own bool) {
 		for i := range p.nodes {
 			if p.nodes[i].isSwitch && m.nodes[i] && seen[i] && !m.failed {
 				m.believed[i] = bytes.Clone(tables[i])
+				m.w.plant.nodes[i].blank = false
 			}
 		}
 		m.step(m.w.between(1, 10), func() { m.routed(engine, own) })

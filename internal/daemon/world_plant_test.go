@@ -24,6 +24,7 @@ type plant struct {
 type machine struct {
 	isSwitch bool
 	off      bool
+	blank    bool    // it has lost its table, and no manager has sent it a new one
 	table    []uint8 // of a switch, by LID
 }
 
