@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/topology"
@@ -545,7 +546,7 @@ func (w *world) resting() string {
 		return "OpenSM is not at rest"
 	case w.manager.swept == nil || !equalLinks(w.manager.swept, w.links(w.manager.host)):
 		return "OpenSM has not seen the fabric"
-	case p.d.core.Busy() || p.busy > 0 || len(p.d.waiting) > 0:
+	case p.d.core.State() != controller.Idle || p.busy > 0 || len(p.d.waiting) > 0:
 		return "forsd works: " + p.d.core.State().String()
 	}
 	for _, o := range w.orders {

@@ -4,7 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -76,6 +77,30 @@ func play(t *testing.T, fabric string, seed uint64, history []happening) (lines 
 	return lines, failure
 }
 
+// shrink drops events from a history that violates something, as long as what is left does so, too.
+func shrink(history []happening, lines []string, failure string, play func([]happening) ([]string, string)) ([]happening, []string, string) {
+	digits := regexp.MustCompile(`[0-9]+`)
+	sort := func(failure string) string { return digits.ReplaceAllString(failure[:min(40, len(failure))], "") }
+	for part := (len(history) + 1) / 2; part > 0; {
+		dropped := false
+		for from := 0; from < len(history); {
+			less := slices.Delete(slices.Clone(history), from, min(from+part, len(history)))
+			if l, f := play(less); f != "" && sort(f) == sort(failure) {
+				history, lines, failure, dropped = less, l, f, true
+			} else {
+				from += part
+			}
+		}
+		if part == 1 && !dropped {
+			break
+		}
+		if part > 1 {
+			part = (part + 1) / 2
+		}
+	}
+	return history, lines, failure
+}
+
 // scratch is a directory in memory, if there is one.
 func scratch() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
@@ -99,9 +124,8 @@ func TestWorld(t *testing.T) {
 			fmt.Println(strings.Join(lines, "\n"))
 		}
 		if failure != "" {
-			path := filepath.Join(os.TempDir(), fmt.Sprintf("world-%d.txt", seed))
-			_ = os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644)
-			t.Errorf("seed %d: %s\nlast lines:\n%s", seed, failure, strings.Join(lines[max(0, len(lines)-30):], "\n"))
+			history, lines, failure = shrink(history, lines, failure, func(h []happening) ([]string, string) { return play(t, *worldFabric, seed, h) })
+			t.Errorf("seed %d: %s\nby %v:\n%s", seed, failure, history, strings.Join(lines, "\n"))
 		}
 	}
 	t.Logf("%d events in %v", events, time.Since(began))
