@@ -71,6 +71,17 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	return &out
 }
 
+// Beside returns the tree with the hosts marked as well that Apart marks in another tree of the
+// same hosts, so that pinned plans hold on that tree's tables, too.
+func (s Settings) Beside(t, other *topology.FatTree) *topology.FatTree {
+	out := *t
+	out.Hosts = slices.Clone(t.Hosts)
+	for i, h := range s.Apart(other).Hosts {
+		out.Hosts[i].Moved = out.Hosts[i].Moved || h.Moved
+	}
+	return &out
+}
+
 // leaves reports whether some leaf sends to server d over a lane other than its own
 // although that is up.
 func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {

@@ -102,7 +102,8 @@ type process struct {
 	reader  *umad.Reader
 	busy    int // pieces of work under way
 	dead    bool
-	ticks   int // at one instant
+	read    bool // its plans have been read
+	ticks   int  // at one instant
 	tick    time.Time
 	beat    time.Time // next watchdog
 	link    string    // its directory
@@ -278,6 +279,13 @@ func (w *world) start() {
 	go func() { _ = d.manager.Watch(p.ctx) }()
 	w.manager.showDump()
 	w.manager.connect()
+	for c := range w.plant.cables { // what was being drained is out of the tables before the plan: the tables are not known
+		for _, part := range w.ordered {
+			if x := &w.plant.cables[c]; w.cablePart(c) == part || w.plant.guid(int(x.a.Node)) == part.GUID || w.plant.guid(int(x.b.Node)) == part.GUID {
+				w.judge.died[c] = true
+			}
+		}
+	}
 }
 
 // settings writes OpenSM's settings, by the paths that forsd has now.

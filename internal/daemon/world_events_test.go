@@ -546,6 +546,8 @@ func (w *world) resting() string {
 		return "OpenSM is not at rest"
 	case w.manager.swept == nil || !equalLinks(w.manager.swept, w.links(w.manager.host)):
 		return "OpenSM has not seen the fabric"
+	case !w.manager.shown:
+		return "forsd has not found OpenSM's dump"
 	case p.d.core.State() != controller.Idle || p.busy > 0 || len(p.d.waiting) > 0:
 		return "forsd works: " + p.d.core.State().String()
 	}

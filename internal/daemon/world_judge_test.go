@@ -19,6 +19,7 @@ type judgement struct {
 }
 
 func (j *judgement) init() {
+	j.died = map[int]bool{}
 	j.given, j.last = map[series]map[uint64]string{}, map[series]uint64{}
 }
 
@@ -48,6 +49,9 @@ func (w *world) look() {
 			}
 			w.note("  order %d, %s: %v", i, o.what, o.err)
 		}
+	}
+	if p != nil && p.d != nil {
+		p.read = true
 	}
 	if w.tablesChanged {
 		w.tablesChanged = false
@@ -106,7 +110,7 @@ func (w *world) judgeLoops() {
 // the next one, or until forsd is at rest with it.
 func (w *world) mourn() {
 	for c := range w.plant.cables {
-		if w.judge.died != nil && (!w.plant.carries(c) || w.plant.cables[c].slow) {
+		if !w.plant.carries(c) || w.plant.cables[c].slow {
 			w.judge.died[c] = true
 		}
 	}
@@ -131,11 +135,14 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 	j := &w.judge
 	first := j.read != plan.Epoch
 	if first {
-		j.read, j.ways, j.died = plan.Epoch, make([][]topology.PortRef, t.Phases()*t.Servers()), map[int]bool{}
+		j.read, j.ways = plan.Epoch, make([][]topology.PortRef, t.Phases()*t.Servers())
+		if w.forsd.read { // otherwise it is one of the process before
+			j.died = map[int]bool{}
+		}
 	}
 	w.mourn()
 	dead := func(r topology.PortRef) bool { return j.died[p.cableAt(int(r.Node), int(r.Port))] }
-	used := make([]int, 256*len(p.nodes))
+	used, by := make([]int, 256*len(p.nodes)), make([]int, 256*len(p.nodes))
 	for phase := range t.Phases() {
 		for s := range host {
 			e := t.At(s, phase)
@@ -172,13 +179,23 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 			for _, r := range ports {
 				at := 256*int(r.Node) + int(r.Port)
 				if used[at] == phase+1 {
-					w.fail("plan %d, when %s: two transfers of phase %d leave %s by port %d", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port)
+					other := by[at]
+					w.fail("plan %d, when %s: two transfers of phase %d leave %s by port %d: %s to LID %d, meant for %s, and %s to LID %d, meant for %s", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port,
+						p.whole.Nodes[host[s]].Name, lid, w.names(j.ways[phase*len(host)+s]), p.whole.Nodes[host[other]].Name, t.At(other, phase).DLID, w.names(j.ways[phase*len(host)+other]))
 					return
 				}
-				used[at] = phase + 1
+				used[at], by[at] = phase+1, s
 			}
 		}
 	}
+}
+
+// names lists ports.
+func (w *world) names(ports []topology.PortRef) (out []string) {
+	for _, r := range ports {
+		out = append(out, fmt.Sprintf("%s/%d", w.plant.whole.Nodes[r.Node].Name, r.Port))
+	}
+	return out
 }
 
 // sound reports whether the switches hold what forsd could know of.

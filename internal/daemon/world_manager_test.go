@@ -37,6 +37,7 @@ type subnetManager struct {
 	failed   bool             // the present sweep
 	requests uint64
 	dump     *opensm.Snapshot // its last
+	shown    bool             // forsd has found it
 }
 
 // deadline is how long the plugin waits for tables.
@@ -330,6 +331,7 @@ func (m *subnetManager) up(engine string) {
 		m.swept = m.links
 		f := plugin.AfterSweep(m.found)
 		now := time.Now()
+		m.shown = false
 		m.dump = &opensm.Snapshot{Fabric: f, SeenAt: now, CompleteAt: now, Swept: true}
 		m.w.note("OpenSM has swept by %s", engine)
 		m.tell(plugin.SubnetUp{At: now, Sight: plugin.Sight{Fabric: f}})
@@ -350,6 +352,7 @@ func (m *subnetManager) showDump() {
 	if m.w.forsd == nil || m.dump == nil {
 		return
 	}
+	m.shown = true
 	s := *m.dump
 	s.SeenAt, s.CompleteAt = time.Now(), time.Now()
 	select {

@@ -21,6 +21,7 @@ var (
 	worldRuns   = flag.Int("world.runs", 0, "how many histories, each with the next seed")
 	worldFaults = flag.Int("world.faults", 40, "events of a history")
 	worldFabric = flag.String("world.fabric", "6x6", "spines x leaves, or 4-ary for three levels")
+	worldShrink = flag.Bool("world.shrink", false, "drop events of a history that fails as long as it fails")
 	worldShow   = flag.Bool("world.show", false, "print the transcript")
 )
 
@@ -124,7 +125,10 @@ func TestWorld(t *testing.T) {
 			fmt.Println(strings.Join(lines, "\n"))
 		}
 		if failure != "" {
-			history, lines, failure = shrink(history, lines, failure, func(h []happening) ([]string, string) { return play(t, *worldFabric, seed, h) })
+			fmt.Printf("seed %d: %s\n", seed, failure)
+			if *worldShrink {
+				history, lines, failure = shrink(history, lines, failure, func(h []happening) ([]string, string) { return play(t, *worldFabric, seed, h) })
+			}
 			t.Errorf("seed %d: %s\nby %v:\n%s", seed, failure, history, strings.Join(lines, "\n"))
 		}
 	}

@@ -164,6 +164,9 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 		next <- built{t, err}
 	}()
 	tree := v.Held(a.Avoid)
+	if !slices.Equal(a.Avoid, a.Hold) { // the next tables may have other base LIDs apart
+		tree = p.Planning.Beside(tree, v.Held(a.Hold))
+	}
 	schedule, err := planner.Plan(ctx, tree, p.Planning)
 	c = made{planned: time.Now()}
 	r := <-next
