@@ -82,6 +82,36 @@ func (s Settings) Beside(t, other *topology.FatTree) *topology.FatTree {
 	return &out
 }
 
+// Astray returns the tree with the hosts marked as well whose base LIDs have other lanes than
+// those of their number in some of the tables, although these are up. Without such hosts it is
+// the tree itself.
+func Astray(t *topology.FatTree, on []*lft.Tables) *topology.FatTree {
+	out := *t
+	for _, tables := range on {
+		for l := range t.Leaves {
+			n := -1
+			if tables != nil {
+				n = tables.Find(t.Leaves[l].GUID)
+			}
+			for _, i := range t.Servers {
+				h := &t.Hosts[i]
+				k := t.LIDLane(h, 0)
+				if n < 0 || h.Leaf == l || 1<<h.LMC <= t.Lanes || !t.LaneUp(l, k) || !t.LaneUp(h.Leaf, k) || tables.Port(n, h.LID) == t.Leaves[l].Cables[k].LeafPort {
+					continue
+				}
+				if &out.Hosts[0] == &t.Hosts[0] {
+					out.Hosts = slices.Clone(t.Hosts)
+				}
+				out.Hosts[i].Moved = true
+			}
+		}
+	}
+	if len(t.Hosts) == 0 || &out.Hosts[0] == &t.Hosts[0] {
+		return t
+	}
+	return &out
+}
+
 // leaves reports whether some leaf sends to server d over a lane other than its own
 // although that is up.
 func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {

@@ -102,6 +102,7 @@ type process struct {
 	reader  *umad.Reader
 	busy    int // pieces of work under way
 	dead    bool
+	blind   bool // it has published no plan
 	read    bool // its plans have been read
 	ticks   int  // at one instant
 	tick    time.Time
@@ -225,7 +226,7 @@ func (w *world) flush() {
 // start starts forsd. If the manager already runs, its files are there.
 func (w *world) start() {
 	w.starts++
-	p := &process{w: w, link: filepath.Join(w.dir, fmt.Sprint("run", w.starts)), started: time.Now()}
+	p := &process{w: w, blind: true, link: filepath.Join(w.dir, fmt.Sprint("run", w.starts)), started: time.Now()}
 	ok2(w.t, os.Symlink(filepath.Join(w.dir, "real"), p.link))
 	cfg := config.Default()
 	cfg.StateDir = filepath.Join(p.link, "state")

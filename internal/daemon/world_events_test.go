@@ -611,7 +611,7 @@ func (w *world) rest() {
 	if w.failure != "" {
 		return
 	}
-	w.spoilt = false
+	w.spoilt, w.forsd.blind = false, false
 	clear(w.judge.died)
 	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.EpochNumber())
 	w.judgePlan("all is at rest", w.forsd.d.state.Plans.Current())
@@ -675,7 +675,10 @@ func (w *world) avoids() error {
 		if !slices.Contains(w.ordered, d.Part) {
 			return fmt.Errorf("%s is drained, and nobody asked for it", d.Name)
 		}
-		if d.State != exclusions.Safe {
+		jobs := func(use string) bool {
+			return strings.HasPrefix(use, "job ") && strings.HasSuffix(use, " of its hosts")
+		}
+		if d.State != exclusions.Safe && (d.Kind != exclusions.Leaf || len(d.Uses) == 0 || !slices.ContainsFunc(d.Uses, jobs)) { // programs of jobs may send until these end
 			return fmt.Errorf("%s is %s: %v", d.Name, d.State, d.Uses)
 		}
 		for c := range p.cables {
@@ -690,12 +693,16 @@ func (w *world) avoids() error {
 	if len(safe) == 0 {
 		return nil
 	}
+	without := w.drainedLeaves() // their hosts have no other ways
 	for i := range p.nodes {
-		if !p.nodes[i].isSwitch || p.nodes[i].off || !w.isLeaf(i) {
+		if !p.nodes[i].isSwitch || p.nodes[i].off || !w.isLeaf(i) || without[i] {
 			continue
 		}
 		for lid, owner := range p.owner {
 			if owner < 0 || p.nodes[owner].isSwitch {
+				continue
+			}
+			if leaf, _ := p.uplink(owner); without[leaf] {
 				continue
 			}
 			ports, _ := p.route(i, lid, false)

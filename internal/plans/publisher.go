@@ -4,6 +4,7 @@
 package plans
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -176,8 +177,13 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 	early := p.stage(view.TreePlan{Schedule: schedule})
 	on, first := p.tablesFor(a, r.tables), schedule
 	schedule, err = schedule.Verified(ctx, on...)
-	if old := v.Familiar(tree, p.State.Now().Epoch); err != nil && !a.Final && old != nil {
-		schedule, err = p.planFor(ctx, old, on)
+	if err != nil && !a.Final {
+		// A plan for what these tables carry is better than tables that the plan in force
+		// does not know.
+		known := cmp.Or(v.Familiar(tree, p.State.Now().Epoch), tree)
+		if known = planner.Astray(known, on); known != tree {
+			schedule, err = p.planFor(ctx, known, on)
+		}
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
 	if e := <-early; schedule == first { // verification may have led to another one
