@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"iter"
 	"math"
 	"slices"
 
@@ -74,42 +75,54 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 // Beside returns the tree with the hosts marked as well that Apart marks in another tree of the
 // same hosts, so that pinned plans hold on that tree's tables, too.
 func (s Settings) Beside(t, other *topology.FatTree) *topology.FatTree {
-	out := *t
-	out.Hosts = slices.Clone(t.Hosts)
-	for i, h := range s.Apart(other).Hosts {
-		out.Hosts[i].Moved = out.Hosts[i].Moved || h.Moved
+	return marked(t, func(yield func(host int) bool) {
+		for i, h := range s.Apart(other).Hosts {
+			if h.Moved && !yield(i) {
+				return
+			}
+		}
+	})
+}
+
+// marked returns the tree with more hosts marked as Moved, or the tree itself if they all are.
+func marked(t *topology.FatTree, hosts iter.Seq[int]) *topology.FatTree {
+	out := t
+	for i := range hosts {
+		if out.Hosts[i].Moved {
+			continue
+		}
+		if out == t {
+			own := *t
+			own.Hosts = slices.Clone(t.Hosts)
+			out = &own
+		}
+		out.Hosts[i].Moved = true
 	}
-	return &out
+	return out
 }
 
 // Astray returns the tree with the hosts marked as well whose base LIDs have other lanes than
 // those of their number in some of the tables, although these are up. Without such hosts it is
 // the tree itself.
 func Astray(t *topology.FatTree, on []*lft.Tables) *topology.FatTree {
-	out := *t
-	for _, tables := range on {
-		for l := range t.Leaves {
-			n := -1
-			if tables != nil {
-				n = tables.Find(t.Leaves[l].GUID)
-			}
-			for _, i := range t.Servers {
-				h := &t.Hosts[i]
-				k := t.LIDLane(h, 0)
-				if n < 0 || h.Leaf == l || 1<<h.LMC <= t.Lanes || !t.LaneUp(l, k) || !t.LaneUp(h.Leaf, k) || tables.Port(n, h.LID) == t.Leaves[l].Cables[k].LeafPort {
-					continue
+	return marked(t, func(yield func(host int) bool) {
+		for _, tables := range on {
+			for l := range t.Leaves {
+				n := -1
+				if tables != nil {
+					n = tables.Find(t.Leaves[l].GUID)
 				}
-				if &out.Hosts[0] == &t.Hosts[0] {
-					out.Hosts = slices.Clone(t.Hosts)
+				for _, i := range t.Servers {
+					h := &t.Hosts[i]
+					k := t.LIDLane(h, 0)
+					stays := n < 0 || h.Leaf == l || 1<<h.LMC <= t.Lanes || !t.LaneUp(l, k) || !t.LaneUp(h.Leaf, k) || tables.Port(n, h.LID) == t.Leaves[l].Cables[k].LeafPort
+					if !stays && !yield(i) {
+						return
+					}
 				}
-				out.Hosts[i].Moved = true
 			}
 		}
-	}
-	if len(t.Hosts) == 0 || &out.Hosts[0] == &t.Hosts[0] {
-		return t
-	}
-	return &out
+	})
 }
 
 // leaves reports whether some leaf sends to server d over a lane other than its own

@@ -132,15 +132,15 @@ func (w *world) trunks(is func(c *cable) bool) (out []int) {
 func (w *world) change(text string, do func()) {
 	w.note("%s", text)
 	p := w.plant
-	before := make([]bool, len(p.cables))
+	before, slow := make([]bool, len(p.cables)), make([]bool, len(p.cables))
 	for c := range p.cables {
-		before[c] = p.live(c)
+		before[c], slow[c] = p.live(c), p.cables[c].slow
 	}
 	do()
 	changed := map[int32]bool{}
 	for c := range p.cables {
 		x := &p.cables[c]
-		if p.live(c) == before[c] {
+		if p.live(c) == before[c] && x.slow == slow[c] {
 			continue
 		}
 		if x.active = false; p.nodes[x.a.Node].isSwitch {

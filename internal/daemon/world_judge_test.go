@@ -55,7 +55,6 @@ func (w *world) look() {
 	}
 	if w.tablesChanged {
 		w.tablesChanged = false
-		w.judgeLoops()
 		if p != nil && p.d != nil {
 			w.judgePlan("the tables have changed", p.d.state.Plans.Current())
 		}
@@ -99,7 +98,7 @@ func (w *world) judgeLoops() {
 				continue
 			}
 			if ports, ok := p.route(i, lid, true); !ok && len(ports) >= 2*len(p.nodes) {
-				w.fail("LID %d is sent round in a ring from %s", lid, p.whole.Nodes[i].Name)
+				w.fail("LID %d of %s is sent round in a ring: %s", lid, p.whole.Nodes[owner].Name, w.names(ports[:6]))
 				return
 			}
 		}

@@ -335,7 +335,7 @@ func (m *subnetManager) up(engine string) {
 		m.dump = &opensm.Snapshot{Fabric: f, SeenAt: now, CompleteAt: now, Swept: true}
 		m.w.note("OpenSM has swept by %s", engine)
 		m.tell(plugin.SubnetUp{At: now, Sight: plugin.Sight{Fabric: f}})
-		m.w.tablesChanged = true
+		m.w.judgeLoops()
 		if m.w.rng.IntN(20) > 0 {
 			m.step(m.w.between(0, 30), m.showDump)
 		} else {

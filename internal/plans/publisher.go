@@ -181,7 +181,7 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 		// A plan for what these tables carry is better than tables that the plan in force
 		// does not know.
 		known := cmp.Or(v.Familiar(tree, p.State.Now().Epoch), tree)
-		if known = planner.Astray(known, on); known != tree {
+		if known = p.Planning.Beside(planner.Astray(known, on), v.Held(a.Hold)); known != tree {
 			schedule, err = p.planFor(ctx, known, on)
 		}
 	}
