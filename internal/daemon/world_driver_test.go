@@ -87,7 +87,8 @@ type order struct {
 	what   string
 	done   bool
 	told   bool
-	lost   bool // forsd was killed before it answered
+	part   *exclusions.Part // that it drains or gives back
+	lost   bool             // forsd was killed before it answered
 	err    error
 	then   func() // when it is carried out
 	undone func() // when it failed
@@ -257,6 +258,15 @@ func (w *world) start() {
 	}
 	p.d = d
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	for _, o := range w.orders { // what was carried out before it was killed
+		if part := o.part; o.lost && part != nil {
+			o.part = nil
+			w.ordered = slices.DeleteFunc(w.ordered, func(x exclusions.Part) bool { return x == *part })
+			if slices.ContainsFunc(*d.drained.Load(), func(x exclusions.Drain) bool { return x.Part == *part }) {
+				w.ordered = append(w.ordered, *part)
+			}
+		}
+	}
 	d.manager.Finder, d.manager.Sweep = w.manager, w.manager.hangUp
 	d.reader().Open = func(*topology.Fabric) (*umad.Reader, error) {
 		w.wire = &probePort{plant: w.plant, host: w.manager.host, rng: rand.New(rand.NewPCG(w.set.seed, uint64(w.starts))), loses: w.lossy}

@@ -474,6 +474,7 @@ func (w *world) orderDrain(r *rand.Rand) {
 		return d.Drain(ctx, exclusions.Order{Drain: exclusions.Drain{Part: part, Name: name}})
 	})
 	o := w.orders[len(w.orders)-1]
+	o.part = &part
 	o.undone = func() { w.ordered = slices.DeleteFunc(w.ordered, func(x exclusions.Part) bool { return x == part }) }
 }
 
@@ -489,6 +490,7 @@ func (w *world) giveBack(part exclusions.Part) {
 	w.operator(fmt.Sprintf("undrain %v", part), func(ctx context.Context, d *Daemon) error {
 		return d.Drain(ctx, exclusions.End{Part: part})
 	})
+	w.orders[len(w.orders)-1].part = &part
 	w.orders[len(w.orders)-1].then = func() {
 		w.ordered = slices.DeleteFunc(w.ordered, func(x exclusions.Part) bool { return x == part })
 	}

@@ -171,12 +171,15 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 	schedule, err := planner.Plan(ctx, tree, p.Planning)
 	c = made{planned: time.Now()}
 	r := <-next
-	if err = errors.Join(err, r.err); err != nil {
-		return c, err
+	if r.err != nil {
+		return c, errors.Join(err, r.err)
 	}
-	early := p.stage(view.TreePlan{Schedule: schedule})
-	on, first := p.tablesFor(a, r.tables), schedule
-	schedule, err = schedule.Verified(ctx, on...)
+	on, early := p.tablesFor(a, r.tables), staged{}
+	if err == nil {
+		done := p.stage(view.TreePlan{Schedule: schedule})
+		schedule, err = schedule.Verified(ctx, on...)
+		early = <-done
+	}
 	if err != nil && !a.Final {
 		// A plan for what these tables carry is better than tables that the plan in force
 		// does not know.
@@ -186,9 +189,7 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 		}
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
-	if e := <-early; schedule == first { // verification may have led to another one
-		c.early = e
-	}
+	c.epoch = early.of(c.plan)
 	return c, err
 }
 
