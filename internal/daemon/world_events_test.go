@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing/synctest"
 	"time"
 
 	"github.com/forsd/forsd/api"
@@ -398,6 +399,7 @@ func (w *world) operator(what string, ask func(ctx context.Context, d *Daemon) e
 		o.err = ask(ctx, p.d)
 		o.done = true
 	}()
+	synctest.Wait() // until the loop is to answer: orders come in their order
 }
 
 func (w *world) reroute(*rand.Rand) {

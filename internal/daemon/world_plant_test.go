@@ -223,9 +223,11 @@ func (p *plant) route(from, lid int, blind bool) (ports []topology.PortRef, ok b
 type probePort struct {
 	*plant
 	host   int
-	rng    *rand.Rand
-	loses  int // of 1000 datagrams
+	seed   uint64
+	asked  map[[3]int]uint64 // [node, attribute, modifier] how often
+	loses  int               // of 1000 datagrams
 	coming []answer
+	came   bool // an answer has just been received
 }
 
 type answer struct {
@@ -235,16 +237,25 @@ type answer struct {
 
 func (w *probePort) Send(m *[256]byte, dlid uint16) error {
 	to := w.target(m, dlid)
-	if to < 0 || w.rng.IntN(1000) < w.loses {
+	// What becomes of a question does not depend on the order in which goroutines ask.
+	key := [3]int{to, int(binary.BigEndian.Uint16(m[16:])), int(binary.BigEndian.Uint32(m[20:]))}
+	w.asked[key]++
+	rng := rand.New(rand.NewPCG(w.seed^uint64(key[0])<<40^uint64(key[1])<<20^uint64(key[2]), w.asked[key]))
+	if to < 0 || rng.IntN(1000) < w.loses {
 		return nil
 	}
-	a := answer{at: time.Now().Add(time.Duration(20+w.rng.IntN(180)) * time.Microsecond), data: *m}
+	a := answer{at: time.Now().Truncate(time.Microsecond).Add(time.Duration(20_000+rng.IntN(180_000)) * time.Nanosecond), data: *m}
 	w.answer(&a.data, to)
 	w.coming = append(w.coming, a)
 	return nil
 }
 
 func (w *probePort) Receive(m *[256]byte, wait time.Duration) bool {
+	if w.came { // whoever it was for may ask more, at this moment
+		w.came = false
+		time.Sleep(1)
+		return false
+	}
 	first := -1
 	for i := range w.coming {
 		if first < 0 || w.coming[i].at.Before(w.coming[first].at) {
@@ -258,7 +269,7 @@ func (w *probePort) Receive(m *[256]byte, wait time.Duration) bool {
 	a := w.coming[first]
 	w.coming = append(w.coming[:first], w.coming[first+1:]...)
 	time.Sleep(time.Until(a.at))
-	*m = a.data
+	*m, w.came = a.data, true
 	return true
 }
 

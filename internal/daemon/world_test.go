@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -47,6 +48,7 @@ func play(t *testing.T, fabric string, seed uint64, history []happening) (lines 
 	dir, err := os.MkdirTemp(scratch(), "world")
 	ok(t, err)
 	defer os.RemoveAll(dir)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	plain := store.SyncPath
 	defer func() { store.SyncPath = plain }()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,6 +110,21 @@ func scratch() string {
 		return "/dev/shm"
 	}
 	return ""
+}
+
+// TestWorldTwice plays histories twice: same seed, same transcript.
+func TestWorldTwice(t *testing.T) {
+	for seed := uint64(1); seed <= uint64(max(2, *worldRuns)); seed++ {
+		history := draw(seed, *worldFaults)
+		first, _ := play(t, *worldFabric, seed, history)
+		second, _ := play(t, *worldFabric, seed, history)
+		for i := range max(len(first), len(second)) {
+			if i >= len(first) || i >= len(second) || first[i] != second[i] {
+				t.Errorf("seed %d differs from line %d on:\n%s\n\n%s", seed, i, strings.Join(first[max(0, min(i-3, len(first))):min(i+3, len(first))], "\n"), strings.Join(second[max(0, min(i-3, len(second))):min(i+3, len(second))], "\n"))
+				break
+			}
+		}
+	}
 }
 
 // TestWorld plays histories of a fabric, its manager and forsd.
