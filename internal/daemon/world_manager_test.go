@@ -34,6 +34,7 @@ type subnetManager struct {
 	found    *topology.Fabric // by the present sweep
 	links    []bool           // [cable] live then
 	nodes    []bool           // [node] seen then
+	trains   []int            // [cable] how often it had trained by then
 	failed   bool             // the present sweep
 	requests uint64
 	dump     *opensm.Snapshot // its last
@@ -179,7 +180,10 @@ func (m *subnetManager) discovered() {
 		m.w.fail("the model's fabric: %v", err)
 		return
 	}
-	m.links, m.nodes = m.w.links(m.host), p.near(m.host)
+	m.links, m.nodes, m.trains = m.w.links(m.host), p.near(m.host), make([]int, len(p.cables))
+	for c := range p.cables {
+		m.trains[c] = p.cables[c].trains
+	}
 	for c, live := range m.links { // switches with new links are sent all
 		if x := &p.cables[c]; live && !x.active {
 			m.believed[x.a.Node], m.believed[x.b.Node] = nil, nil
@@ -324,11 +328,14 @@ func (m *subnetManager) up(engine string) {
 		m.again = true
 	} else {
 		for c, live := range m.links {
-			if live && p.live(c) {
+			if live && p.live(c) && m.trains[c] == p.cables[c].trains {
 				p.cables[c].active = true
 			}
 		}
 		m.swept = m.links
+		for c, live := range m.links { // a light sweep finds links that have trained since
+			m.swept[c] = live && (!p.live(c) || p.cables[c].active)
+		}
 		f := plugin.AfterSweep(m.found)
 		now := time.Now()
 		m.shown = false

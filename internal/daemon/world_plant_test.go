@@ -34,6 +34,7 @@ type cable struct {
 	pulled bool
 	slow   bool
 	active bool // a manager has brought it up since it came
+	trains int  // how often it has gone or come
 }
 
 const noEntry = 0xff

@@ -23,6 +23,7 @@ var (
 	worldFaults = flag.Int("world.faults", 40, "events of a history")
 	worldFabric = flag.String("world.fabric", "6x6", "spines x leaves, or 4-ary for three levels")
 	worldShrink = flag.Bool("world.shrink", false, "drop events of a history that fails as long as it fails")
+	worldFirst  = flag.Bool("world.first", false, "end at the first history that fails")
 	worldShow   = flag.Bool("world.show", false, "print the transcript")
 )
 
@@ -145,6 +146,9 @@ func TestWorld(t *testing.T) {
 			fmt.Printf("seed %d: %s\n", seed, failure)
 			if *worldShrink {
 				history, lines, failure = shrink(history, lines, failure, func(h []happening) ([]string, string) { return play(t, *worldFabric, seed, h) })
+			}
+			if *worldFirst {
+				t.Fatalf("after %d events in %v", events, time.Since(began))
 			}
 			t.Errorf("seed %d: %s\nby %v:\n%s", seed, failure, history, strings.Join(lines, "\n"))
 		}
