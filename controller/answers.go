@@ -65,7 +65,9 @@ func (c *Controller) planned(now time.Time, e Planned) {
 		c.afterPublish(now, next)
 	case next == Publishing:
 		// New hosts and LIDs are unreachable with the tables in force, so the tables come
-		// first.
+		// first. Held lanes that the plan in force may use stay in them until there is a
+		// plan without; see finish.
+		c.held = minus(c.held, minus(c.held, c.closed))
 		c.write()
 	default:
 		if c.behind == "" && c.stale == "" {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +57,7 @@ type world struct {
 	pids    int
 	starts  int
 	lossy   int  // of 1000 datagrams of OpenSM and forsd
+	pending bool // a forsd was killed that had not stored all
 	crashed bool // forsd is dead, and does not know it yet
 	crashAt int  // the sync at which forsd is killed; 0 is none
 	syncs   int
@@ -142,9 +144,12 @@ func (w *world) hosts() (out []int) {
 // note adds a line to the transcript.
 func (w *world) note(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	text = strings.ReplaceAll(text, w.dir, "DIR")
+	text = temporary.ReplaceAllString(strings.ReplaceAll(text, w.dir, "DIR"), "$1")
 	w.lines = append(w.lines, fmt.Sprintf("%10.6f %s", time.Since(epoch0).Seconds(), text))
 }
+
+// temporary is the name of a file before it is renamed.
+var temporary = regexp.MustCompile(`(/\.[a-z.]+)[0-9]{5,}`)
 
 // epoch0 is when the time of a bubble begins.
 var epoch0 = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -258,6 +263,12 @@ func (w *world) start() {
 	}
 	p.d = d
 	p.ctx, p.cancel = context.WithCancel(context.Background())
+	if w.pending { // decisions that were not stored are lost, as forsd has warned
+		w.pending, w.ordered = false, nil
+		for _, x := range *d.drained.Load() {
+			w.ordered = append(w.ordered, x.Part)
+		}
+	}
 	for _, o := range w.orders { // what was carried out before it was killed
 		if part := o.part; o.lost && part != nil {
 			o.part = nil
@@ -330,6 +341,7 @@ func (w *world) synced(path string, sync func(string) error) error {
 func (w *world) kill() {
 	p := w.forsd
 	p.dead = true
+	w.pending = w.pending || p.d.store.PendingErr() != nil
 	if !w.crashed {
 		w.flush()
 	}

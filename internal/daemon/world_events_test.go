@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,25 @@ type happening struct {
 }
 
 func (h happening) String() string { return fmt.Sprintf("%s:%d:%v", h.kind, h.number, h.after) }
+
+// parseHistory reads events as String prints them.
+func parseHistory(text string) (out []happening, err error) {
+	for word := range strings.FieldsSeq(strings.Trim(text, "[]")) {
+		parts := strings.Split(word, ":")
+		if len(parts) != 3 {
+			return nil, fmt.Errorf("event %q: want KIND:NUMBER:TIME", word)
+		}
+		h := happening{kind: parts[0]}
+		if h.number, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+			return nil, err
+		}
+		if h.after, err = time.ParseDuration(parts[2]); err != nil {
+			return nil, err
+		}
+		out = append(out, h)
+	}
+	return out, nil
+}
 
 // kinds of events, with weights.
 var happenings = []struct {
@@ -50,6 +70,7 @@ var happenings = []struct {
 	{"undrain", 4, (*world).undrain},
 	{"lossy", 2, func(w *world, r *rand.Rand) { w.lossy = r.IntN(30) }},
 	{"unsynced", 2, (*world).unsynced},
+	{"disk", 5, (*world).spoilDisk},
 	{"job", 1, (*world).makeJob},
 	{"unjob", 1, (*world).endJob},
 	{"rest", 12, nil},
@@ -385,6 +406,27 @@ func (w *world) unsynced(r *rand.Rand) {
 	w.note("syncs will fail")
 }
 
+// spoilDisk has the disk of the state directory fail, or mends it.
+func (w *world) spoilDisk(r *rand.Rand) {
+	if w.disk.fault != "" {
+		w.mendDisk()
+		return
+	}
+	if !w.disk.mounted {
+		return // whatever else fails takes the baseline away
+	}
+	fault, _ := pick(r, []string{"full", "read-only"})
+	w.disk.fail(fault)
+	w.note("the disk is %s", w.disk.fault)
+}
+
+func (w *world) mendDisk() {
+	if w.disk.fault != "" {
+		w.note("the disk is mended: %s", w.disk.fault)
+		w.disk.mend()
+	}
+}
+
 // operator makes a request.
 func (w *world) operator(what string, ask func(ctx context.Context, d *Daemon) error) {
 	p := w.forsd
@@ -596,6 +638,7 @@ func (w *world) drainedLeaves() map[int]bool {
 // rest waits until forsd is at rest.
 func (w *world) rest() {
 	w.lossy, w.failAt, w.crashAt = 0, nil, 0
+	w.mendDisk()
 	if p := w.forsd; p != nil && p.reader != nil {
 		w.wire.loses = 0
 	}

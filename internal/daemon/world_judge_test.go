@@ -97,7 +97,7 @@ func (w *world) judgeLoops() {
 			if owner < 0 || p.nodes[owner].isSwitch {
 				continue
 			}
-			if ports, ok := p.route(i, lid, true); !ok && len(ports) >= 2*len(p.nodes) {
+			if ports, ok := p.route(i, lid, false); !ok && len(ports) >= 2*len(p.nodes) {
 				w.fail("LID %d of %s is sent round in a ring: %s", lid, p.whole.Nodes[owner].Name, w.names(ports[:6]))
 				return
 			}
@@ -216,7 +216,7 @@ func (w *world) reaches() error {
 			continue
 		}
 		for lid, owner := range p.owner {
-			if owner < 0 || !near[owner] {
+			if owner < 0 || !near[owner] || p.nodes[owner].isSwitch && !w.joined(i, owner) {
 				continue
 			}
 			if _, ok := p.route(i, lid, false); !ok {
@@ -225,6 +225,14 @@ func (w *world) reaches() error {
 		}
 	}
 	return nil
+}
+
+// joined reports whether a live cable joins two switches. Without one, the tables may leave the
+// LID of a switch out.
+func (w *world) joined(a, b int) bool {
+	return a == b || slices.ContainsFunc(w.plant.at[a], func(c int) bool {
+		return c >= 0 && w.plant.carries(c) && (int(w.plant.cables[c].a.Node) == b || int(w.plant.cables[c].b.Node) == b)
+	})
 }
 
 // isLeaf reports whether hosts are attached to a switch.

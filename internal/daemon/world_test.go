@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -22,6 +23,7 @@ var (
 	worldRuns   = flag.Int("world.runs", 0, "how many histories, each with the next seed")
 	worldFaults = flag.Int("world.faults", 40, "events of a history")
 	worldFabric = flag.String("world.fabric", "6x6", "spines x leaves, or 4-ary for three levels")
+	worldPlay   = flag.String("world.history", "", "events to play in place of those drawn by the seed")
 	worldShrink = flag.Bool("world.shrink", false, "drop events of a history that fails as long as it fails")
 	worldFirst  = flag.Bool("world.first", false, "end at the first history that fails")
 	worldShow   = flag.Bool("world.show", false, "print the transcript")
@@ -55,6 +57,8 @@ func play(t *testing.T, fabric string, seed uint64, history []happening) (lines 
 	synctest.Test(t, func(t *testing.T) {
 		set := worldSettings{fabric: healthyWorld(t, fabric), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2}
 		w := newWorld(t, set, dir)
+		ok(t, os.MkdirAll(filepath.Join(dir, "real", "state.away"), 0o755))
+		w.disk = newDisk(t, filepath.Join(dir, "real", "state"))
 		store.SyncPath = func(path string) error { return w.synced(path, plain) }
 		w.manager.start()
 		w.start()
@@ -137,6 +141,11 @@ func TestWorld(t *testing.T) {
 	began, events := time.Now(), 0
 	for seed := first; seed < first+uint64(max(runs, 1)); seed++ {
 		history := draw(seed, *worldFaults)
+		if *worldPlay != "" {
+			var err error
+			history, err = parseHistory(*worldPlay)
+			ok(t, err)
+		}
 		lines, failure := play(t, *worldFabric, seed, history)
 		events += len(history)
 		if *worldShow {
