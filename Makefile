@@ -62,7 +62,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes gpu/libforcarry) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
+.PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak world mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan ./cmd/forsd-rehearsal
@@ -171,6 +171,14 @@ MODE ?= plugin
 FABRIC ?= 6x6
 soak: deps build
 	$(GO) run ./testbed/soak -seed $(SEED) -events $(EVENTS) -mode $(MODE) -fabric $(FABRIC) -plugin $(abspath $(out))/libforsosm.so $(SOAKFLAGS)
+
+# Random faults on the daemon's own code beside models of OpenSM and of switches, in one process
+# and in virtual time: the same SEED, the same bytes. RUNS histories of FAULTS events each are
+# played; one that fails is shrunk. WORLDFLAGS=-world.show prints the transcripts.
+FAULTS ?= 40
+RUNS ?= 100
+world: deps
+	$(GO) test -count 1 -timeout 0 -v -run '^TestWorld$$' ./internal/daemon -world.seed $(SEED) -world.runs $(RUNS) -world.faults $(FAULTS) -world.fabric $(FABRIC) -world.shrink $(WORLDFLAGS)
 
 # Every dump of a fabric below DUMPS through read, plan, verify and failures, and through
 # OpenSM on a simulated fabric: one table of forsd beside OpenSM's engines.
