@@ -29,6 +29,7 @@ import (
 type disk struct {
 	t       *testing.T
 	path    string
+	size    string // an option of its file system
 	mounted bool
 	fault   string // "" if none
 }
@@ -38,8 +39,14 @@ var faults = []string{"full", "read-only", "gone", "removed", "another"}
 
 func newDisk(t *testing.T, path string) *disk {
 	t.Helper()
+	return diskOf(t, path, "size=2m")
+}
+
+// diskOf is newDisk with an option of the file system that limits its size.
+func diskOf(t *testing.T, path, size string) *disk {
+	t.Helper()
 	ok(t, os.MkdirAll(path, 0o755))
-	d := &disk{t: t, path: path, mounted: syscall.Mount("fors", path, "tmpfs", 0, "size=2m") == nil}
+	d := &disk{t: t, path: path, size: size, mounted: syscall.Mount("fors", path, "tmpfs", 0, size) == nil}
 	if !d.mounted && os.Getuid() == 0 {
 		t.Log("a file system cannot be mounted here")
 	}
@@ -74,7 +81,7 @@ func (d *disk) fail(fault string) {
 		}
 		ok(d.t, f.Close())
 	case "read-only":
-		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=2m"))
+		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, d.size))
 	case "gone": // and nothing can be created at the path
 		if d.mounted {
 			ok(d.t, syscall.Mount(d.path, d.path+".away", "", syscall.MS_MOVE, ""))
@@ -90,7 +97,7 @@ func (d *disk) fail(fault string) {
 			ok(d.t, os.RemoveAll(filepath.Join(d.path, e.Name())))
 		}
 	case "another": // an empty file system hides it
-		ok(d.t, syscall.Mount("fors", d.path, "tmpfs", 0, "size=2m"))
+		ok(d.t, syscall.Mount("fors", d.path, "tmpfs", 0, d.size))
 	}
 }
 
@@ -101,7 +108,7 @@ func (d *disk) mend() {
 	case "full":
 		ok(d.t, os.Remove(d.filler()))
 	case "read-only":
-		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT, "size=2m"))
+		ok(d.t, syscall.Mount("", d.path, "", syscall.MS_REMOUNT, d.size))
 	case "gone":
 		ok(d.t, os.Remove(d.path))
 		if d.mounted {

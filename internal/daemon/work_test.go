@@ -194,6 +194,9 @@ func TestPlanAfterLoss(t *testing.T) {
 			promise(t, state, last, boot)
 		}
 		d = readable(daemonIn(t, dir))
+		if p := d.state.Plans.Current(); boot != "" && p != nil {
+			t.Errorf("plan %d is handed out, which may not be the last", p.Epoch)
+		}
 		d.atRest(t, f)
 		return d, last
 	}

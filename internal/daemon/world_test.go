@@ -42,7 +42,11 @@ func healthyWorld(t testing.TB, name string) *topology.Fabric {
 	if _, err := fmt.Sscanf(name, "%d-ary", &a); err != nil {
 		t.Fatalf("-world.fabric %s: want 6x6 or 4-ary", name)
 	}
-	return fabgen.GenerateTree(fabgen.KAry(a))
+	s := fabgen.KAry(a)
+	for 1<<s.LMC < a*a/4 {
+		s.LMC++
+	}
+	return fabgen.GenerateTree(s)
 }
 
 // play plays a history, and returns its transcript and what was violated.
@@ -58,7 +62,7 @@ func play(t *testing.T, fabric string, seed uint64, history []happening) (lines 
 		set := worldSettings{fabric: healthyWorld(t, fabric), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2}
 		w := newWorld(t, set, dir)
 		ok(t, os.MkdirAll(filepath.Join(dir, "real", "state.away"), 0o755))
-		w.disk = newDisk(t, filepath.Join(dir, "real", "state"))
+		w.disk = diskOf(t, filepath.Join(dir, "real", "state"), "size=64m")
 		store.SyncPath = func(path string) error { return w.synced(path, plain) }
 		w.manager.start()
 		w.start()
