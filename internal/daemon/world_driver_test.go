@@ -57,6 +57,7 @@ type world struct {
 	pids    int
 	starts  int
 	lossy   int  // of 1000 datagrams of OpenSM and forsd
+	changes int  // of the fabric that are to come
 	pending bool // a forsd was killed that had not stored all
 	crashed bool // forsd is dead, and does not know it yet
 	crashAt int  // the sync at which forsd is killed; 0 is none

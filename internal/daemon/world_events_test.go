@@ -259,6 +259,12 @@ func (w *world) plug(r *rand.Rand) {
 	}
 }
 
+// later changes the fabric after some time.
+func (w *world) later(d time.Duration, do func()) {
+	w.changes++
+	w.after(d, func() { w.changes--; do() })
+}
+
 // flap pulls and plugs a cable some times.
 func (w *world) flap(r *rand.Rand) {
 	c, ok := pick(r, w.trunks(func(c *cable) bool { return !c.pulled }))
@@ -273,13 +279,13 @@ func (w *world) flap(r *rand.Rand) {
 	}
 	at := time.Duration(0)
 	for range 1 + r.IntN(4) {
-		w.after(at, func() {
+		w.later(at, func() {
 			if !x.pulled {
 				w.change("flap "+w.name(c), func() { x.pulled = true })
 			}
 		})
 		at += time.Duration(1+r.IntN(150)) * time.Millisecond
-		w.after(at, func() { w.change("and back "+w.name(c), func() { x.pulled = false }) })
+		w.later(at, func() { w.change("and back "+w.name(c), func() { x.pulled = false }) })
 		at += time.Duration(r.IntN(400)) * time.Millisecond
 	}
 }
@@ -293,7 +299,7 @@ func (w *world) slow(r *rand.Rand) {
 	x := &w.plant.cables[c]
 	again := func() { // it trains anew
 		w.change("train "+w.name(c), func() { x.pulled = true })
-		w.after(w.between(5, 60), func() {
+		w.later(w.between(5, 60), func() {
 			w.change(fmt.Sprintf("trained, slow: %v", x.slow), func() { x.pulled = false })
 		})
 	}
@@ -589,6 +595,8 @@ func (w *world) resting() string {
 	switch {
 	case p == nil:
 		return "forsd does not run"
+	case w.changes > 0:
+		return "cables still bounce"
 	case w.manager.pid == 0 || w.manager.sweeping || w.manager.again:
 		return "OpenSM is not at rest"
 	case w.manager.swept == nil || !equalLinks(w.manager.swept, w.links(w.manager.host)):
