@@ -182,10 +182,24 @@ func (w *world) change(text string, do func()) {
 	}
 }
 
-// whole reports whether enough of the fabric is left: each leaf has half of its lanes, and any
-// two leaves share one that plans may use.
+// enough reports whether enough of the fabric is left: each leaf has half of its lanes, and any
+// two leaves share one that plans may use; on three levels, few parts are away.
 func (w *world) enough() bool {
 	p := w.plant
+	if len(w.drainable()) == 0 {
+		dead, off := 0, 0
+		for c := range p.cables {
+			if x := &p.cables[c]; p.trunk(c) && (x.pulled || x.slow) {
+				dead++
+			}
+		}
+		for i := range p.nodes {
+			if p.nodes[i].isSwitch && p.nodes[i].off {
+				off++
+			}
+		}
+		return dead+off <= max(1, len(p.nodes[0].table)/200)
+	}
 	ups := map[int]map[int]int{} // [leaf][spine] usable cables
 	n := map[int]int{}
 	out := w.drainedParts()
@@ -490,9 +504,28 @@ func (w *world) drainedParts() map[exclusions.Part]bool {
 	return out
 }
 
+// drainable lists the switches that are drained: on two levels, all.
+func (w *world) drainable() (all []int) {
+	for c := range w.plant.cables {
+		if x := &w.plant.cables[c]; w.plant.trunk(c) && !w.isLeaf(int(x.a.Node)) && !w.isLeaf(int(x.b.Node)) {
+			return nil
+		}
+	}
+	for i := range w.plant.nodes {
+		if w.plant.nodes[i].isSwitch {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
 // orderDrain drains a cable, a spine or a leaf.
 func (w *world) orderDrain(r *rand.Rand) {
 	p := w.plant
+	all := w.drainable()
+	if all == nil {
+		return
+	}
 	var part exclusions.Part
 	name := ""
 	if r.IntN(3) > 0 {
@@ -502,12 +535,6 @@ func (w *world) orderDrain(r *rand.Rand) {
 		}
 		part, name = w.cablePart(c), w.name(c)
 	} else {
-		var all []int
-		for i := range p.nodes {
-			if p.nodes[i].isSwitch {
-				all = append(all, i)
-			}
-		}
 		i, _ := pick(r, all)
 		part, name = exclusions.Part{Kind: exclusions.Spine, GUID: p.guid(i)}, p.whole.Nodes[i].Name
 		if w.isLeaf(i) {

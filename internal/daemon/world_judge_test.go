@@ -55,7 +55,7 @@ func (w *world) look() {
 	}
 	if w.tablesChanged {
 		w.tablesChanged = false
-		if p != nil && p.d != nil {
+		if p != nil && p.d != nil && w.drainable() != nil { // on three levels, tables may change with the plan
 			w.judgePlan("the tables have changed", p.d.state.Plans.Current())
 		}
 	}
