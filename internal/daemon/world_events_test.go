@@ -698,6 +698,14 @@ func (w *world) rest() {
 	clear(w.judge.died)
 	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.EpochNumber())
 	w.judgePlan("all is at rest", w.forsd.d.state.Plans.Current())
+	for _, way := range w.judge.ways {
+		for _, r := range way {
+			if c := w.plant.cableAt(int(r.Node), int(r.Port)); w.plant.cables[c].slow {
+				w.fail("at rest the plan uses %s, which is slow", w.name(c))
+				return
+			}
+		}
+	}
 }
 
 // heal repairs the fabric and ends all drains and jobs.
