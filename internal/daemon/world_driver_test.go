@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
@@ -25,8 +26,6 @@ import (
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
-
-	"github.com/forsd/forsd/ib"
 )
 
 // worldSettings are what a history depends on besides its events.
@@ -40,7 +39,7 @@ type worldSettings struct {
 // world is a fabric, its manager and forsd, in virtual time. One goroutine drives it. The
 // daemon's own goroutines run while it waits for them, one piece of work at a time.
 type world struct {
-	t    testing.TB
+	t    *testing.T
 	set  worldSettings
 	rng  *rand.Rand
 	dir  string
@@ -73,8 +72,7 @@ type world struct {
 	orders        []*order
 	ordered       []exclusions.Part // drained
 	wire          *probePort
-	phases        int // of the healthy fabric's plan
-	faults        int
+	phases        int  // of the healthy fabric's plan
 	spoilt        bool // the switches hold what OpenSM made by itself, or lost entries
 }
 
@@ -99,37 +97,29 @@ type order struct {
 
 // process is a forsd.
 type process struct {
-	w       *world
-	d       *Daemon
-	ctx     context.Context
-	cancel  context.CancelFunc
-	reader  *umad.Reader
-	busy    int // pieces of work under way
-	dead    bool
-	blind   bool // it has published no plan
-	read    bool // its plans have been read
-	ticks   int  // at one instant
-	tick    time.Time
-	beat    time.Time // next watchdog
-	link    string    // its directory
-	started time.Time
+	w      *world
+	d      *Daemon
+	ctx    context.Context
+	cancel context.CancelFunc
+	reader *umad.Reader
+	busy   int // pieces of work under way
+	dead   bool
+	blind  bool // it has published no plan
+	read   bool // its plans have been read
+	ticks  int  // at one instant
+	tick   time.Time
+	beat   time.Time // next watchdog
+	link   string    // its directory
 }
 
-func newWorld(t testing.TB, set worldSettings, dir string) *world {
+func newWorld(t *testing.T, set worldSettings, dir string) *world {
 	w := &world{t: t, set: set, rng: rand.New(rand.NewPCG(set.seed, 0)), dir: dir, plant: newPlant(set.fabric)}
 	w.judge.init()
-	ok2(t, os.MkdirAll(filepath.Join(dir, "real"), 0o755))
+	ok(t, os.MkdirAll(filepath.Join(dir, "real"), 0o755))
 	w.tableFile = filepath.Join(dir, "real", "lfts.dump")
 	w.conf = filepath.Join(dir, "opensm.conf")
 	w.manager = &subnetManager{w: w, host: w.hosts()[0]}
 	return w
-}
-
-func ok2(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // hosts lists the hosts.
@@ -233,8 +223,8 @@ func (w *world) flush() {
 // start starts forsd. If the manager already runs, its files are there.
 func (w *world) start() {
 	w.starts++
-	p := &process{w: w, blind: true, link: filepath.Join(w.dir, fmt.Sprint("run", w.starts)), started: time.Now()}
-	ok2(w.t, os.Symlink(filepath.Join(w.dir, "real"), p.link))
+	p := &process{w: w, blind: true, link: filepath.Join(w.dir, fmt.Sprint("run", w.starts))}
+	ok(w.t, os.Symlink(filepath.Join(w.dir, "real"), p.link))
 	cfg := config.Default()
 	cfg.StateDir = filepath.Join(p.link, "state")
 	cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(p.link, "lfts.dump"), filepath.Join(p.link, "root")
@@ -317,8 +307,8 @@ func (w *world) settings(link string) {
 	if w.set.plugin {
 		text = strings.Replace(text, "file,", "fors,file,", 1) + "event_plugin_name forsosm\nevent_plugin_options socket=" + link + "/p deadline=50\n"
 	}
-	ok2(w.t, os.WriteFile(w.conf, []byte(text), 0o644))
-	ok2(w.t, os.Chtimes(w.conf, epoch0, epoch0.Add(-time.Hour)))
+	ok(w.t, os.WriteFile(w.conf, []byte(text), 0o644))
+	ok(w.t, os.Chtimes(w.conf, epoch0, epoch0.Add(-time.Hour)))
 }
 
 // synced is called in place of store.SyncPath, by whatever goroutine.
@@ -369,7 +359,6 @@ func (w *world) kill() {
 	}
 	_ = p.d.store.Close()
 	synctest.Wait()
-	w.judge.killed(w)
 }
 
 // settle lets the daemon's goroutines run, and handles what they have for the loop.

@@ -23,9 +23,6 @@ func (j *judgement) init() {
 	j.given, j.last = map[series]map[uint64]string{}, map[series]uint64{}
 }
 
-// killed forgets what a new process has to say again.
-func (j *judgement) killed(*world) {}
-
 // look is what readers see at this moment: it notes new plans, and judges plans and tables.
 func (w *world) look() {
 	w.flush()
@@ -119,7 +116,7 @@ func (w *world) mourn() {
 // in no phase does a directed cable carry two. A transfer whose lane has died is left out: the
 // ranks are told by the next plan.
 func (w *world) judgePlan(when string, plan *published.Plan) {
-	if plan == nil || !w.sound() {
+	if plan == nil || w.spoilt {
 		return
 	}
 	p := w.plant
@@ -198,11 +195,6 @@ func (w *world) names(ports []topology.PortRef) (out []string) {
 	}
 	return out
 }
-
-// sound reports whether the switches hold what forsd could know of.
-func (w *world) sound() bool { return !w.judgeOff() }
-
-func (w *world) judgeOff() bool { return w.spoilt }
 
 // reaches checks that every LID is reached from every switch wherever the fabric joins them.
 func (w *world) reaches() error {

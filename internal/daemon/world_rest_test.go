@@ -1,0 +1,207 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/exclusions"
+	"github.com/forsd/forsd/topology"
+)
+
+// fabricWarnings tell of the fabric as it is.
+var fabricWarnings = []string{topology.CableDown, topology.CableDegraded, topology.SpineDown, topology.LeafDown, topology.HostAbsent, topology.LeafBinds, topology.FewSpineCables,
+	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "no-base-plan", "engine-fallback", "state-damaged"}
+
+// resting reports whether forsd is at rest, or why not.
+func (w *world) resting() string {
+	p := w.forsd
+	switch {
+	case p == nil:
+		return "forsd does not run"
+	case w.changes > 0:
+		return "cables still bounce"
+	case w.manager.pid == 0 || w.manager.sweeping || w.manager.again:
+		return "OpenSM is not at rest"
+	case w.manager.swept == nil || !equalLinks(w.manager.swept, w.links(w.manager.host)):
+		return "OpenSM has not seen the fabric"
+	case !w.manager.shown:
+		return "forsd has not found OpenSM's dump"
+	case p.d.core.State() != controller.Idle || p.busy > 0 || len(p.d.waiting) > 0:
+		return "forsd works: " + p.d.core.State().String()
+	}
+	for _, o := range w.orders {
+		if !o.done {
+			return "an order is not carried out: " + o.what
+		}
+	}
+	for _, warning := range p.d.health.List(time.Now()) {
+		if !slices.Contains(fabricWarnings, warning.Code) {
+			return fmt.Sprintf("%s: %s", warning.Code, warning.Text)
+		}
+	}
+	plan := p.d.state.Plans.Current()
+	if plan == nil {
+		return "there is no plan"
+	}
+	if err := w.reaches(); err != nil {
+		return err.Error()
+	}
+	if err := w.complete(plan, w.drainedLeaves()); err != nil {
+		return err.Error()
+	}
+	if err := w.avoids(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// drainedLeaves lists the leaves that are drained.
+func (w *world) drainedLeaves() map[int]bool {
+	out := map[int]bool{}
+	for _, part := range w.ordered {
+		if part.Kind == exclusions.Leaf {
+			out[int(w.plant.whole.Find(part.GUID))] = true
+		}
+	}
+	return out
+}
+
+// rest waits until forsd is at rest.
+func (w *world) rest() {
+	w.lossy, w.failAt, w.crashAt = 0, nil, 0
+	w.mendDisk()
+	if p := w.forsd; p != nil && p.reader != nil {
+		w.wire.loses = 0
+	}
+	began, checked, why := time.Now(), time.Time{}, ""
+	w.pass(began.Add(worldPatience), func() bool {
+		now := time.Now()
+		if now.Sub(checked) < 250*time.Millisecond {
+			return false
+		}
+		checked = now
+		why = w.resting()
+		return why == ""
+	})
+	if w.failure == "" && why != "" {
+		w.fail("not at rest after %v: %s", worldPatience, why)
+		return
+	}
+	if w.failure != "" {
+		return
+	}
+	w.spoilt, w.forsd.blind = false, false
+	clear(w.judge.died)
+	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.EpochNumber())
+	w.judgePlan("all is at rest", w.forsd.d.state.Plans.Current())
+	for _, way := range w.judge.ways {
+		for _, r := range way {
+			if c := w.plant.cableAt(int(r.Node), int(r.Port)); w.plant.cables[c].slow {
+				w.fail("at rest the plan uses %s, which is slow", w.name(c))
+				return
+			}
+		}
+	}
+}
+
+// heal repairs the fabric and ends all drains and jobs.
+func (w *world) heal() {
+	p := w.plant
+	w.change("all is repaired", func() {
+		for i := range p.nodes {
+			if p.nodes[i].off {
+				if p.nodes[i].off = false; p.nodes[i].isSwitch {
+					p.nodes[i].blank, p.nodes[i].table = true, p.empty()
+				}
+			}
+		}
+		for c := range p.cables {
+			p.cables[c].pulled, p.cables[c].slow = false, false
+		}
+	})
+	if w.forsd == nil {
+		w.start()
+	}
+	if w.manager.pid == 0 {
+		w.manager.start()
+	}
+	w.rest()
+	if w.failure != "" {
+		return
+	}
+	for _, part := range slices.Clone(w.ordered) {
+		w.giveBack(part)
+	}
+	for range w.forsd.d.jobs.List() {
+		w.endJob(nil)
+		w.pass(time.Now().Add(100*time.Millisecond), nil)
+	}
+	w.rest()
+	if w.failure != "" {
+		return
+	}
+	var left []string
+	for _, x := range w.forsd.d.health.List(time.Now()) {
+		if !strings.HasPrefix(x.Code, "job-") && x.Code != "state-damaged" {
+			left = append(left, x.Code+": "+x.Text)
+		}
+	}
+	if left != nil {
+		w.fail("all is well, and there are warnings: %s", strings.Join(left, "; "))
+	}
+	if n, want := w.forsd.d.state.Plans.Current().Table.Phases(), w.phases; n > want {
+		w.fail("all is well, and the plan has %d phases instead of %d", n, want)
+	}
+}
+
+// avoids checks that nothing leads over what is safe to pull.
+func (w *world) avoids() error {
+	p := w.plant
+	safe := map[int]bool{}
+	for _, d := range *w.forsd.d.drained.Load() {
+		if !slices.Contains(w.ordered, d.Part) {
+			return fmt.Errorf("%s is drained, and nobody asked for it", d.Name)
+		}
+		jobs := func(use string) bool {
+			return strings.HasPrefix(use, "job ") && strings.HasSuffix(use, " of its hosts")
+		}
+		if d.State != exclusions.Safe && (d.Kind != exclusions.Leaf || len(d.Uses) == 0 || !slices.ContainsFunc(d.Uses, jobs)) { // programs of jobs may send until these end
+			return fmt.Errorf("%s is %s: %v", d.Name, d.State, d.Uses)
+		}
+		for c := range p.cables {
+			if x := &p.cables[c]; p.trunk(c) && (w.cablePart(c) == d.Part || d.Kind == exclusions.Spine && (p.guid(int(x.a.Node)) == d.GUID || p.guid(int(x.b.Node)) == d.GUID)) {
+				safe[c] = true
+			}
+		}
+	}
+	if got := len(*w.forsd.d.drained.Load()); got != len(w.ordered) {
+		return fmt.Errorf("%d parts are drained, and %d should be", got, len(w.ordered))
+	}
+	if len(safe) == 0 {
+		return nil
+	}
+	without := w.drainedLeaves() // their hosts have no other ways
+	for i := range p.nodes {
+		if !p.nodes[i].isSwitch || p.nodes[i].off || !w.isLeaf(i) || without[i] {
+			continue
+		}
+		for lid, owner := range p.owner {
+			if owner < 0 || p.nodes[owner].isSwitch {
+				continue
+			}
+			if leaf, _ := p.uplink(owner); without[leaf] {
+				continue
+			}
+			ports, _ := p.route(i, lid, false)
+			for _, at := range ports {
+				if safe[p.cableAt(int(at.Node), int(at.Port))] {
+					return fmt.Errorf("%s is safe to pull, and LID %d takes it from %s", w.name(p.cableAt(int(at.Node), int(at.Port))), lid, p.whole.Nodes[i].Name)
+				}
+			}
+		}
+	}
+	return nil
+}
