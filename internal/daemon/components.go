@@ -137,45 +137,6 @@ func (r *components) storedPlan(n uint64) (*phasetable.View, error) {
 	return e.Plan, nil
 }
 
-// resume resumes from the stored state.
-func (r *components) resume() error {
-	base, lost := r.store.Baseline()
-	gone := base == nil && lost != nil
-	r.state.Resume(base, lost != nil && !gone, gone) // a baseline read from the copy is stored with the next plan
-	if gone {
-		r.health.Raise(state.BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", r.started)
-		lost = nil
-	}
-	current, damaged := r.store.Current()
-	// If a later epoch was or may have been in force, this one may use cables that have
-	// died since. It is published only after verification, under a new number. The choice
-	// of a rollback stays, out of readers' sight until it has such a number.
-	if current != nil && damaged == nil && (current.Epoch > r.store.Passed() || current.RollbackOf != 0) {
-		if err := r.state.SetCurrent(current); err != nil {
-			return err
-		}
-		if current.Epoch <= r.store.Passed() {
-			r.state.Plans.Withdraw()
-		}
-	}
-	onBase, damagedBase := r.store.Base()
-	r.state.ResumeBase(onBase)
-	skipped, err := r.jobs.Resume()
-	if err != nil {
-		return err
-	}
-	if damaged = errors.Join(lost, damaged, damagedBase, skipped, r.store.ResumeDecisions(), r.store.Broken()); damaged != nil {
-		r.health.Raise(stateDamaged, damaged.Error(), r.started)
-	}
-	r.store.ShowDurability()
-	if r.watches() {
-		r.desk = desk.Closed(r.log)
-	} else {
-		r.desk = desk.Open(r.cfg.OpenSM.LFTsFile, r.cfg.OpenSM.RootFile, r.cfg.OpenSM.TableComments, r.log)
-	}
-	return nil
-}
-
 // planning returns the planner's settings, with a memory of plans made ahead.
 func planning(c *config.Config) planner.Settings {
 	p := &c.Planning

@@ -256,7 +256,7 @@ func (w *world) start() {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if w.pending { // decisions that were not stored are lost, as forsd has warned
 		w.pending, w.ordered = false, nil
-		for _, x := range *d.drained.Load() {
+		for _, x := range d.state.Now().Drains {
 			w.ordered = append(w.ordered, x.Part)
 		}
 	}
@@ -264,7 +264,7 @@ func (w *world) start() {
 		if part := o.part; o.lost && part != nil {
 			o.part = nil
 			w.ordered = slices.DeleteFunc(w.ordered, func(x exclusions.Part) bool { return x == *part })
-			if slices.ContainsFunc(*d.drained.Load(), func(x exclusions.Drain) bool { return x.Part == *part }) {
+			if slices.ContainsFunc(d.state.Now().Drains, func(x exclusions.Drain) bool { return x.Part == *part }) {
 				w.ordered = append(w.ordered, *part)
 			}
 		}

@@ -30,7 +30,7 @@ func (w *world) look() {
 	if p != nil && p.d != nil {
 		w.take(series{}, p.d.state.Plans)
 		w.take(series{base: true}, p.d.state.Bases)
-		for _, j := range p.d.jobs.List() {
+		for _, j := range p.d.state.Now().Jobs {
 			w.take(series{job: j.ID}, j.Plans)
 			w.take(series{job: j.ID, base: true}, j.Bases)
 		}

@@ -38,7 +38,7 @@ func (w *world) reroute(*rand.Rand) {
 func (w *world) rollback(r *rand.Rand) {
 	back := r.Uint64N(5)
 	w.operator("rollback", func(ctx context.Context, d *Daemon) error {
-		_, err := d.backend.Rollback(ctx, max(d.state.EpochNumber(), 1+back)-back)
+		_, err := d.backend.Rollback(ctx, max(d.state.Now().EpochNumber(), 1+back)-back)
 		return err
 	})
 }
@@ -159,7 +159,7 @@ func (w *world) makeJob(r *rand.Rand) {
 
 func (w *world) endJob(*rand.Rand) {
 	w.operator("end of a job", func(ctx context.Context, d *Daemon) error {
-		list := d.jobs.List()
+		list := d.state.Now().Jobs
 		if len(list) == 0 {
 			return nil
 		}

@@ -95,7 +95,7 @@ func (w *world) rest() {
 	}
 	w.spoilt, w.forsd.blind = false, false
 	clear(w.judge.died)
-	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.EpochNumber())
+	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.Now().EpochNumber())
 	w.judgePlan("all is at rest", w.forsd.d.state.Plans.Current())
 	for _, way := range w.judge.ways {
 		for _, r := range way {
@@ -135,7 +135,7 @@ func (w *world) heal() {
 	for _, part := range slices.Clone(w.ordered) {
 		w.giveBack(part)
 	}
-	for range w.forsd.d.jobs.List() {
+	for range w.forsd.d.state.Now().Jobs {
 		w.endJob(nil)
 		w.pass(time.Now().Add(100*time.Millisecond), nil)
 	}
@@ -161,7 +161,7 @@ func (w *world) heal() {
 func (w *world) avoids() error {
 	p := w.plant
 	safe := map[int]bool{}
-	for _, d := range *w.forsd.d.drained.Load() {
+	for _, d := range w.forsd.d.state.Now().Drains {
 		if !slices.Contains(w.ordered, d.Part) {
 			return fmt.Errorf("%s is drained, and nobody asked for it", d.Name)
 		}
@@ -177,7 +177,7 @@ func (w *world) avoids() error {
 			}
 		}
 	}
-	if got := len(*w.forsd.d.drained.Load()); got != len(w.ordered) {
+	if got := len(w.forsd.d.state.Now().Drains); got != len(w.ordered) {
 		return fmt.Errorf("%d parts are drained, and %d should be", got, len(w.ordered))
 	}
 	if len(safe) == 0 {

@@ -174,11 +174,13 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 	if r.err != nil {
 		return c, errors.Join(err, r.err)
 	}
-	on, early := p.tablesFor(a, r.tables), staged{}
+	on := p.tablesFor(a, r.tables)
 	if err == nil {
-		done := p.stage(view.TreePlan{Schedule: schedule})
+		first, early := schedule, p.stage(view.TreePlan{Schedule: schedule})
 		schedule, err = schedule.Verified(ctx, on...)
-		early = <-done
+		if e := <-early; schedule == first { // verification may have led to another one
+			c.early = e
+		}
 	}
 	if err != nil && !a.Final {
 		// A plan for what these tables carry is better than tables that the plan in force
@@ -189,7 +191,6 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 		}
 	}
 	c.plan, c.verified = view.TreePlan{Schedule: schedule}, time.Now()
-	c.epoch = early.of(c.plan)
 	return c, err
 }
 

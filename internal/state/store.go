@@ -90,6 +90,9 @@ func (s *Store) Resume() (damaged, err error) {
 		if err := s.state.PutEpoch(e); err != nil {
 			return nil, err
 		}
+		if e.Epoch <= s.Passed() {
+			s.state.Plans.Withdraw() // readers do not see it before it has a new number
+		}
 	}
 	onBase, damagedBase := s.Base()
 	s.state.change(func(n *State) { n.LastBase = onBase })
