@@ -177,7 +177,7 @@ soak: deps build
 # played; one that fails is shrunk. WORLDFLAGS=-world.show prints the transcripts.
 FAULTS ?= 40
 RUNS ?= 100
-world: deps
+world:
 	$(GO) test -count 1 -timeout 0 -v -run '^TestWorld$$' ./internal/daemon -world.seed $(SEED) -world.runs $(RUNS) -world.faults $(FAULTS) -world.fabric $(FABRIC) -world.shrink $(WORLDFLAGS)
 
 # Every dump of a fabric below DUMPS through read, plan, verify and failures, and through

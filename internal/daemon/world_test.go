@@ -132,6 +132,10 @@ var found = []struct {
 	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016,
 		"switch:10823925062084719056:0s pull:3448488566668588619:68ms plug:3998728484721363463:3.17s slow:9076391989657550694:0s switch:6814987924601095221:1.003s " +
 			"pull:17641788463662029689:2.351s switch:5215267083201687082:19.761ms opensm:9823083636525665579:6.691ms drain:11979247726317665048:0s"},
+	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048,
+		"pull:73471294915744437:3.808ms pull:11275673624170403308:3.418s pull:8916991020301583277:8.52ms plug:17409439499103054797:155ms pull:4555024385736712118:0s " +
+			"pull:17676585726658777341:10.597ms pull:12107178435441381757:11ms slow:2219023834404209371:550ms plug:2205842191505041783:35ms " +
+			"drain:15720140263128661504:0s pull:13993615268412998432:0s host:18310525130007140386:3.81s"},
 }
 
 // TestWorldFound plays the histories that were found.
