@@ -65,9 +65,11 @@ func (c *Controller) planned(now time.Time, e Planned) {
 		c.afterPublish(now, next)
 	case next == Publishing:
 		// New hosts and LIDs are unreachable with the tables in force, so the tables come
-		// first. Held lanes that the plan in force may use stay in them until there is a
-		// plan without; see finish.
-		c.held = minus(c.held, minus(c.held, c.closed))
+		// first. Held lanes that the plan in force may use stay in them, for the first time:
+		// on the new tables there may be a plan without; see finish.
+		if c.confirmedID != c.work.ID {
+			c.held = minus(c.held, minus(c.held, c.closed))
+		}
 		c.write()
 	default:
 		if c.behind == "" && c.stale == "" {
@@ -149,7 +151,7 @@ func (c *Controller) finish(now time.Time) {
 	case c.LossUnconfirmed():
 		c.wait(Suspect, now.Add(c.set.Confirm))
 	case !slices.Equal(c.held, c.holding(c.work)):
-		c.begin(now) // a hold ended in the meantime
+		c.begin(now) // a hold ended in the meantime, or a held lane is still in the tables
 	}
 }
 
