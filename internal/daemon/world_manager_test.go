@@ -151,9 +151,20 @@ func (m *subnetManager) trap(node int) {
 // light is a light sweep: it looks for changes.
 func (m *subnetManager) light() {
 	m.step(10*time.Second, m.light)
-	if !m.sweeping && (m.swept == nil || !equalLinks(m.swept, m.w.links(m.host))) {
+	if !m.sweeping && !m.current() {
 		m.sweep()
 	}
+}
+
+// current reports whether its last sweep has seen the links as they are.
+func (m *subnetManager) current() bool {
+	links := m.w.links(m.host)
+	for c, live := range links {
+		if live && !m.w.plant.cables[c].active {
+			return false
+		}
+	}
+	return m.swept != nil && equalLinks(m.swept, links)
 }
 
 // sweep begins a heavy sweep, or has another one follow the present one.

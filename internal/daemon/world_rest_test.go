@@ -25,7 +25,7 @@ func (w *world) resting() string {
 		return "cables still bounce"
 	case w.manager.pid == 0 || w.manager.sweeping || w.manager.again:
 		return "OpenSM is not at rest"
-	case w.manager.swept == nil || !equalLinks(w.manager.swept, w.links(w.manager.host)):
+	case !w.manager.current():
 		return "OpenSM has not seen the fabric"
 	case !w.manager.shown:
 		return "forsd has not found OpenSM's dump"
