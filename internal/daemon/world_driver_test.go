@@ -51,18 +51,18 @@ type world struct {
 	tableFile string
 	disk      *disk
 
-	queue    []timed
-	order    int
-	pids     int
-	starts   int
-	lossy    int       // of 1000 datagrams of OpenSM and forsd
-	changes  int       // of the fabric that are to come
-	cameBack time.Time // a link
-	pending  bool      // a forsd was killed that had not stored all
-	crashed  bool      // forsd is dead, and does not know it yet
-	crashAt  int       // the sync at which forsd is killed; 0 is none
-	syncs    int
-	failAt   map[int]bool
+	queue   []timed
+	order   int
+	pids    int
+	starts  int
+	lossy   int       // of 1000 datagrams of OpenSM and forsd
+	changes int       // of the fabric that are to come
+	changed time.Time // the fabric, last
+	pending bool      // a forsd was killed that had not stored all
+	crashed bool      // forsd is dead, and does not know it yet
+	crashAt int       // the sync at which forsd is killed; 0 is none
+	syncs   int
+	failAt  map[int]bool
 
 	tablesChanged bool
 	lines         []string
@@ -205,8 +205,8 @@ func (s sink) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	}
 	s.w.logMu.Lock()
 	defer s.w.logMu.Unlock()
-	if strings.Contains(text.String(), "share no lane") && time.Since(s.w.cameBack) < time.Second {
-		s.p.blind = true // lanes are back, which no table has yet, and too few are left without them
+	if strings.Contains(text.String(), "share no lane") && time.Since(s.w.changed) < time.Second {
+		s.p.blind = true // during a change, too few lanes are up in the fabric and in the tables: there is no plan
 	}
 	s.w.log = append(s.w.log, "  forsd: "+e.Message+strings.ReplaceAll(text.String(), s.p.link, "DIR"))
 	return nil

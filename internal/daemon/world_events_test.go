@@ -157,9 +157,8 @@ func (w *world) change(text string, do func()) {
 		if p.live(c) == before[c] && x.slow == slow[c] {
 			continue
 		}
-		if x.trains++; p.live(c) {
-			w.cameBack = time.Now()
-		}
+		x.trains++
+		w.changed = time.Now()
 		if x.active = false; p.nodes[x.a.Node].isSwitch {
 			changed[x.a.Node] = true
 		}
