@@ -59,7 +59,7 @@ type components struct {
 	backend  *backend.Backend        // answers the API
 	access   *server.Access          // identifies callers
 	workers  worker.Pools            // run the plans that clients request
-	work     crew // outside the loop
+	work     crew                    // outside the loop
 }
 
 // crew does work outside the loop.
