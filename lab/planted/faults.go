@@ -64,7 +64,7 @@ var faults = []fault{
 	{"a lane used before the read-back", []string{"./controller"}, []edit{
 		{"controller/controller.go", "c.closed = union(c.closed, union(c.work.Down, c.held))", "c.closed = nil"}}},
 	{"the wrong number for a job", []string{"./internal/daemon"}, []edit{
-		{"internal/plans/jobs.go", "table := p.Table(n)", "table := p.Table(n + 1)"}}},
+		{"internal/state/publish.go", "t := x.Table(n)", "t := x.Table(n + min(job, 1))"}}},
 	{"a read-back taken for granted", []string{"./internal/delivery"}, []edit{
 		{"internal/delivery/core.go", "c.confirmed != nil && c.confirmed == c.tables && !c.changing", "c.confirmed != nil && !c.changing"}}},
 }
