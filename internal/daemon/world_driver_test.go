@@ -276,7 +276,7 @@ func (w *world) start() {
 	d.manager.Finder, d.manager.Sweep = w.manager, w.manager.hangUp
 	d.reader().Open = func(*topology.Fabric) (*umad.Reader, error) {
 		w.wire = &probePort{plant: w.plant, host: w.manager.host, seed: w.set.seed + uint64(w.starts)<<32, asked: map[[3]int]uint64{}, loses: w.lossy}
-		p.reader = umad.On(w.wire, umad.LocalPort{Device: "world0", Number: 1, GUID: ib.GUID(w.plant.whole.Nodes[w.manager.host].Ports[1].GUID), State: topology.Active, InfiniBand: true}, umad.Options{})
+		p.reader = umad.On(w.wire, umad.LocalPort{Device: "world0", Number: 1, GUID: w.plant.whole.Nodes[w.manager.host].Ports[1].GUID, State: topology.Active, InfiniBand: true}, umad.Options{})
 		return p.reader, nil
 	}
 	d.work.begin = func(f func()) {

@@ -262,7 +262,7 @@ func (w *world) complete(plan *published.Plan, without map[int]bool) error {
 	for phase := range t.Phases() {
 		for s := range t.Servers() {
 			if e := t.At(s, phase); e.SendTo >= 0 {
-				pair := [2]int{s, int(e.SendTo)}
+				pair := [2]int{s, e.SendTo}
 				if pairs[pair] {
 					return fmt.Errorf("server %d sends to %d twice", s, e.SendTo)
 				}
