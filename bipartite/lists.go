@@ -230,9 +230,9 @@ func (l *Lists) Thin(edges []Crossing, late func(row, out int) int64) (out []boo
 	n := len(l.lacks) / l.colours
 	for side := range 2 {
 		for v := range n {
-			list := in(func(ends [2]int32) bool { return int(ends[side]) == v })
-			for over := len(list) - l.has(v); over > 0; over-- {
-				least(in(func(ends [2]int32) bool { return int(ends[side]) == v }))
+			at := func(ends [2]int32) bool { return int(ends[side]) == v }
+			for list := in(at); len(list) > l.has(v); list = in(at) {
+				least(list)
 			}
 		}
 	}

@@ -301,8 +301,8 @@ func (p *Planner) tryStretch(ctx context.Context, s *servers, o Options, c *cloc
 			}
 			limited, cancel = c.within(ctx)
 		}
-		p.decomposer.MaxStages = sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
-		lengths, _, err := p.serverStages(limited, s, o.Fewest)
+		most := sort.Search(1<<32, func(stages int) bool { return time(int64(stages)) > least }) - 1
+		lengths, _, err := p.serverStages(limited, s, o.Fewest, most)
 		cancel()
 		if errors.Is(err, bipartite.ErrStages) || err != nil && c.over(0) && ctx.Err() == nil {
 			continue

@@ -25,7 +25,7 @@ func (p *Planner) bytesOf(ctx context.Context, s *servers, o Options, own int) (
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
-	weights, match, err := p.serverStages(ctx, s, o.Fewest)
+	weights, match, err := p.serverStages(ctx, s, o.Fewest, 0)
 	if err != nil {
 		return nil, fmt.Errorf("mode %s: %w", Bytes, err)
 	}
@@ -60,21 +60,22 @@ func (p *Planner) ServerStages(ctx context.Context, t *Traffic, o Options) (leng
 	if _, err := s.round(ctx, o); err != nil {
 		return nil, nil, err
 	}
-	return p.serverStages(ctx, s, o.Fewest)
+	return p.serverStages(ctx, s, o.Fewest, 0)
 }
 
 // mostStages limits the stages within lanes, for each row: what they leave out may be left for ever smaller
 // ones.
 const mostStages = 8
 
-// serverStages decomposes M.
-func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool) (length []int64, match []int32, err error) {
-	p.decomposer.Longest, p.decomposer.Serve = fewest, s.serve()
-	if most := mostStages * s.size; p.decomposer.Serve != nil && (p.decomposer.MaxStages == 0 || p.decomposer.MaxStages > most) {
-		p.decomposer.MaxStages = most
+// serverStages decomposes M into at most so many stages, 0 for any number.
+func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool, most int) (length []int64, match []int32, err error) {
+	d := &p.decomposer
+	d.Longest, d.MaxStages, d.Serve = fewest, most, s.serve()
+	if lanes := mostStages * s.size; d.Serve != nil && (most == 0 || most > lanes) {
+		d.MaxStages = lanes
 	}
-	defer func() { p.decomposer.Longest, p.decomposer.Serve, p.decomposer.MaxStages = false, nil, 0 }()
-	return p.decomposer.Decompose(ctx, s.size, s.rounded)
+	defer func() { d.Longest, d.MaxStages, d.Serve = false, 0, nil }()
+	return d.Decompose(ctx, s.size, s.rounded)
 }
 
 // pull estimates how much the busiest GPUs move inside their servers. A GPU with more bytes than

@@ -64,12 +64,13 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 			apart = func(d int) bool { return leaves(t, lanes, w.Via, d) }
 		}
 	}
-	out := *t
-	out.Hosts = slices.Clone(t.Hosts)
-	for d, i := range t.Servers {
-		out.Hosts[i].Moved = out.Hosts[i].Moved || apart(d)
-	}
-	return &out
+	return marked(t, func(yield func(host int) bool) {
+		for d, i := range t.Servers {
+			if apart(d) && !yield(i) {
+				return
+			}
+		}
+	})
 }
 
 // Beside returns the tree with the hosts marked as well that Apart marks in another tree of the
@@ -245,13 +246,14 @@ func coreOf(t *topology.FatTree) *topology.FatTree {
 // outside the core, if they have LIDs to spare: their lanes by number would carry too much.
 func apartFrom(t, core *topology.FatTree) *topology.FatTree {
 	out := *t
-	out.Hosts = slices.Clone(core.Hosts)
-	for _, i := range t.Servers {
-		if _, in := slices.BinarySearch(core.Servers, i); !in && 1<<out.Hosts[i].LMC > t.Lanes {
-			out.Hosts[i].Moved = true
+	out.Hosts = core.Hosts
+	return marked(&out, func(yield func(host int) bool) {
+		for _, i := range t.Servers {
+			if _, in := slices.BinarySearch(core.Servers, i); !in && 1<<out.Hosts[i].LMC > t.Lanes && !yield(i) {
+				return
+			}
 		}
-	}
-	return &out
+	})
 }
 
 // leafExchanges returns the exchange of most servers of each leaf, one of its own if it has no

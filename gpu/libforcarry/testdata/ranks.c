@@ -1,13 +1,13 @@
 /*
- * A rank of a mixture of experts on a carrier, and the check of all that it gets: what each rank sends
- * is a function of the frame, so nothing is compared with what the carrier or the planner says.
+ * A rank of a mixture of experts on a carrier, and the check of all that it gets: the messages of each
+ * rank are a function of the frame, so nothing is compared with statements of the carrier or the planner.
  *
  *	ranks DIRECTORY RANK SERVERS GPUS TOKENS CHOICES EXPERTS ROW FRAMES SEED float|bfloat [BREAK...]
  *
  * DIRECTORY is where ranks gather addresses. At a BREAK, FRAME:MOMENT, the rank writes "break FRAME" and
  * waits for a line of its input. MOMENT is b, before the frame, or d, c or x and a number: at so many
- * copies inside the server of the dispatch, of the combine or, in every fifth frame, of an exchange of bytes, or after it. The last line of the output has what has
- * been checked and counted. FORCARRY_PATIENCE is in seconds; FORCARRY_ROWS and FORCARRY_SLOTS are options.
+ * copies inside the server of the dispatch, of the combine or, in every fifth frame, of an exchange of
+ * bytes, or after it. The last line of the output has the checks and counts. FORCARRY_PATIENCE is in seconds; FORCARRY_ROWS and FORCARRY_SLOTS are options.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
