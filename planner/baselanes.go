@@ -53,13 +53,11 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	lanes := baseLanes(t, tree, nil)
 	apart := func(int) bool { return true }
 	if whole, own := wholeTree(t); s.affords(whole, fors.Wish{Via: own}) {
-		w := fors.Wish{Via: lanes}
+		w := fors.Wish{Via: lanes, Stay: make([]bool, len(lanes))}
 		if s.affords(tree, w) {
 			return t
 		}
-		if w = s.repaired(tree, w, math.MaxInt); slices.Equal(w.Via, lanes) {
-			return t
-		}
+		w = s.kept(t, tree, w)
 		if !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC == t.Lanes }) {
 			apart = func(d int) bool { return leaves(t, lanes, w.Via, d) }
 		}
@@ -340,13 +338,10 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 	if err != nil {
 		return nil, err
 	}
-	best, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil {
-		return nil, err
-	}
 	if s.Before != nil {
-		if best.Phases <= tolerable(best.LeastPhases) {
-			return best, nil
+		best, err := fors.PlanKeeping(ctx, tree, wish, tolerable)
+		if err != nil || best.Phases <= tolerable(best.LeastPhases) {
+			return best, err
 		}
 		s.Before = nil
 		anew, err := s.oneLID(ctx, t, tree)
@@ -354,6 +349,10 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 			anew = best
 		}
 		return anew, err
+	}
+	best, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil {
+		return nil, err
 	}
 	if !allMoved(t) || len(s.given) > 0 {
 		return best, nil
