@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"text/tabwriter"
 
-	"github.com/forsd/forsd/lab/scenario"
 	"github.com/forsd/forsd/liquid"
 	"github.com/forsd/forsd/podplan"
+	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
@@ -48,7 +48,7 @@ func benchPods(out io.Writer) {
 			}
 			for _, engine := range []string{"ftree", "minhop", "dfsssp"} {
 				f, _ := damaged(0)
-				seen, tables, used, err := scenario.Routed(context.Background(), f, engine)
+				seen, tables, used, err := e2e.Routed(context.Background(), f, engine)
 				check(err)
 				routes := must(liquid.Trace(seen, tables, seen.ConnectedHosts(), nil))
 				var r *liquid.Result

@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/e2e"
-	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -48,9 +43,6 @@ type Exchange struct {
 
 // Refused reports whether OpenSM's engine refused to route the fabric.
 func (x *Exchange) Refused() bool { return x.Engine != x.Used }
-
-// measureLimit bounds one exchange on OpenSM.
-const measureLimit = 2 * time.Minute
 
 // measure measures a scenario by each engine, forsd's plan, and adaptive switches.
 func (o *Options) measure(ctx context.Context, s *Scenario) ([]Exchange, error) {
@@ -87,7 +79,7 @@ func (o *Options) exchange(ctx context.Context, s *Scenario, engine string) (x *
 	if engine == Forsd {
 		by.Engine, by.LMC = "file,no_fallback", o.Tree.LMC()
 	}
-	err = onOpenSM(ctx, by, func(ctx context.Context, site *e2e.Site) (err error) {
+	err = e2e.OnOpenSM(ctx, by, func(ctx context.Context, site *e2e.Site) (err error) {
 		if engine == Forsd {
 			x, err = plan(ctx, site, base)
 		} else {
@@ -98,31 +90,10 @@ func (o *Options) exchange(ctx context.Context, s *Scenario, engine string) (x *
 	return x, err
 }
 
-// onOpenSM does something on a fabric that OpenSM has just brought up from a cold start.
-func onOpenSM(ctx context.Context, o e2e.Options, do func(context.Context, *e2e.Site) error) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, measureLimit, fmt.Errorf("it took longer than %v", measureLimit))
-	defer cancel()
-	site, err := e2e.New(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, site.Close()) }()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(site.TableFile()), 0o755), os.WriteFile(site.TableFile(), nil, 0o644)); err != nil {
-		return err
-	}
-	if err := site.StartOpenSM(ctx); err != nil {
-		return err
-	}
-	if _, _, err := site.SM.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
-		return err
-	}
-	return do(ctx, site)
-}
-
 // shift runs the linear shift on the tables of an engine. LMC 0 is OpenSM's
 // default, and all that ftree accepts.
 func shift(ctx context.Context, site *e2e.Site, base *topology.Baseline, engine string) (*Exchange, error) {
-	used, err := usedBy(site.SM)
+	used, err := e2e.EngineOf(site.SM)
 	if err != nil {
 		return nil, err
 	}
@@ -183,38 +154,4 @@ func run(t *topology.FatTree, tables *lft.Tables, rows []sim.Row, engine, used s
 	}
 	x.Gbps = Gbps(r.Servers, x.Phases, x.Duration)
 	return x, nil
-}
-
-// usedBy is the engine from which OpenSM reports that it has taken the tables.
-func usedBy(sm *ibsim.OpenSM) (string, error) {
-	log, err := sm.Log()
-	if err != nil {
-		return "", err
-	}
-	used := ""
-	for line := range strings.Lines(string(log)) {
-		if e, ok := opensm.ClassifyLog(line); ok && e.Kind == opensm.EngineUsed {
-			used = e.Engine
-		}
-	}
-	if used == "" {
-		return "", fmt.Errorf("%s does not say which routing engine made the tables: this OpenSM words it differently", sm.LogFile())
-	}
-	return used, nil
-}
-
-// Routed has an OpenSM bring a fabric up by an engine, from a cold start. It returns the
-// fabric as OpenSM sees it, the tables in the switches, and the engine that made them.
-func Routed(ctx context.Context, f *topology.Fabric, engine string) (seen *topology.Fabric, tables *lft.Tables, used string, err error) {
-	err = onOpenSM(ctx, e2e.Options{Fabric: f, Engine: engine}, func(ctx context.Context, site *e2e.Site) (err error) {
-		if used, err = usedBy(site.SM); err != nil {
-			return err
-		}
-		if seen, err = site.Fabric(ctx); err != nil {
-			return err
-		}
-		tables, err = site.ReadTables(ctx)
-		return err
-	})
-	return seen, tables, used, err
 }

@@ -47,6 +47,9 @@ type cell struct {
 	bytes  int
 	jitter float64
 
+	adaptive bool  // switches are
+	delay    int64 // the age of the queue lengths by which these choose, in picoseconds
+
 	shares [ways]float64 // 0: not for this exchange
 	noise  float64       // of the times, as a share of the least
 	chosen float64
@@ -252,7 +255,7 @@ func (c *cell) simulate(ctx context.Context, speedup int) error {
 // measure simulates one way, and adds to the noise if its times differ.
 func (c *cell) measure(ctx context.Context, p packets.Pacing, list []packets.Message, speedup int, share *float64) error {
 	cfg := packets.HDR
-	cfg.Queues, cfg.Speedup = c.queues, speedup
+	cfg.Queues, cfg.Speedup, cfg.Adaptive, cfg.Delay = c.queues, speedup, c.adaptive, c.delay
 	p.News, p.Jitter = news, int64(c.jitter*float64(c.bytes)*float64(cfg.Byte))
 	runs := seeds
 	if c.jitter == 0 {

@@ -37,6 +37,7 @@ type options struct {
 	speedup  int    // of inputs with one queue
 	out      string // CSV
 	routines int
+	compared bool // beside min-hop and adaptive switches, instead of the cells
 }
 
 func main() {
@@ -48,12 +49,16 @@ func main() {
 	flag.IntVar(&o.speedup, "speedup", 1, "packets that an input with one queue passes on at once")
 	flag.IntVar(&o.routines, "j", 2, "cells that are simulated at once")
 	flag.StringVar(&o.out, "csv", "", "a file for the cells")
+	flag.BoolVar(&o.compared, "compare", false, "print equal blocks among all hosts of two levels beside OpenSM's min-hop and adaptive switches instead")
 	dead := flag.String("dead", "0,1,3,9", "numbers of dead cables at random places, with commas between them")
 	bytes := flag.String("bytes", "16384,262144,4194304", "bytes of a block on average")
 	jitters := flag.String("jitter", "0,0.1,1", "mean delays before a send, as shares of the time of a block")
 	flag.Parse()
 	err := errors.Join(list(*dead, "dead", strconv.Atoi, &o.dead), list(*bytes, "bytes", strconv.Atoi, &o.bytes),
 		list(*jitters, "jitter", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }, &o.jitters))
+	if err == nil && o.compared && o.pods > 0 {
+		err = errors.New("-compare: not with -pods")
+	}
 	if err == nil && (o.every < 1 || o.routines < 1 || o.speedup < 1) {
 		err = errors.New("-every, -j and -speedup: want 1 or more")
 	}
@@ -87,6 +92,9 @@ func (o *options) show(ctx context.Context) (err error) {
 	chooser := filepath.Join(dir, "choice")
 	if err := compile(ctx, ".", chooser); err != nil {
 		return err
+	}
+	if o.compared {
+		return o.compare(ctx, chooser)
 	}
 	all, err := o.cells(ctx)
 	if err != nil {

@@ -83,3 +83,26 @@ func TestMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestBeside: with a dead cable everything at once is slower on the tables of OpenSM's min-hop
+// than on forsd's, and adaptive switches that are late are not faster than ideal ones where
+// packets block each other.
+func TestBeside(t *testing.T) {
+	programs.Needs(t, "mpicc", "opensm", "ibsim")
+	chooser := filepath.Join(t.TempDir(), "choice")
+	if err := compile(t.Context(), "../..", chooser); err != nil {
+		t.Fatal(err)
+	}
+	o := options{spec: fabgen.Spec{Spines: 4, Leaves: 4, LMC: 3}, speedup: 1}
+	for _, queues := range []packets.Queues{packets.VOQ, packets.FIFO} {
+		c := cell{dead: 1, queues: queues, pattern: patterns[0], part: parts[0].name, bytes: 1 << 16}
+		shares, err := o.beside(t.Context(), chooser, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Log(queues, shares, c.shares, c.chosen)
+		if shares[0] > 0.9*c.shares[atOnce] || shares[2] > 1.02*shares[1] || shares[1] < .3 {
+			t.Errorf("%v: %.3f by min-hop, %.3f by adaptive switches, %.3f if late, %.3f by forsd", queues, shares[0], shares[1], shares[2], c.shares[atOnce])
+		}
+	}
+}

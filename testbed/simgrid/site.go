@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/forsd/forsd/fors"
@@ -11,7 +10,6 @@ import (
 	"github.com/forsd/forsd/sim"
 	"github.com/forsd/forsd/testbed/e2e"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/testbed/ibsim"
 	"github.com/forsd/forsd/testbed/packets"
 	"github.com/forsd/forsd/topology"
 )
@@ -94,29 +92,14 @@ func (s *site) planned(tables string, plan *planner.Schedule) error {
 }
 
 // byMinHop has the tables that OpenSM's min-hop puts into the switches of a simulated fabric.
-func byMinHop(ctx context.Context, spec fabgen.Spec, dead int) (s *site, err error) {
+func byMinHop(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
 	f := fabgen.Generate(spec)
 	spec.Cut(f, spec.DrawDead(1, dead)...)
-	up, err := e2e.New(ctx, e2e.Options{Fabric: f, Engine: "minhop"})
+	seen, tables, _, err := e2e.Routed(ctx, f, "minhop")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, up.Close()) }()
-	if err := up.StartOpenSM(ctx); err != nil {
-		return nil, err
-	}
-	if _, _, err := up.SM.WaitLog(ctx, ibsim.SubnetUp, 0); err != nil {
-		return nil, err
-	}
-	seen, err := up.Fabric(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tables, err := up.ReadTables(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s = newSite(seen, tables)
+	s := newSite(seen, tables)
 	s.shift("min-hop")
 	return s, nil
 }
