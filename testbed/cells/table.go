@@ -20,7 +20,7 @@ const late = 1_000_000
 // compare prints what equal blocks among all hosts get on the tables of OpenSM's min-hop, by
 // adaptive switches, and on forsd's tables without the shim and with it. All but the last post
 // everything at once.
-func (o *options) compare(ctx context.Context, chooser string) error {
+func (o *options) compare(ctx context.Context, p *shim) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	for _, bytes := range o.bytes {
 		for _, jitter := range o.jitters {
@@ -29,7 +29,7 @@ func (o *options) compare(ctx context.Context, chooser string) error {
 			for _, queues := range []packets.Queues{packets.VOQ, packets.FIFO} {
 				for _, dead := range o.dead {
 					c := cell{dead: dead, queues: queues, pattern: patterns[0], part: parts[0].name, bytes: bytes, jitter: jitter}
-					shares, err := o.beside(ctx, chooser, &c)
+					shares, err := o.beside(ctx, p, &c)
 					if err != nil {
 						return err
 					}
@@ -43,15 +43,15 @@ func (o *options) compare(ctx context.Context, chooser string) error {
 
 // beside simulates a cell on forsd's tables, and returns its throughput at once by min-hop, by
 // adaptive switches, and by those that are late.
-func (o *options) beside(ctx context.Context, chooser string, c *cell) (shares [3]float64, err error) {
+func (o *options) beside(ctx context.Context, p *shim, c *cell) (shares [3]float64, err error) {
 	if c.site, err = o.site(ctx, c.dead); err != nil {
 		return shares, err
 	}
-	c.jobs = make([]int, len(c.hosts))
+	c.jobs, c.steps = make([]int, len(c.hosts)), c.plan
 	if err := c.simulate(ctx, o.speedup); err != nil {
 		return shares, err
 	}
-	if err := choose(ctx, chooser, []*cell{c}); err != nil {
+	if err := choose(ctx, p.choice, []*cell{c}); err != nil {
 		return shares, err
 	}
 	minHop := *c
