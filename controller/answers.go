@@ -16,23 +16,23 @@ func (c *Controller) answer(now time.Time, e Event) {
 	}
 	switch e := e.(type) {
 	case Planned:
-		if c.state == Before || c.state == After {
+		if c.at.state == Before || c.at.state == After {
 			c.planned(now, e)
 		}
 	case Published:
-		if c.state == Publishing || c.state == Finishing {
+		if c.at.state == Publishing || c.at.state == Finishing {
 			c.published(now, e)
 		}
 	case Written:
-		if c.state == Writing {
+		if c.at.state == Writing {
 			c.written(now, e)
 		}
 	case Signalled:
-		if c.state == Signalling {
+		if c.at.state == Signalling {
 			c.signalled(now, e)
 		}
 	case ReadBackDone:
-		if c.state == Reading {
+		if c.at.state == Reading {
 			c.wasRead(now, e)
 		}
 	}
@@ -43,7 +43,7 @@ func (c *Controller) planned(now time.Time, e Planned) {
 		return
 	}
 	next := Publishing
-	if c.state == After {
+	if c.at.state == After {
 		next = Finishing
 	}
 	if next == Finishing && c.reroutedMeanwhile() { // before Finishing the tables are still to be written
@@ -51,16 +51,16 @@ func (c *Controller) planned(now time.Time, e Planned) {
 	}
 	if e.Err == "" {
 		if c.refusal != "" {
-			c.clear(FabricRefused)
+			c.out.clear(FabricRefused)
 		}
 		c.noPlan, c.refusal = false, ""
 		c.blind = c.blind && next == Publishing
-		c.clear(PlanFailed, LiquidFailed)
+		c.out.clear(PlanFailed, LiquidFailed)
 	}
 	switch {
 	case e.Err == "" && !e.Same:
-		c.enter(next)
-		c.do(Publish{Fabric: c.work})
+		c.at.enter(next)
+		c.out.do(Publish{Fabric: c.work})
 	case e.Err == "":
 		c.afterPublish(now, next)
 	case next == Publishing:
@@ -90,7 +90,7 @@ func (c *Controller) planless(e Planned) {
 		code = LiquidFailed
 	}
 	c.noPlan = true
-	c.warn(code, e.Err)
+	c.out.warn(code, e.Err)
 }
 
 // reroutedMeanwhile reads the tables again if the manager may have replaced them since they
@@ -109,11 +109,11 @@ func (c *Controller) published(now time.Time, e Published) {
 		c.fail(now, PublishFailed, e.Err)
 		return
 	}
-	c.clear(PublishFailed)
+	c.out.clear(PublishFailed)
 	if c.overtaken(now) {
 		return
 	}
-	c.afterPublish(now, c.state)
+	c.afterPublish(now, c.at.state)
 }
 
 func (c *Controller) afterPublish(now time.Time, s State) {
@@ -127,7 +127,7 @@ func (c *Controller) afterPublish(now time.Time, s State) {
 // finish ends the work: the plan and the tables in force fit the fabric.
 func (c *Controller) finish(now time.Time) {
 	if c.behind != "" {
-		c.do(Settled{Fabric: c.work, Planless: c.noPlan})
+		c.out.do(Settled{Fabric: c.work, Planless: c.noPlan})
 		c.fail(now, TablesFailed, c.behind) // the file is written again
 		return
 	}
@@ -136,7 +136,7 @@ func (c *Controller) finish(now time.Time) {
 		return
 	}
 	c.failures, c.misreads = 0, 0
-	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
+	c.out.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
 	if c.force && !c.LossUnconfirmed() {
 		c.begin(now) // a reroute was requested after the signal
 		return
@@ -145,11 +145,11 @@ func (c *Controller) finish(now time.Time) {
 		return
 	}
 	c.done = true
-	c.enter(Idle)
-	c.do(Settled{Fabric: c.work, Planless: c.noPlan})
+	c.at.enter(Idle)
+	c.out.do(Settled{Fabric: c.work, Planless: c.noPlan})
 	switch {
 	case c.LossUnconfirmed():
-		c.wait(Suspect, now.Add(c.set.Confirm))
+		c.at.wait(Suspect, now.Add(c.set.Confirm))
 	case !slices.Equal(c.held, c.holding(c.work)):
 		c.begin(now) // a hold ended in the meantime, or a held lane is still in the tables
 	}
@@ -164,14 +164,14 @@ func (c *Controller) written(now time.Time, e Written) {
 		return
 	}
 	if c.behind == "" {
-		c.clear(TablesFailed)
+		c.out.clear(TablesFailed)
 	}
 	switch {
 	case c.overtaken(now):
 	case e.Changed || c.force:
 		c.force, c.early = false, false
-		c.enter(Signalling)
-		c.do(Signal{})
+		c.at.enter(Signalling)
+		c.out.do(Signal{})
 	case c.confirmedID == c.work.ID:
 		c.planAfter()
 	default:
@@ -184,7 +184,7 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 		c.fail(now, SignalFailed, e.Err)
 		return
 	}
-	c.clear(SignalFailed)
+	c.out.clear(SignalFailed)
 	if c.overtaken(now) {
 		return
 	}
@@ -192,7 +192,7 @@ func (c *Controller) signalled(now time.Time, e Signalled) {
 		c.readBack() // in case the dump is from a sweep before the signal: see mismatch
 		return
 	}
-	c.wait(Sweeping, now.Add(c.set.SweepTimeout))
+	c.at.wait(Sweeping, now.Add(c.set.SweepTimeout))
 }
 
 func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
@@ -202,7 +202,7 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 		c.confirmedID = c.work.ID
 		c.closed = union(c.work.Down, c.held)
 		c.lastAudit = now
-		c.clear(TablesFailed, ReadBackFailed, TablesStale, SweepTimeout, SignalFailed)
+		c.out.clear(TablesFailed, ReadBackFailed, TablesStale, SweepTimeout, SignalFailed)
 	}
 	if c.overtaken(now) {
 		return
@@ -215,7 +215,7 @@ func (c *Controller) wasRead(now time.Time, e ReadBackDone) {
 		c.fail(now, ReadBackFailed, e.Err)
 	case e.Unwritten != "":
 		c.confirmedID, c.misreads = "", 0
-		c.warn(TablesFailed, e.Unwritten)
+		c.out.warn(TablesFailed, e.Unwritten)
 		c.planAfter()
 	default:
 		c.confirmedID, c.stale = "", "the switches do not hold the tables planned: "+e.Difference
@@ -236,7 +236,8 @@ func (c *Controller) mismatch(now time.Time) {
 		c.fail(now, TablesStale, text)
 		return
 	}
-	c.again()
+	c.force = true
+	c.write()
 }
 
 func (c *Controller) planAfter() {
@@ -247,8 +248,8 @@ func (c *Controller) planAfter() {
 	if p.Fabric.Kind == OwnRoutes { // a reroute needs no signal
 		p.Anew, c.force = c.force, false
 	}
-	c.enter(After)
-	c.do(p)
+	c.at.enter(After)
+	c.out.do(p)
 }
 
 // union and minus operate on ascending lists.

@@ -45,9 +45,9 @@ type Settings struct {
 // Controller is the state machine. Its zero value is not usable; create it with New.
 type Controller struct {
 	set Settings
-	waiting
+	at  waiting
+	out outbox
 	fabrics
-	outbox
 
 	known       bool   // tables have been read back, matching or not
 	confirmedID string // the fabric whose tables were read back and are still in the table file
@@ -71,14 +71,20 @@ type Controller struct {
 
 // New returns an idle controller without a fabric.
 func New(s Settings) *Controller {
-	return &Controller{set: s, blind: true, fabrics: fabrics{flaps: flaps{seen: map[Lane]*flap{}}, maxLoss: s.MaxLoss}, outbox: outbox{raised: map[string]bool{}}}
+	return &Controller{set: s, blind: true, fabrics: fabrics{flaps: flaps{seen: map[Lane]*flap{}}, maxLoss: s.MaxLoss}, out: outbox{raised: map[string]bool{}}}
 }
+
+// State returns the controller's state.
+func (c *Controller) State() State { return c.at.state }
+
+// Busy reports whether an action is in progress and its answer is due.
+func (c *Controller) Busy() bool { return c.at.busy() }
 
 // Wake returns the latest time for the next Tick; zero means never.
 func (c *Controller) Wake() time.Time {
 	wake := c.flaps.next()
-	if !c.deadline.IsZero() && (wake.IsZero() || c.deadline.Before(wake)) {
-		return c.deadline
+	if !c.at.deadline.IsZero() && (wake.IsZero() || c.at.deadline.Before(wake)) {
+		return c.at.deadline
 	}
 	return wake
 }
@@ -86,7 +92,7 @@ func (c *Controller) Wake() time.Time {
 // Step handles an event and returns the resulting actions in order. At most one of the actions
 // is answered by an event; warnings have no answer.
 func (c *Controller) Step(now time.Time, e Event) []Action {
-	c.out = nil
+	c.out.actions = nil
 	switch e := e.(type) {
 	case Tick:
 		c.tick(now)
@@ -97,7 +103,10 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 	case Mastership:
 		c.mastership(e.Master)
 	case Refused:
-		c.refused(e.Reason)
+		c.out.warn(FabricRefused, e.Reason)
+		if c.at.state == Suspect {
+			c.at.enter(Suspect) // only another usable dump can confirm the loss
+		}
 	case Reroute:
 		c.reroute(now)
 	case TablesDoubted:
@@ -108,17 +117,17 @@ func (c *Controller) Step(now time.Time, e Event) []Action {
 		c.answer(now, e)
 	}
 	// The set of withheld unstable lanes may have changed, which has no other effect.
-	if bouncing := c.Bouncing(); c.state == Idle && c.work != nil && c.work.Kind != OwnRoutes && c.raised[CableHeld] != (len(bouncing) > 0) {
-		c.tellHeld(bouncing)
+	if bouncing := c.Bouncing(); c.at.state == Idle && c.work != nil && c.work.Kind != OwnRoutes && c.out.raised[CableHeld] != (len(bouncing) > 0) {
+		c.out.tellHeld(bouncing)
 	}
-	return c.out
+	return c.out.actions
 }
 
 // seen handles a fabric, changed or not. swept means that the manager's sweep has ended: only
 // then has the manager loaded the tables.
 func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	if s.ID != c.refusal {
-		c.clear(FabricRefused)
+		c.out.clear(FabricRefused)
 	}
 	c.swept = swept || c.swept && c.latest.ID == s.ID
 	c.latest, c.withheld = &s, union(s.Withheld, nil) // current work adopts it at its end
@@ -130,14 +139,14 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 		return
 	}
 	c.believe(now)
-	if c.state == Suspect {
-		c.enter(Idle)
+	if c.at.state == Suspect {
+		c.at.enter(Idle)
 	}
 	same := c.work != nil && c.work.ID == s.ID
 	if same {
 		c.work = c.latest // names may have changed
 	}
-	switch c.state {
+	switch c.at.state {
 	case Idle:
 		if !c.settled() {
 			c.begin(now)
@@ -149,7 +158,7 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	case Sweeping, Backoff:
 		if !same {
 			c.begin(now)
-		} else if swept && (c.state == Sweeping || c.reread) {
+		} else if swept && (c.at.state == Sweeping || c.reread) {
 			c.auditDue = false
 			c.readBack()
 		}
@@ -157,28 +166,19 @@ func (c *Controller) seen(now time.Time, s Snapshot, swept bool) {
 	// In all other states an answer is due, after which the fabric is handled.
 }
 
-// refused records a dump that cannot be used. It does not affect a loss that waits for
-// confirmation; only another usable dump can.
-func (c *Controller) refused(reason string) {
-	c.warn(FabricRefused, reason)
-	if c.state == Suspect {
-		c.enter(Suspect)
-	}
-}
-
 // restarted records a new process of the manager. Its first dump may have been seen already, or
 // may be still to come.
 func (c *Controller) restarted(now time.Time) {
 	switch {
 	case c.standby:
-	case c.state == Backoff && c.raised[SignalFailed]:
+	case c.at.state == Backoff && c.out.raised[SignalFailed]:
 		c.retry(now)
 	case c.latest == nil:
 	default:
 		if c.work == nil || c.work.Kind != OwnRoutes { // OwnRoutes are read after each sweep
 			c.auditDue, c.confirmedID = true, ""
 		}
-		if c.state == Idle && c.settled() {
+		if c.at.state == Idle && c.settled() {
 			c.readBack()
 		}
 	}
@@ -194,7 +194,7 @@ func (c *Controller) Superseded() bool {
 // of an incomplete discovery did not fail.
 func (c *Controller) believe(now time.Time) {
 	c.latest.Lost = 0
-	c.clear(FabricIncomplete)
+	c.out.clear(FabricIncomplete)
 	if c.latest.Kind != OwnRoutes {
 		c.flaps.observe(now, minus(c.latest.Down, c.withheld), c.set) // withheld lanes are not expected to stay up
 	}
@@ -203,9 +203,9 @@ func (c *Controller) believe(now time.Time) {
 // suspect sets a mass disappearance aside until it has lasted. Work on the previous fabric
 // continues; see finish and fail.
 func (c *Controller) suspect(now time.Time) {
-	c.warn(FabricIncomplete, fmt.Sprintf("%.0f %% of the servers are missing from the manager's dump: nothing is changed unless this lasts %s or a reroute is asked for", 100*c.latest.Lost, c.set.Confirm))
-	if !c.Busy() && (c.state != Suspect || c.deadline.IsZero()) {
-		c.wait(Suspect, now.Add(c.set.Confirm))
+	c.out.warn(FabricIncomplete, fmt.Sprintf("%.0f %% of the servers are missing from the manager's dump: nothing is changed unless this lasts %s or a reroute is asked for", 100*c.latest.Lost, c.set.Confirm))
+	if !c.Busy() && (c.at.state != Suspect || c.at.deadline.IsZero()) {
+		c.at.wait(Suspect, now.Add(c.set.Confirm))
 	}
 }
 
@@ -230,37 +230,37 @@ func (c *Controller) begin(_ time.Time) {
 		c.follow()
 		return
 	}
-	c.clear(NotFatTree, LiquidFailed)
-	c.tellHeld(c.Bouncing())
+	c.out.clear(NotFatTree, LiquidFailed)
+	c.out.tellHeld(c.Bouncing())
 	if c.standby {
-		c.enter(Before)
-		c.do(Plan{Fabric: c.work, Avoid: c.held, Hold: c.held, Ahead: true})
+		c.at.enter(Before)
+		c.out.do(Plan{Fabric: c.work, Avoid: c.held, Hold: c.held, Ahead: true})
 		return
 	}
 	if !c.known {
 		c.write()
 		return
 	}
-	c.enter(Before)
+	c.at.enter(Before)
 	fabric, avoid := c.Ground()
-	c.do(Plan{Fabric: fabric, Avoid: avoid, Hold: c.held})
+	c.out.do(Plan{Fabric: fabric, Avoid: avoid, Hold: c.held})
 }
 
 // follow starts work on a fabric whose routes the manager makes. Once the manager has routed
 // it, its tables are read and planned on, but not written. Earlier knowledge about forsd's
 // tables no longer applies.
 func (c *Controller) follow() {
-	c.warn(NotFatTree, c.work.Why)
-	c.clear(CableHeld, PlanFailed, TablesFailed, SignalFailed, SweepTimeout, TablesStale)
+	c.out.warn(NotFatTree, c.work.Why)
+	c.out.clear(CableHeld, PlanFailed, TablesFailed, SignalFailed, SweepTimeout, TablesStale)
 	c.known, c.confirmedID, c.closed, c.auditDue = false, "", nil, false
 	switch {
 	case c.standby:
 		c.done = true // the routes are unknown until they are read
-		c.enter(Idle)
+		c.at.enter(Idle)
 	case c.swept:
 		c.readBack()
 	default:
-		c.enter(Idle) // work begins at the end of the sweep
+		c.at.enter(Idle) // work begins at the end of the sweep
 	}
 }
 
@@ -280,16 +280,16 @@ func (c *Controller) Ground() (fabric *Snapshot, avoid []Lane) {
 func (c *Controller) write() {
 	c.done = false
 	c.closed = union(c.closed, union(c.work.Down, c.held))
-	c.enter(Writing)
-	c.do(Write{Fabric: c.work, Hold: c.held})
+	c.at.enter(Writing)
+	c.out.do(Write{Fabric: c.work, Hold: c.held})
 }
 
 func (c *Controller) readBack() {
 	if c.work.Kind == OwnRoutes {
 		c.confirmedID = "" // the manager has made them
 	}
-	c.enter(Reading)
-	c.do(ReadBack{Fabric: c.work, Hold: c.held})
+	c.at.enter(Reading)
+	c.out.do(ReadBack{Fabric: c.work, Hold: c.held})
 }
 
 // overtaken restarts the work when a different fabric has been seen since.
@@ -314,8 +314,8 @@ func (c *Controller) reroute(now time.Time) {
 }
 
 func (c *Controller) tick(now time.Time) {
-	if !c.deadline.IsZero() && !now.Before(c.deadline) {
-		switch c.state {
+	if !c.at.deadline.IsZero() && !now.Before(c.at.deadline) {
+		switch c.at.state {
 		case Suspect:
 			c.believe(now)
 			c.begin(now)
@@ -325,7 +325,7 @@ func (c *Controller) tick(now time.Time) {
 			c.retry(now)
 		}
 	}
-	if c.flaps.expire(now) && c.state == Idle && c.work != nil && c.work.Kind != OwnRoutes {
+	if c.flaps.expire(now) && c.at.state == Idle && c.work != nil && c.work.Kind != OwnRoutes {
 		c.begin(now)
 	}
 }
@@ -334,32 +334,23 @@ func (c *Controller) tick(now time.Time) {
 // comes before its tables, or if the tables are not forsd's. Otherwise it continues with the
 // tables.
 func (c *Controller) retry(now time.Time) {
-	if c.raised[PublishFailed] || c.work.Kind == OwnRoutes {
+	if c.out.raised[PublishFailed] || c.work.Kind == OwnRoutes {
 		c.begin(now)
 		return
 	}
-	if c.behind != "" {
-		c.write() // the switches do not need a sweep
-		return
-	}
-	c.again()
-}
-
-// again writes the tables and signals the manager even if they are unchanged.
-func (c *Controller) again() {
-	c.force = true
+	c.force = c.force || c.behind == "" // otherwise the switches do not need a sweep
 	c.write()
 }
 
 // fail waits before a retry, unless there is newer work.
 func (c *Controller) fail(now time.Time, code, text string) {
-	c.warn(code, text)
+	c.out.warn(code, text)
 	c.done = false
 	switch {
 	case c.overtaken(now):
 		return
 	case c.LossUnconfirmed():
-		c.wait(Suspect, now.Add(c.set.Confirm))
+		c.at.wait(Suspect, now.Add(c.set.Confirm))
 		return
 	case c.blind && code == SweepTimeout:
 		c.readBack() // the plan may hold on the current tables
@@ -371,5 +362,5 @@ func (c *Controller) fail(now time.Time, code, text string) {
 		pause = min(pause, c.set.RetryFirst<<c.failures)
 	}
 	c.failures++
-	c.wait(Backoff, now.Add(pause))
+	c.at.wait(Backoff, now.Add(pause))
 }

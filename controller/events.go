@@ -139,11 +139,11 @@ type Clear struct{ Code string }
 
 // outbox has the controller's response to an event, and the warnings in force.
 type outbox struct {
-	raised map[string]bool // by code
-	out    []Action
+	raised  map[string]bool // by code
+	actions []Action
 }
 
-func (o *outbox) do(a Action) { o.out = append(o.out, a) }
+func (o *outbox) do(a Action) { o.actions = append(o.actions, a) }
 
 func (o *outbox) warn(code, text string) {
 	o.raised[code] = true

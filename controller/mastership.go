@@ -16,9 +16,9 @@ func (c *Controller) mastership(master bool) {
 	}
 	c.standby, c.outdated = !master, c.Busy()
 	c.known, c.confirmedID, c.done, c.force, c.swept = false, "", false, false, false
-	c.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
+	c.out.clear(PublishFailed, TablesFailed, SignalFailed, SweepTimeout, ReadBackFailed, TablesStale)
 	if !c.outdated {
-		c.enter(Idle)
+		c.at.enter(Idle)
 	}
 }
 
@@ -27,18 +27,18 @@ func (c *Controller) mastership(master bool) {
 func (c *Controller) watched(now time.Time, e Event) {
 	overtaken := c.outdated || c.work.ID != c.latest.ID
 	c.outdated = false
-	c.enter(Idle)
+	c.at.enter(Idle)
 	p, planned := e.(Planned)
 	switch {
 	case c.LossUnconfirmed():
-		c.wait(Suspect, now.Add(c.set.Confirm))
+		c.at.wait(Suspect, now.Add(c.set.Confirm))
 	case overtaken:
 		c.begin(now)
 	case planned && p.Err != "":
-		c.warn(PlanFailed, p.Err)
+		c.out.warn(PlanFailed, p.Err)
 		c.done = true
 	case planned:
-		c.clear(PlanFailed)
+		c.out.clear(PlanFailed)
 		c.done = true
 	}
 }

@@ -327,9 +327,9 @@ func (m *model) comeToRest() {
 			if !slices.Equal(m.used, want) {
 				m.t.Fatalf("settled on fabric %s with a plan on %v, want %v", m.settled, m.used, want)
 			}
-			delete(m.c.raised, NotFatTree)
-			if len(m.c.raised) > 0 {
-				m.t.Fatalf("settled, and warnings remain: %v", m.c.raised)
+			delete(m.c.out.raised, NotFatTree)
+			if len(m.c.out.raised) > 0 {
+				m.t.Fatalf("settled, and warnings remain: %v", m.c.out.raised)
 			}
 			return
 		default:

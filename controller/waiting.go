@@ -32,11 +32,8 @@ type waiting struct {
 	deadline time.Time // of Suspect, Sweeping and Backoff, or zero
 }
 
-// State returns the controller's state.
-func (w *waiting) State() State { return w.state }
-
-// Busy reports whether an action is in progress and its answer is due.
-func (w *waiting) Busy() bool {
+// busy reports whether an action is in progress and its answer is due.
+func (w *waiting) busy() bool {
 	switch w.state {
 	case Idle, Suspect, Sweeping, Backoff:
 		return false

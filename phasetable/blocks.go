@@ -81,7 +81,7 @@ const (
 
 // rules is the part of a View that version 2 has.
 type rules struct {
-	*View
+	view                               *View
 	form, group, blocks, groups        int // groups: places of a shift
 	units, received, members, groupsOf []byte
 }
@@ -109,7 +109,7 @@ func (r *rules) entryAt(s, p int) uint64 {
 		place := int(le.Uint32(r.units[s*placeSize:]))
 		e := uint64(idleEntry)
 		if to := r.onPlace((place + p + 1) % r.groups); to != noneOf {
-			e = e&(nobody<<shiftRecv) | uint64(to) | uint64(r.lid(int(to)))<<shiftDLID | uint64(uint16(r.shiftLane(s, int(to))))<<shiftLane
+			e = e&(nobody<<shiftRecv) | uint64(to) | uint64(r.view.lid(int(to)))<<shiftDLID | uint64(uint16(r.shiftLane(s, int(to))))<<shiftLane
 		}
 		if from := r.onPlace((place - p - 1 + r.groups) % r.groups); from != noneOf {
 			e = e&^(nobody<<shiftRecv) | uint64(from)<<shiftRecv
@@ -140,7 +140,7 @@ func (r *rules) onPlace(place int) uint32 { return le.Uint32(r.received[4*place:
 func (r *rules) shiftLane(s, d int) int16 {
 	a, b := r.units[s*placeSize:], r.units[d*placeSize:]
 	switch {
-	case r.leaf(s) == r.leaf(d) || r.lanes == 0:
+	case r.view.leaf(s) == r.view.leaf(d) || r.view.lanes == 0:
 		return Local
 	case le.Uint32(a[4:]) == le.Uint32(b[4:]):
 		return int16(le.Uint16(b[10:]))
@@ -249,7 +249,7 @@ func putBlocks(out []byte, at []uint64, b *Blocks, servers int) {
 // readRules reads the rule's part of a header.
 func readRules(v *View) error {
 	field := func(off int) int { return int(le.Uint32(v.data[off:])) }
-	r := &rules{View: v, form: field(offForm), group: field(offGroup), blocks: field(offBlocks), groups: field(offGroups)}
+	r := &rules{view: v, form: field(offForm), group: field(offGroup), blocks: field(offBlocks), groups: field(offGroups)}
 	const most = 1 << 24 // of each: their products fit 64 bits
 	switch {
 	case r.form != formBlocks && r.form != formShift:
@@ -271,7 +271,7 @@ func (r *rules) check() error {
 	if err := r.checkGroups(); err != nil {
 		return err
 	}
-	peers := r.peers()
+	peers := r.view.peers()
 	for block := range r.blocks {
 		sent := 0
 		for slot := range r.group * r.groups {
@@ -283,8 +283,8 @@ func (r *rules) check() error {
 				}
 				continue
 			}
-			if d >= r.servers {
-				return fmt.Errorf("block %d: slot %d leads to server %d: there are %d", block, slot, d, r.servers)
+			if d >= r.view.servers {
+				return fmt.Errorf("block %d: slot %d leads to server %d: there are %d", block, slot, d, r.view.servers)
 			}
 			if back := le.Uint32(r.received[4*(d*r.blocks+block):]); int64(back) != int64(slot) {
 				return fmt.Errorf("block %d: slot %d leads to server %d, which receives from slot %d", block, slot, d, int32(back))
@@ -292,11 +292,11 @@ func (r *rules) check() error {
 			sent++
 			first, count := r.membersOf(slot / r.group)
 			lane, lid := int16(le.Uint16(unit[4:])), le.Uint16(unit[2:])
-			if count > 0 && !fits(peers[first], peers[d], lane, lid, r.lanes) {
-				return misfit(block*r.group, first, d, peers[first], peers[d], lane, lid, r.lanes)
+			if count > 0 && !fits(peers[first], peers[d], lane, lid, r.view.lanes) {
+				return misfit(block*r.group, first, d, peers[first], peers[d], lane, lid, r.view.lanes)
 			}
 		}
-		for s := range r.servers {
+		for s := range r.view.servers {
 			if le.Uint32(r.received[4*(s*r.blocks+block):]) != noneOf {
 				sent--
 			}
@@ -319,18 +319,18 @@ func (r *rules) checkGroups() error {
 	next := 0
 	for k := range r.groups {
 		first, count := r.membersOf(k)
-		if count > 0 && first != next || count > r.group || first+count > r.servers {
+		if count > 0 && first != next || count > r.group || first+count > r.view.servers {
 			return fmt.Errorf("group %d has %d members from server %d on: want at most %d from %d on", k, count, first, r.group, next)
 		}
 		for s := first; s < first+count; s++ {
-			if int(le.Uint32(r.groupsOf[4*s:])) != k || r.leaf(s) != r.leaf(first) {
-				return fmt.Errorf("server %d is of group %d, and on leaf %d: its group is %d, on leaf %d", s, le.Uint32(r.groupsOf[4*s:]), r.leaf(s), k, r.leaf(first))
+			if int(le.Uint32(r.groupsOf[4*s:])) != k || r.view.leaf(s) != r.view.leaf(first) {
+				return fmt.Errorf("server %d is of group %d, and on leaf %d: its group is %d, on leaf %d", s, le.Uint32(r.groupsOf[4*s:]), r.view.leaf(s), k, r.view.leaf(first))
 			}
 		}
 		next += count
 	}
-	if next != r.servers {
-		return fmt.Errorf("%d of %d servers are in groups", next, r.servers)
+	if next != r.view.servers {
+		return fmt.Errorf("%d of %d servers are in groups", next, r.view.servers)
 	}
 	return nil
 }
@@ -340,20 +340,20 @@ func (r *rules) checkShift() error {
 	on := 0
 	for place := range r.groups {
 		if s := r.onPlace(place); s != noneOf {
-			if int64(s) >= int64(r.servers) || int(le.Uint32(r.units[int(s)*placeSize:])) != place {
+			if int64(s) >= int64(r.view.servers) || int(le.Uint32(r.units[int(s)*placeSize:])) != place {
 				return fmt.Errorf("server %d is on place %d, and has another", s, place)
 			}
 			on++
 		}
 	}
-	if on != r.servers {
-		return fmt.Errorf("%d of %d servers are on places", on, r.servers)
+	if on != r.view.servers {
+		return fmt.Errorf("%d of %d servers are on places", on, r.view.servers)
 	}
-	for s := range r.servers {
+	for s := range r.view.servers {
 		at := r.units[s*placeSize:]
 		for _, lane := range []int16{int16(le.Uint16(at[8:])), int16(le.Uint16(at[10:]))} {
-			if r.lanes > 0 && (lane < 0 || int(lane) >= r.lanes) {
-				return fmt.Errorf("server %d is sent to over lane %d: there are %d", s, lane, r.lanes)
+			if r.view.lanes > 0 && (lane < 0 || int(lane) >= r.view.lanes) {
+				return fmt.Errorf("server %d is sent to over lane %d: there are %d", s, lane, r.view.lanes)
 			}
 		}
 	}
@@ -362,8 +362,8 @@ func (r *rules) checkShift() error {
 
 // expand writes the row of a server as tables of rows have it.
 func (r *rules) expand(s int) ServerRow {
-	row := make(ServerRow, r.phases*entrySize)
-	for p := range r.phases {
+	row := make(ServerRow, r.view.phases*entrySize)
+	for p := range r.view.phases {
 		le.PutUint64(row[p*entrySize:], r.entryAt(s, p))
 	}
 	return row
