@@ -14,7 +14,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/internal/cli"
-	"github.com/forsd/forsd/internal/socket"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/testbed/programs"
 	"github.com/forsd/forsd/topology"
@@ -96,7 +96,7 @@ func serveForsd(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		send(w, plan)
 	})
-	l, err := socket.Listen(ts.MkAbs(args[0]), 0o600)
+	l, err := rights.Listen(ts.MkAbs(args[0]), 0o600)
 	ts.Check(err)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }() // until the script ends

@@ -15,8 +15,8 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/nics"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/internal/sessions"
-	"github.com/forsd/forsd/internal/socket"
 )
 
 // socketFlag adds the flag that names the socket of forsplan serve.
@@ -95,7 +95,7 @@ func serve(cmd *cobra.Command, state, forsd string) (err error) {
 			log(fmt.Sprintf("earlier sessions are lost: %v", err))
 		}
 	}
-	l, err := socket.Listen(path, 0o600)
+	l, err := rights.Listen(path, 0o600)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/internal/access"
-	"github.com/forsd/forsd/internal/socket"
+	"github.com/forsd/forsd/internal/rights"
 )
 
 // Listeners is where a Server listens.
@@ -29,7 +29,7 @@ type Listeners struct {
 
 // Server serves an API on its listeners.
 type Server struct {
-	socket *socket.Listener
+	socket *rights.Listener
 	tcp    net.Listener // nil without TCP
 	tls    net.Listener // nil without TLS
 	unix   *http.Server
@@ -50,7 +50,7 @@ func Listen(c Config, l Listeners) (*Server, error) {
 	if l.Note == nil {
 		l.Note = func(string, error) {}
 	}
-	socket, err := socket.Listen(l.Socket, l.Mode)
+	socket, err := rights.Listen(l.Socket, l.Mode)
 	if err != nil {
 		return nil, err
 	}

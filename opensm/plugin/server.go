@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/forsd/forsd/internal/socket"
+	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/lft"
 )
 
@@ -43,7 +43,7 @@ var ErrNotConnected = errors.New("no OpenSM plugin is connected")
 // Server serves the plugin in one OpenSM at a time.
 type Server struct {
 	config   Config
-	listener *socket.Listener
+	listener *rights.Listener
 
 	mu      sync.Mutex
 	session *session // nil while no plugin is connected
@@ -58,7 +58,7 @@ func Listen(c Config) (*Server, error) {
 	if c.Complain == nil {
 		c.Complain = func(error) {}
 	}
-	l, err := socket.Listen(c.Path, c.Mode)
+	l, err := rights.Listen(c.Path, c.Mode)
 	if err != nil {
 		return nil, fmt.Errorf("for OpenSM's plugin: %w", err)
 	}

@@ -1,6 +1,4 @@
-// Package socket listens on Unix sockets: with their permissions from the start, replacing
-// the remains of a crash, but never another process's socket.
-package socket
+package rights
 
 import (
 	"context"
@@ -36,8 +34,8 @@ func (l *Listener) Close() error {
 	return l.err
 }
 
-// Listen binds a Unix socket with the given permissions; its directory must exist. A file
-// without a listener is replaced; one that answers is an error, because another forsd is
+// Listen binds a Unix socket, which has the given permissions from the start; its directory must
+// exist. A file without a listener, such as of a crash, is replaced; one that answers is an error, because another forsd is
 // running then. A lock next to it serializes two that start at once.
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDONLY, 0o600)
