@@ -62,7 +62,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes gpu/libforcarry) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak world mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
+.PHONY: build lab path cover page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak world mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan ./cmd/forsd-rehearsal
@@ -179,6 +179,15 @@ FAULTS ?= 40
 RUNS ?= 100
 world:
 	$(GO) test -count 1 -timeout 0 -v -run '^TestWorld$$' ./internal/daemon -world.seed $(SEED) -world.runs $(RUNS) -world.faults $(FAULTS) -world.fabric $(FABRIC) -world.shrink $(WORLDFLAGS)
+
+# The files and packages of forsd that run from a dead cable, or a drain, to tables read back.
+path:
+	$(GO) test -count 1 -v -run '^TestPath$$' -covermode atomic -coverpkg "$$($(GO) list -deps ./cmd/forsd | grep '^github.com/forsd/' | paste -sd,)" ./internal/daemon
+
+# What part of each package below internal/ its own tests run; at the end those below 70 %.
+cover:
+	@$(GO) test $(TESTFLAGS) -cover ./internal/... | awk '{ print } /^FAIL/ { bad = 1 } \
+		match($$0, /coverage: [0-9.]+%/) && substr($$0, RSTART + 10, RLENGTH - 11) + 0 < 70 { low = low $$0 "\n" } END { printf "\nbelow 70 %%:\n%s", low; exit bad }'
 
 # Every dump of a fabric below DUMPS through read, plan, verify and failures, and through
 # OpenSM on a simulated fabric: one table of forsd beside OpenSM's engines.

@@ -34,8 +34,6 @@ import (
 // Loop lists the operations of the daemon's loop. Each of them waits its turn, and fails with
 // ErrStopping when forsd is shutting down.
 type Loop interface {
-	// MayLead returns an error if this daemon does not lead and may not change the plan.
-	MayLead() error
 	// Reroute repeats all work; the channel is closed when it is complete.
 	Reroute(ctx context.Context) (done <-chan struct{}, err error)
 	// Rollback publishes an earlier plan again, if it holds on the current fabric.
@@ -81,6 +79,7 @@ type Parts struct {
 	Cables  *cables.Tracker
 	OpenSM  func() api.OpenSM // the local subnet manager, and the source of the fabric's data
 	Loop    Loop
+	MayLead func() error // returns an error if this daemon does not lead and may not change the plan
 	Workers worker.Pools
 	Watches bool // forsd only observes
 
@@ -167,7 +166,7 @@ func (b *Backend) Topology() *api.Topology {
 // Epochs lists the kept epochs.
 func (b *Backend) Epochs() ([]api.Epoch, error) {
 	out := []api.Epoch{}
-	for _, e := range b.Store.Epochs() {
+	for _, e := range b.Store.Disk.Epochs.List() {
 		out = append(out, state.SummaryOf(&e))
 	}
 	return out, nil
@@ -179,7 +178,7 @@ var errNoDump = api.Refused("OpenSM has not written a usable dump yet: there is 
 // Reroute repeats all work and waits until it is complete.
 func (b *Backend) Reroute(ctx context.Context) (out api.Change, err error) {
 	defer func() { b.Ordered(ctx, "reroute", out.Text, err) }()
-	if err := b.Loop.MayLead(); err != nil {
+	if err := b.MayLead(); err != nil {
 		return api.Change{}, err
 	}
 	if b.State.Now().Latest == nil {
@@ -281,7 +280,7 @@ func (b *Backend) remaining(ask *worker.WhatIfRequest, q api.WhatIf) error {
 func (b *Backend) running(n uint64) (*phasetable.View, error) {
 	e := b.State.Now().Epoch
 	if n != 0 && (e == nil || e.Epoch != n) {
-		kept, err := b.Store.LoadEpoch(n)
+		kept, err := b.Store.Disk.Epochs.Load(n)
 		if err != nil {
 			return nil, api.BadRequest("epoch %d: %v", n, err)
 		}
@@ -302,7 +301,7 @@ func (b *Backend) runningJob(q api.WhatIf) ([]ib.GUID, *phasetable.View, error) 
 	if q.Epoch == 0 || q.Epoch == j.Epoch {
 		return j.Guids(), j.Plan, nil
 	}
-	old, err := b.Store.LoadJob(j.ID, q.Epoch)
+	old, err := b.Store.Disk.Jobs.Load(j.ID, q.Epoch)
 	if err != nil {
 		return nil, nil, api.BadRequest("epoch %d of %s: its plan in force and the one before are kept: %v", q.Epoch, j.Label(), err)
 	}

@@ -67,7 +67,7 @@ func (b *Backend) drain(r *http.Request) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	if err := b.Loop.MayLead(); err != nil {
+	if err := b.MayLead(); err != nil {
 		return nil, err
 	}
 	now, err := b.drainable()
@@ -214,7 +214,7 @@ func (b *Backend) undrain(r *http.Request) (any, error) {
 	if err := decode(r, &q); err != nil {
 		return nil, err
 	}
-	if err := b.Loop.MayLead(); err != nil {
+	if err := b.MayLead(); err != nil {
 		return nil, err
 	}
 	var parts []exclusions.Part

@@ -16,7 +16,7 @@ import (
 
 // Interfaces returns the API's endpoints; peer answers the other forsd.
 func (b *Backend) Interfaces(readOverTCP bool, peer func(*http.Request) (any, error)) server.Config {
-	return server.Config{Backend: b, Jobs: Jobs{b}, Plans: b.State.Plans, Bases: b.State.Bases, Events: b.State.Events, Past: b.History, Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
+	return server.Config{Backend: b, Jobs: Jobs{&b.Parts}, Plans: b.State.Plans, Bases: b.State.Bases, Events: b.State.Events, Past: b.History, Metrics: b.Metrics.Handler(), ReadOverTCP: readOverTCP,
 		Ordered: b.Ordered, Refused: b.Metrics.Refused,
 		Mount: map[api.Role]map[string]http.Handler{
 			api.Reader: {
@@ -107,7 +107,10 @@ func (b *Backend) releaseCable(r *http.Request) (any, error) {
 		return nil, err
 	}
 	before := b.State.Now().EpochNumber()
-	err := b.Loop.ReleaseCable(r.Context(), q.Cable)
+	err := b.MayLead()
+	if err == nil {
+		err = b.Loop.ReleaseCable(r.Context(), q.Cable)
+	}
 	b.Ordered(r.Context(), "release cable "+q.Cable, "it is on probation", err)
 	if err != nil {
 		return nil, err

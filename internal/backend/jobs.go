@@ -23,7 +23,7 @@ import (
 )
 
 // Jobs answers the requests about jobs.
-type Jobs struct{ *Backend }
+type Jobs struct{ *Parts }
 
 // Jobs lists the jobs.
 func (b Jobs) Jobs() []api.Job {
@@ -70,10 +70,10 @@ func (g *basis) equal(h *basis) bool {
 
 // basis returns the current basis for a job's plan. It runs while no action is under way.
 func (b Jobs) basis(now Ground) (*basis, error) {
-	if err := b.Loop.MayLead(); err != nil {
+	if err := b.MayLead(); err != nil {
 		return nil, err
 	}
-	g := &basis{view: now.View, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Next(), last: b.Store.Last()}
+	g := &basis{view: now.View, avoid: now.Avoid, tables: b.Desk.Possible(), next: b.Store.Disk.Numbers.Next(), last: b.Store.Disk.Numbers.Last()}
 	if g.view == nil || b.State.Now().Epoch == nil || slices.Contains(g.tables, nil) {
 		return nil, api.Errorf(api.CodeNoPlan, "no verified plan is in force yet: jobs are planned once the fabric is")
 	}
@@ -222,7 +222,7 @@ func (b Jobs) admit(j *state.Job, made []state.Plan, lease time.Duration) (*stat
 	}
 	j.Created = time.Now()
 	j.Renew(j.Created, lease)
-	number := b.Store.Next()
+	number := b.Store.Disk.Numbers.Next()
 	for i := range made {
 		made[i].Job = j
 		if err := b.Store.Publish(number, made[i:i+1]...); err != nil {
@@ -260,7 +260,7 @@ func (b Jobs) orderedJob(ctx context.Context, what, result string, j *api.Job, e
 func (b Jobs) changeJob(ctx context.Context, name string, change func(*state.Job) *state.Job) (*api.Job, error) {
 	var j *state.Job
 	if err := b.Loop.Between(ctx, func(Ground) error {
-		if err := b.Loop.MayLead(); err != nil {
+		if err := b.MayLead(); err != nil {
 			return err
 		}
 		now, err := b.State.Now().Job(name)

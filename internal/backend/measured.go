@@ -36,7 +36,7 @@ func (m *measured) list() []api.Measured {
 // Measure finds slow parts of the fabric by the times of an exchange by a plan, in a process of
 // its own. It goes on if the client, a rank that has better things to do, leaves.
 func (b *Backend) Measure(ctx context.Context, plan *phasetable.View, times []byte) (*api.Measured, error) {
-	if err := b.Loop.MayLead(); err != nil {
+	if err := b.MayLead(); err != nil {
 		return nil, err
 	}
 	v, tables := b.State.Now().Latest, b.Desk.InSwitches()

@@ -17,7 +17,7 @@ import (
 )
 
 // Ordered logs and publishes an operator's order and its outcome.
-func (b *Backend) Ordered(ctx context.Context, what, result string, err error) {
+func (b *Parts) Ordered(ctx context.Context, what, result string, err error) {
 	if err != nil {
 		result = "refused: " + err.Error()
 	}
@@ -39,7 +39,7 @@ func (b *Backend) Accept(ctx context.Context) (out api.Change, err error) {
 	old, path, kept := b.State.Now().Baseline, "", ""
 	if old != nil {
 		var cerr error
-		path, cerr = store.KeepCopy(b.Store.Store, old, time.Now())
+		path, cerr = store.KeepCopy(b.Store.Disk, old, time.Now())
 		if kept = "; the old one is " + path; cerr != nil {
 			kept = "; there is no copy of the old one: " + cerr.Error()
 		}

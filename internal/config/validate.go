@@ -48,10 +48,10 @@ func (c *Config) problems() []Problem {
 		v.add("opensm.plugin.socket", "is api.socket, too: each needs a path of its own")
 	}
 	v.peer(c)
-	if c.Mode == ModeWatch && c.Peer.Address != "" {
+	if c.Watches() && c.Peer.Address != "" {
 		v.add("mode", "watch cannot be combined with peer.address")
 	}
-	if c.Mode == ModeWatch && c.Cables.Mode == cablehealth.Isolate {
+	if c.Watches() && c.Cables.Mode == cablehealth.Isolate {
 		v.add("cables.mode", "is isolate, and a forsd that only watches (mode: watch) isolates nothing: want report or off")
 	}
 	v.growing("damping.hold_down", c.Damping.HoldDown, "damping.max_hold_down", c.Damping.MaxHoldDown)

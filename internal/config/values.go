@@ -31,6 +31,9 @@ const (
 	ModeWatch  Mode = "watch"
 )
 
+// Watches reports whether forsd only watches.
+func (c *Config) Watches() bool { return c.Mode == ModeWatch }
+
 // LogLevel is the least severe level that is logged.
 type LogLevel string
 

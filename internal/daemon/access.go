@@ -13,12 +13,22 @@ import (
 	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
+	"github.com/forsd/forsd/internal/server"
 )
 
-// openAccess reads the configuration that identifies callers.
-func (r *components) openAccess() {
-	c := &r.cfg.API
-	if u, err := url.Parse(r.cfg.Peer.Address); err == nil {
+// callers identifies those who ask, by user, certificate and token.
+type callers struct {
+	log    *zap.Logger
+	health *health.Tracker
+	access *server.Access
+}
+
+// openCallers reads the configuration that identifies callers.
+func openCallers(cfg *config.Config, log *zap.Logger, h *health.Tracker) *callers {
+	r := &callers{log: log, health: h, access: &server.Access{Limiter: &access.Limiter{}}}
+	r.openCertificates(certificateFiles(cfg))
+	c := &cfg.API
+	if u, err := url.Parse(cfg.Peer.Address); err == nil {
 		r.access.Peer = u.Hostname()
 	}
 	var unknown []string
@@ -27,17 +37,18 @@ func (r *components) openAccess() {
 		r.incomplete("groups", "there is no group "+strings.Join(unknown, ", ")+": create it, or correct api.administrators, api.operators and api.viewers")
 	}
 	var err error
-	if r.access.Tokens, err = access.OpenTokens(filepath.Join(r.cfg.StateDir, "tokens.json")); err != nil {
+	if r.access.Tokens, err = access.OpenTokens(filepath.Join(cfg.StateDir, "tokens.json")); err != nil {
 		r.incomplete("tokens", err.Error()+": remove the file, and create the tokens again")
 	}
 	if c.Listen != "" && c.ReadOverTCP {
 		r.log.Info("all clients that can connect may read over TCP without TLS; changes are not accepted there", zap.String("address", c.Listen))
 	}
+	return r
 }
 
 // openCertificates reads forsd's certificates.
-func (r *components) openCertificates() {
-	if files := certificateFiles(r.cfg); files.Certificate != "" {
+func (r *callers) openCertificates(files access.Files) {
+	if files.Certificate != "" {
 		r.access.Certificates = access.LoadCertificates(files, func(err error) {
 			if err != nil {
 				r.incomplete("certificates", strings.ReplaceAll(err.Error(), "\n", "; ")+": what was read before stays in use")
@@ -56,7 +67,7 @@ func certificateFiles(c *config.Config) access.Files {
 }
 
 // listening raises or clears the warning that forsd cannot listen on an address.
-func (r *components) listening(setting string, err error) {
+func (r *callers) listening(setting string, err error) {
 	var found []health.Finding
 	if err != nil {
 		found = []health.Finding{{Code: access.ListenerDown, Text: setting + ": " + err.Error() + "; it is tried again"}}
@@ -67,11 +78,11 @@ func (r *components) listening(setting string, err error) {
 }
 
 // terms returns how long certificates, tokens and leases are valid.
-func (r *components) terms(now time.Time) (out []access.Term) {
-	if r.access.Certificates != nil {
-		out = r.access.Certificates.Terms()
+func terms(r *components, now time.Time) (out []access.Term) {
+	if r.callers.access.Certificates != nil {
+		out = r.callers.access.Certificates.Terms()
 	}
-	out = append(out, r.access.Tokens.Terms(now)...)
+	out = append(out, r.callers.access.Tokens.Terms(now)...)
 	for _, j := range r.state.Now().Jobs {
 		from := j.Leased.Wall
 		if from.IsZero() {
@@ -86,10 +97,10 @@ func (r *components) terms(now time.Time) (out []access.Term) {
 const judgeEvery = time.Minute
 
 // judgeTerms warns of everything that has expired or will soon.
-func (r *components) judgeTerms(ctx context.Context) error {
+func judgeTerms(ctx context.Context, r *components) error {
 	for {
 		now := time.Now()
-		r.health.Set("terms", access.Judge(r.terms(now), now), now)
+		r.health.Set("terms", access.Judge(terms(r, now), now), now)
 		select {
 		case <-time.After(judgeEvery):
 		case <-ctx.Done():
@@ -99,7 +110,7 @@ func (r *components) judgeTerms(ctx context.Context) error {
 }
 
 // incomplete raises or clears the warning about one source of the callers' identities.
-func (r *components) incomplete(source, text string) {
+func (r *callers) incomplete(source, text string) {
 	var found []health.Finding
 	if text != "" {
 		r.log.Error("access rules could not be fully applied", zap.String("because", text))
@@ -109,7 +120,7 @@ func (r *components) incomplete(source, text string) {
 }
 
 // credentials returns the credentials for the other forsd.
-func (r *components) credentials() api.Credentials {
+func (r *callers) credentials() api.Credentials {
 	if r.access.Certificates == nil {
 		return api.Credentials{}
 	}

@@ -198,7 +198,7 @@ func (w *way) ask(t *testing.T, method, path string) (int, string) {
 // token creates a token for a role.
 func (g *guarded) token(t *testing.T, role api.Role) string {
 	t.Helper()
-	secret, _, err := g.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
+	secret, _, err := g.callers.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
 	ok(t, err)
 	return secret
 }
@@ -209,7 +209,7 @@ func (g *guarded) token(t *testing.T, role api.Role) string {
 // TestOpenAPIHasEveryEndpoint compares with the server.
 func TestAccess(t *testing.T) {
 	g := guard(t)
-	g.access.Limiter = nil // the test sends too many refused requests
+	g.callers.access.Limiter = nil // the test sends too many refused requests
 	issue := func(name string, units ...string) tls.Certificate {
 		pair, _, _ := g.ca.Issue(t, name, time.Now().Add(time.Hour), units...)
 		return pair
@@ -240,7 +240,7 @@ func TestAccess(t *testing.T) {
 	bogus := g.overTLS(api.Nobody, "forsd_bogus")
 	ways = append(ways, bogus)
 	asked := 0
-	for pattern, need := range server.Endpoints(g.interfaces()) {
+	for pattern, need := range server.Endpoints(interfaces(g.components)) {
 		method, path, _ := strings.Cut(pattern, " ")
 		for strings.Contains(path, "{") {
 			before, rest, _ := strings.Cut(path, "{")

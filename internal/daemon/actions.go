@@ -64,7 +64,7 @@ func (x *actions) signal(ctx context.Context) error {
 		return nil
 	case delivery.LastSweep:
 		again := context.WithoutCancel(ctx)
-		x.work.Go(func() { _ = x.call(again, func(ctx context.Context, l *loop) { l.seenAgain(ctx) }) }) // it ends with the loop at the latest
+		x.work.Go(func() { _ = x.inbox.call(again, func(ctx context.Context, l *loop) { l.seenAgain(ctx) }) }) // it ends with the loop at the latest
 		return nil
 	case delivery.NextSweep:
 		if err := x.manager.Resweep(); !errors.Is(err, plugin.ErrNotConnected) {

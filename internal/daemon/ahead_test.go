@@ -46,7 +46,7 @@ func prepare(b testing.TB, d *Daemon, f *topology.Fabric) ahead {
 	if schedule, err = schedule.Verified(context.Background(), d.desk.InSwitches(), a.tables); err != nil {
 		b.Fatal(err)
 	}
-	if a.epoch, err = store.NewEpoch(schedule.Table(d.store.Next())); err != nil {
+	if a.epoch, err = store.NewEpoch(schedule.Table(d.store.Disk.Numbers.Next())); err != nil {
 		b.Fatal(err)
 	}
 	a.epoch.Fabric, a.epoch.Report = v.ID, schedule.Report()
@@ -131,7 +131,7 @@ func BenchmarkPublishAhead(b *testing.B) {
 		b.StopTimer()
 		plan := state.Plan{Proposal: state.Known{Plan: ready[v.ID]}, About: store.EpochInfo{Fabric: v.ID, What: d.state.Now().WhatOf(v)}}
 		b.StartTimer()
-		if err := d.store.Publish(d.store.Next(), plan); err != nil {
+		if err := d.store.Publish(d.store.Disk.Numbers.Next(), plan); err != nil {
 			b.Fatal(err)
 		}
 	}

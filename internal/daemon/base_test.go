@@ -75,7 +75,7 @@ func TestBasePlan(t *testing.T) {
 	if s := d.state.Now().Status(); s.Base == nil || s.Base.Phases != 16 || s.Base.Epoch != second.Epoch() {
 		t.Errorf("the status has %+v", s.Base)
 	}
-	stored, err := d.store.Base()
+	stored, err := d.store.Disk.Base()
 	ok(t, err)
 	if stored.Epoch() != second.Epoch() {
 		t.Errorf("base plan %d is stored, want %d", stored.Epoch(), second.Epoch())

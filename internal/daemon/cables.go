@@ -29,7 +29,7 @@ func (d *Daemon) counters() *cables.Reader {
 	r := cables.NewReader(string(d.cfg.OpenSM.Umad), fabric)
 	r.Every, r.Log = d.cfg.Cables.Every, d.log
 	r.Want = func() []cables.Switch {
-		if d.state.Now().Standby && !d.watches() {
+		if d.state.Now().Standby && !d.cfg.Watches() {
 			return nil
 		}
 		v := d.state.Now().Latest
@@ -40,16 +40,24 @@ func (d *Daemon) counters() *cables.Reader {
 	}
 	r.Told = func(ctx context.Context, round cables.Round) {
 		// A round is lost only if the daemon is shutting down.
-		_ = d.call(ctx, func(_ context.Context, l *loop) { excluder{l}.read(round) })
+		_ = d.inbox.call(ctx, func(_ context.Context, l *loop) { l.excluder.read(round) })
 	}
 	return r
 }
 
-// seen shows the cables of a fabric to the tracker of their health.
-func (l excluder) seen(v *view.View) {
-	if l.cfg.Cables.Mode != cablehealth.Off {
-		l.cables.Seen(time.Now(), v.Tree)
+// seen shows a fabric to the tracker of the cables' health, and returns the lanes that decisions
+// withhold there.
+func (x *excluder) seen(v *view.View) []controller.Lane {
+	if x.cfg.Cables.Mode != cablehealth.Off {
+		x.cables.Seen(time.Now(), v.Tree)
 	}
+	if v.Tree == nil {
+		return nil
+	}
+	if list := x.drains.List(); len(list) > 0 { // a drained spine's cables to new leaves are included
+		x.excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(v.Tree), list))
+	}
+	return x.excluded.Lanes(v.Tree, exclusions.Any)
 }
 
 // unrest is the time during which the plan and the tables did not fit the fabric after a
@@ -79,72 +87,72 @@ func (u *unrest) goesOn(now time.Time, idle bool) {
 }
 
 // read handles a round of counters, except readings made during a change.
-func (l excluder) read(round cables.Round) {
-	if l.core.Standby() && !l.watches() {
+func (x *excluder) read(round cables.Round) {
+	if x.loop.core.Standby() && !x.cfg.Watches() {
 		return
 	}
 	now := time.Now()
-	l.unrest.goesOn(now, false)
-	round.Forget(l.unrest.from.Add(-unnoticed), l.unrest.until)
-	if l.unrest.open {
-		l.unrest.from = now
+	x.unrest.goesOn(now, false)
+	round.Forget(x.unrest.from.Add(-unnoticed), x.unrest.until)
+	if x.unrest.open {
+		x.unrest.from = now
 	} else {
-		l.unrest = unrest{}
+		x.unrest = unrest{}
 	}
-	v := l.state.Now().Latest
+	v := x.state.Now().Latest
 	var plan *phasetable.View
-	if e := l.state.Now().Epoch; e != nil && v.TwoLevels() != nil {
+	if e := x.state.Now().Epoch; e != nil && v.TwoLevels() != nil {
 		plan = e.Plan
 	}
-	l.cables.Traffic(v.TwoLevels(), plan, round)
-	drained := func(c ib.End) bool { return l.excluded.Has(exclusions.Drained, c) }
-	l.carryOut(l.cables.Round(time.Now(), round, drained))
+	x.cables.Traffic(v.TwoLevels(), plan, round)
+	drained := func(c ib.End) bool { return x.excluded.Has(exclusions.Drained, c) }
+	x.carryOut(x.cables.Round(time.Now(), round, drained))
 }
 
 // carryOut schedules decisions about cables for the next turn.
-func (l excluder) carryOut(o cables.Orders) {
-	l.waiting = append(l.waiting, func(ctx context.Context, t turn) { t.carryOut(ctx, o) })
+func (x *excluder) carryOut(o cables.Orders) {
+	x.loop.waiting = append(x.loop.waiting, func(ctx context.Context, t turn) { t.carryOut(ctx, o) })
 }
 
 // carryOut stores decisions about cables and carries them out.
 func (t turn) carryOut(ctx context.Context, o cables.Orders) {
-	if t.MayLead() == nil {
+	if t.mayLead() == nil {
 		t.store.NotStored(t.store.Decide(cableDecisions, t.cables.Keep(time.Now())))
 	}
 	if o.Withhold {
-		t.withhold(ctx, exclusions.Isolated, o.Cables, o.Text)
+		t.loop.excluder.withhold(ctx, exclusions.Isolated, o.Cables, o.Text)
 	}
 	if o.Weigh != nil {
-		excluder(t).weigh(ctx, *o.Weigh)
+		t.loop.excluder.weigh(ctx, *o.Weigh)
 	}
 }
 
 // weigh determines the cost of isolating a cable, concurrently with the loop.
-func (l excluder) weigh(ctx context.Context, c ib.End) {
-	v := l.state.Now().Latest
-	lane, others, isolated := l.weighing(v, c)
-	l.work.Go(func() {
+func (x *excluder) weigh(ctx context.Context, c ib.End) {
+	v := x.state.Now().Latest
+	lane, others, isolated := x.weighing(v, c)
+	x.work.Go(func() {
 		cost := cables.Cost{Refuse: "the fabric does not have it any more"}
 		if lane != nil {
-			cost = l.costs.Of(ctx, v, *lane, others, isolated)
+			cost = x.costs.Of(ctx, v, *lane, others, isolated)
 		}
 		// The cost is lost only if the daemon is shutting down.
-		_ = l.call(ctx, func(_ context.Context, l *loop) { excluder{l}.carryOut(l.cables.Weighed(time.Now(), c, cost)) })
+		_ = x.inbox.call(ctx, func(_ context.Context, _ *loop) { x.carryOut(x.cables.Weighed(time.Now(), c, cost)) })
 	})
 }
 
 // weighing returns the lane of a cable, nil if the fabric does not have it, the lanes
 // that are held back for other reasons than isolation, and the isolated lanes.
-func (l excluder) weighing(v *view.View, c ib.End) (lane *controller.Lane, others, isolated []controller.Lane) {
+func (x *excluder) weighing(v *view.View, c ib.End) (lane *controller.Lane, others, isolated []controller.Lane) {
 	if v == nil || v.Tree == nil {
 		return nil, nil, nil
 	}
-	for _, x := range exclusions.Links(v.Tree) {
-		if x.Lower.End == c {
-			lane = &x.Lane
+	for _, cable := range exclusions.Links(v.Tree) {
+		if cable.Lower.End == c {
+			lane = &cable.Lane
 		}
 	}
-	return lane, slices.Concat(l.core.Bouncing(), l.excluded.Lanes(v.Tree, exclusions.Drained)), l.excluded.Lanes(v.Tree, exclusions.Isolated)
+	return lane, slices.Concat(x.loop.core.Bouncing(), x.excluded.Lanes(v.Tree, exclusions.Drained)), x.excluded.Lanes(v.Tree, exclusions.Isolated)
 }
 
 // release puts an isolated cable on probation. The decision is stored when it returns.

@@ -33,7 +33,7 @@ func TestReleaseIsKept(t *testing.T) {
 		ok(t, err)
 		return string(text)
 	}
-	ok(t, w.leader.between(t.Context(), func(ctx context.Context, l turn) {
+	ok(t, w.leader.inbox.between(t.Context(), func(ctx context.Context, l turn) {
 		l.cables.Resume(time.Now(), cables.Kept{Cables: []cables.KeptCable{{Cable: isolated,
 			Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}})
 		l.cables.Seen(time.Now(), v.TwoLevels())
@@ -64,7 +64,7 @@ func TestCountersAmidChange(t *testing.T) {
 				r.Ports[ib.End{GUID: w.GUID, Port: p}] = umad.PortCounters{Counters: ib.Counters{Symbols: symbols}}
 			}
 		}
-		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) { excluder{l}.read(r) }))
+		ok(t, s.inbox.call(s.ctx, func(_ context.Context, l *loop) { l.excluder.read(r) }))
 		for _, c := range s.backend.Cables.Answer(v.Tree, nil).Cables {
 			if c.State == "suspect" {
 				suspect++
@@ -78,10 +78,10 @@ func TestCountersAmidChange(t *testing.T) {
 		s.sweep(f)
 		s.rests(f)
 		var asked time.Time
-		ok(t, s.call(s.ctx, func(_ context.Context, l *loop) {
-			asked = l.unrest.from.Add(-unnoticed / 2)
+		ok(t, s.inbox.call(s.ctx, func(_ context.Context, l *loop) {
+			asked = l.excluder.unrest.from.Add(-unnoticed / 2)
 			if f == whole {
-				asked = l.unrest.from.Add(l.unrest.until.Sub(l.unrest.from) / 2)
+				asked = l.excluder.unrest.from.Add(l.excluder.unrest.until.Sub(l.excluder.unrest.from) / 2)
 			}
 		}))
 		if n := round(asked, 1_000_000); n != 0 {

@@ -9,20 +9,22 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/exclusions"
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/topology"
 )
 
-// This file carries out the API's requests to the loop: it implements backend.Loop.
+// This file carries out the API's requests to the loop.
 
 // Stopped is closed when the loop has ended.
-func (r *components) Stopped() <-chan struct{} { return r.stopped }
+func (in *inbox) Stopped() <-chan struct{} { return in.stopped }
 
 // Reroute repeats every step.
-func (r *components) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
-	err = r.call(ctx, func(ctx context.Context, l *loop) {
+func (in *inbox) Reroute(ctx context.Context) (done <-chan struct{}, err error) {
+	err = in.call(ctx, func(ctx context.Context, l *loop) {
 		done = l.state.Now().Rest // from now on: an earlier rest does not count
 		l.step(ctx, controller.Reroute{})
 	})
@@ -30,9 +32,9 @@ func (r *components) Reroute(ctx context.Context) (done <-chan struct{}, err err
 }
 
 // Rollback publishes an old plan again if it holds on the present fabric.
-func (r *components) Rollback(ctx context.Context, n uint64) error {
+func (in *inbox) Rollback(ctx context.Context, n uint64) error {
 	var err error
-	if cerr := r.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
+	if cerr := in.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
 		return cerr
 	}
 	if err != nil {
@@ -42,9 +44,9 @@ func (r *components) Rollback(ctx context.Context, n uint64) error {
 }
 
 // Accept makes the present fabric the baseline.
-func (r *components) Accept(ctx context.Context) error {
+func (in *inbox) Accept(ctx context.Context) error {
 	var err error
-	if cerr := r.call(ctx, func(ctx context.Context, l *loop) { err = l.accept(ctx) }); cerr != nil {
+	if cerr := in.call(ctx, func(ctx context.Context, l *loop) { err = l.accept(ctx) }); cerr != nil {
 		return cerr
 	}
 	if err != nil {
@@ -54,23 +56,20 @@ func (r *components) Accept(ctx context.Context) error {
 }
 
 // ReleaseCable puts an isolated cable on probation.
-func (r *components) ReleaseCable(ctx context.Context, name string) error {
-	if err := r.MayLead(); err != nil {
-		return err
-	}
-	return r.try(ctx, func(ctx context.Context, t turn) error { return t.release(ctx, name) })
+func (in *inbox) ReleaseCable(ctx context.Context, name string) error {
+	return in.try(ctx, func(ctx context.Context, t turn) error { return t.release(ctx, name) })
 }
 
 // Measured shows what an exchange tells of the cables to the tracker of their health.
-func (r *components) Measured(ctx context.Context, m *api.Measured) error {
-	return r.call(ctx, func(_ context.Context, l *loop) { excluder{l}.carryOut(l.cables.Measured(time.Now(), m)) })
+func (in *inbox) Measured(ctx context.Context, m *api.Measured) error {
+	return in.call(ctx, func(_ context.Context, l *loop) { l.excluder.carryOut(l.cables.Measured(time.Now(), m)) })
 }
 
 // Between runs f while no action is under way.
-func (r *components) Between(ctx context.Context, f func(backend.Ground) error) error {
-	return r.try(ctx, func(_ context.Context, t turn) error {
-		fabric, avoid := t.core.Ground()
-		g := backend.Ground{Avoid: avoid, Sweeping: t.core.State() == controller.Sweeping}
+func (in *inbox) Between(ctx context.Context, f func(backend.Ground) error) error {
+	return in.try(ctx, func(_ context.Context, t turn) error {
+		fabric, avoid := t.loop.core.Ground()
+		g := backend.Ground{Avoid: avoid, Sweeping: t.loop.core.State() == controller.Sweeping}
 		if fabric != nil {
 			g.View = view.Of(fabric)
 		}
@@ -78,9 +77,27 @@ func (r *components) Between(ctx context.Context, f func(backend.Ground) error) 
 	})
 }
 
+// peerClaims records, between two actions, that the other forsd is taking over.
+func (in *inbox) peerClaims(ctx context.Context, claim uint64) error {
+	return in.between(ctx, func(ctx context.Context, t turn) { t.stand(ctx, standby.Asked{Claim: claim}) })
+}
+
+// Drain drains parts or gives them back.
+func (in *inbox) Drain(ctx context.Context, all ...exclusions.Event) error {
+	return in.try(ctx, func(ctx context.Context, t turn) error {
+		if err := t.mayLead(); err != nil {
+			return err
+		}
+		for _, e := range all {
+			t.stepDrains(ctx, e)
+		}
+		return nil
+	})
+}
+
 // rollback must run between two events.
 func (l *loop) rollback(n uint64) error {
-	if err := l.MayLead(); err != nil {
+	if err := l.mayLead(); err != nil {
 		return err
 	}
 	if s := l.core.State(); s != controller.Idle {
@@ -90,7 +107,7 @@ func (l *loop) rollback(n uint64) error {
 	if fabric, _ := l.core.Ground(); v == nil || tables == nil || v.Kind == controller.OwnRoutes && (fabric == nil || v.ID != fabric.ID) {
 		return fmt.Errorf("the tables in force are not known yet")
 	}
-	old, err := l.store.LoadEpoch(n)
+	old, err := l.store.Disk.Epochs.Load(n)
 	if err != nil {
 		return err
 	}
@@ -99,13 +116,13 @@ func (l *loop) rollback(n uint64) error {
 	}
 	report := old.Report
 	report.TopologyHash = v.Fabric.Hash()
-	return l.store.Publish(l.store.Next(), state.Plan{Proposal: state.Known{Plan: old.Plan, About: report, Warnings: old.Warnings},
+	return l.store.Publish(l.store.Disk.Numbers.Next(), state.Plan{Proposal: state.Known{Plan: old.Plan, About: report, Warnings: old.Warnings},
 		About: store.EpochInfo{Fabric: v.ID, What: []string{fmt.Sprintf("rollback to epoch %d", n)}, RollbackOf: n}})
 }
 
 // accept must run between two events.
 func (l *loop) accept(ctx context.Context) error {
-	if err := l.MayLead(); err != nil {
+	if err := l.mayLead(); err != nil {
 		return err
 	}
 	v := l.state.Now().Latest
@@ -125,7 +142,7 @@ func (l *loop) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fresh = excluder{l}.without(fresh)
+	fresh = l.excluder.without(fresh)
 	if err := l.store.AcceptBaseline(fresh.Tree.Baseline); err != nil {
 		return err
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/forsd/forsd/internal/manager"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/server"
-	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/standby/replica"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/webhook"
@@ -33,8 +32,9 @@ import (
 	"github.com/forsd/forsd/planner"
 )
 
-// components are the daemon's parts. Each guards its own state, so every goroutine may read
-// them. Only an action or a turn may change plans, tables and the store.
+// components are the daemon's parts, which loop, turn, excluder and actions share. Each guards its
+// own state, so every goroutine may read them. Only an action or a turn may change plans, tables and
+// the store.
 type components struct {
 	cfg     *config.Config // as at the start; settings has the values that may change
 	version string
@@ -42,7 +42,7 @@ type components struct {
 	started time.Time
 	notify  func(state string) // tells systemd
 
-	inbox
+	inbox    *inbox
 	settings *config.Settings
 	state    *state.Shared // the state that all parts read
 	history  *history.History
@@ -57,7 +57,7 @@ type components struct {
 	peer     *replica.Peer           // the other forsd, if there is one
 	planning planner.Settings        // the planner's settings
 	backend  *backend.Backend        // answers the API
-	access   *server.Access          // identifies callers
+	callers  *callers                // identifies those who ask
 	workers  worker.Pools            // run the plans that clients request
 	work     crew                    // outside the loop
 }
@@ -85,9 +85,15 @@ const keepEvents = 1024
 func open(cfg *config.Config, version string, log *zap.Logger, notify func(string)) (r *components, err error) {
 	r = &components{cfg: cfg, version: version, log: log, started: time.Now(), notify: notify, inbox: newInbox(), planning: planning(cfg), workers: worker.NewPools()}
 	r.settings = config.NewSettings(cfg, r.started)
-	r.settings.Apply = r.reconfigure
-	r.reader = sync.OnceValue(r.newReader)
-	r.health = health.NewTracker(kinds(), r.warned)
+	r.settings.Apply = func(ctx context.Context, next *config.Config, take func()) error {
+		return r.inbox.try(ctx, func(ctx context.Context, t turn) error { return t.reconfigure(ctx, next, take) })
+	}
+	r.reader = sync.OnceValue(func() *opensm.Switches { return newReader(&cfg.OpenSM, log) })
+	r.health = health.NewTracker(kinds(), func(w health.Warning, on bool) {
+		logWarning(log, w, on)
+		r.webhook.Note(w, on)
+		r.state.Emit(api.KindWarning, warningEvent{w, on})
+	})
 	hook := &cfg.Webhook
 	r.webhook = webhook.New(webhook.Settings{URL: hook.URL, Secret: hook.SecretFile, Template: hook.Template, Severity: hook.Severity, Version: version, Fabric: cfg.Fabric}, log, r.health)
 	events := published.NewEvents(keepEvents, r.started)
@@ -95,20 +101,24 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	r.history = history.New(history.Settings{Path: filepath.Join(cfg.StateDir, "history.db"), MaxAge: cfg.History.MaxAge, MaxBytes: int64(cfg.History.MaxMB) << 20}, events.Run(), log, r.health)
 	events.KeepIn(r.history)
 	r.state = state.New(log, r.health, events)
-	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Finder: cfg.OpenSM.Finder(), Sweep: opensm.Sweep, Started: r.started, Watched: r.watches(),
-		Doubt: func() { r.tell(controller.TablesDoubted{}) }, TrapLogged: func(lid uint16, told bool) { r.probe.TrapLogged(ib.LID(lid), told) }})
+	r.manager = manager.New(manager.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Finder: cfg.OpenSM.Finder(), Sweep: opensm.Sweep, Started: r.started, Watched: cfg.Watches(),
+		Doubt: func() { r.inbox.tell(controller.TablesDoubted{}) }, TrapLogged: func(lid uint16, told bool) { r.probe.TrapLogged(ib.LID(lid), told) }})
 	r.probe = probe.New(probe.Parts{Config: &cfg.OpenSM, Log: log, State: r.state, Manager: r.manager, Reader: r.reader})
-	r.access = &server.Access{Limiter: &access.Limiter{}}
-	r.openCertificates()
-	if r.peer, err = replica.Dial(cfg.Peer.Address, r.credentials()); err != nil {
+	r.callers = openCallers(cfg, log, r.health)
+	if r.peer, err = replica.Dial(cfg.Peer.Address, r.callers.credentials()); err != nil {
 		return nil, err
 	}
-	r.peer.Desk.Claimed = r.peerClaims
-	r.openAccess()
+	r.peer.Desk.Claimed = r.inbox.peerClaims
 	if r.store, err = state.Open(cfg, log, r.state); err != nil {
 		return nil, err
 	}
-	r.state.Plans.Stored = r.storedPlan
+	r.state.Plans.Stored = func(n uint64) (*phasetable.View, error) {
+		e, err := r.store.Disk.Epochs.Load(n)
+		if err != nil {
+			return nil, err
+		}
+		return e.Plan, nil
+	}
 	r.state.Emit(api.KindStart, api.Start{Version: version})
 	damaged, err := r.store.Resume()
 	if err != nil {
@@ -117,24 +127,16 @@ func open(cfg *config.Config, version string, log *zap.Logger, notify func(strin
 	if damaged != nil {
 		r.health.Raise(stateDamaged, damaged.Error(), r.started)
 	}
-	if r.watches() {
+	if cfg.Watches() {
 		r.desk = desk.Closed(log)
 	} else {
 		r.desk = desk.Open(cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile, cfg.OpenSM.TableComments, log)
 	}
 	r.cables = cables.New(cables.Parts{Settings: cfg.Cables.Settings, MaxCost: cfg.Cables.MaxCost, Log: log, Health: r.health, Say: r.state.Emit})
 	r.backend = backend.New(backend.Parts{Version: version, Fabric: cfg.Fabric, Started: r.started, State: r.state, Store: r.store, Desk: r.desk, Log: log, Cables: r.cables,
-		History: r.history, Webhook: r.webhook, OpenSM: r.openSM, Loop: r, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: r.watches(), Terms: r.terms})
+		History: r.history, Webhook: r.webhook, OpenSM: func() api.OpenSM { return openSM(r) }, Loop: r.inbox, MayLead: r.mayLead, Workers: r.workers, Planning: r.planning, Settings: r.settings, Watches: cfg.Watches(),
+		Terms: func(now time.Time) []access.Term { return terms(r, now) }})
 	return r, nil
-}
-
-// storedPlan returns the plan of a stored epoch.
-func (r *components) storedPlan(n uint64) (*phasetable.View, error) {
-	e, err := r.store.LoadEpoch(n)
-	if err != nil {
-		return nil, err
-	}
-	return e.Plan, nil
 }
 
 // planning returns the planner's settings, with a memory of plans made ahead.
@@ -144,8 +146,8 @@ func planning(c *config.Config) planner.Settings {
 }
 
 // listen binds the API and returns the function that serves it.
-func (r *components) listen() (func(context.Context) error, error) {
-	s, err := server.Listen(r.interfaces(), server.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.listening})
+func listen(r *components) (func(context.Context) error, error) {
+	s, err := server.Listen(interfaces(r), server.Listeners{Socket: r.cfg.API.Socket, Mode: r.cfg.API.SocketMode, TCP: r.cfg.API.Listen, TLS: r.cfg.API.TLS.Listen, Log: zap.NewStdLog(r.log), Note: r.callers.listening})
 	if err != nil {
 		return nil, err
 	}
@@ -153,18 +155,18 @@ func (r *components) listen() (func(context.Context) error, error) {
 }
 
 // interfaces returns the API's configuration.
-func (r *components) interfaces() server.Config {
+func interfaces(r *components) server.Config {
 	c := r.backend.Interfaces(r.cfg.API.ReadOverTCP, r.peer.Answer)
-	c.Names, c.Access = r.cfg.API.Names, r.access
+	c.Names, c.Access = r.cfg.API.Names, r.callers.access
 	return c
 }
 
-// MayLead returns an error unless this daemon leads.
-func (r *components) MayLead() error {
+// mayLead returns an error unless this daemon leads.
+func (r *components) mayLead() error {
 	switch {
 	case !r.state.Now().Standby:
 		return nil
-	case r.watches():
+	case r.cfg.Watches():
 		return errWatches
 	case !r.peer.Exists():
 		return api.Refused("another subnet manager is the master: ask the forsd beside it")
@@ -174,22 +176,19 @@ func (r *components) MayLead() error {
 
 // newReader returns the reader of the switches. It lasts as long as the process, so that
 // the local port stays open.
-func (r *components) newReader() *opensm.Switches {
-	c := &r.cfg.OpenSM
-	return &opensm.Switches{Port: string(c.Umad), Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: r.readsBy}
-}
-
-// readsBy logs how the switches are read from now on.
-func (r *components) readsBy(err error) {
-	if err == nil {
-		r.log.Info("tables are read out of the switches directly")
-		return
+func newReader(c *config.OpenSM, log *zap.Logger) *opensm.Switches {
+	note := func(err error) {
+		if err == nil {
+			log.Info("tables are read out of the switches directly")
+			return
+		}
+		log.Info("tables are read out of the switches by a command", zap.Strings("command", c.DumpCommand), zap.NamedError("because", err))
 	}
-	r.log.Info("tables are read out of the switches by a command", zap.Strings("command", r.cfg.OpenSM.DumpCommand), zap.NamedError("because", err))
+	return &opensm.Switches{Port: string(c.Umad), Command: opensm.ReadBack{Command: c.DumpCommand, Timeout: c.ReadbackTimeout}, Note: note}
 }
 
 // openSM returns the status of OpenSM and of the source of its fabric.
-func (r *components) openSM() api.OpenSM {
+func openSM(r *components) api.OpenSM {
 	s := r.manager.Status()
 	switch {
 	case s.Source != "":
@@ -203,29 +202,25 @@ func (r *components) openSM() api.OpenSM {
 	return s
 }
 
-// warned logs and publishes a change of a warning.
-func (r *components) warned(w health.Warning, on bool) {
+// logWarning logs a change of a warning.
+func logWarning(log *zap.Logger, w health.Warning, on bool) {
 	if !on {
-		r.log.Info("warning over", zap.String("code", w.Code))
-	} else {
-		r.log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
+		log.Info("warning over", zap.String("code", w.Code))
+		return
 	}
-	r.webhook.Note(w, on)
-	r.state.Emit(api.KindWarning, struct {
-		health.Warning
-		Raised bool `json:"raised"`
-	}{w, on})
+	log.Warn(w.Title, zap.String("code", w.Code), zap.String("severity", string(w.Severity)), zap.String("text", w.Text))
+}
+
+// warningEvent is the event of a change of a warning.
+type warningEvent struct {
+	health.Warning
+	Raised bool `json:"raised"`
 }
 
 // askPeer asks the other forsd the machine's questions.
-func (r *components) askPeer(ctx context.Context) error {
+func askPeer(ctx context.Context, r *components) error {
 	return r.peer.Run(ctx, func(ctx context.Context, serial uint64, said *replica.Replica, err error) {
 		// If f does not run, another question follows or the daemon is shutting down.
-		_ = r.between(ctx, func(ctx context.Context, t turn) { t.peerSays(ctx, serial, said, err) })
+		_ = r.inbox.between(ctx, func(ctx context.Context, t turn) { t.peerSays(ctx, serial, said, err) })
 	})
-}
-
-// peerClaims records, between two actions, that the other forsd is taking over.
-func (r *components) peerClaims(ctx context.Context, claim uint64) error {
-	return r.between(ctx, func(ctx context.Context, t turn) { t.stand(ctx, standby.Asked{Claim: claim}) })
 }

@@ -46,10 +46,10 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	}
 	x := &actions{components: r, plans: plans.NewPublisher(plans.Parts{Log: log, State: r.state, Store: r.store, Desk: r.desk, Planning: r.planning, Paired: r.peer.Exists()})}
 	l := &loop{components: r, core: controller.New(controllerSettings(cfg)), links: linkstate.New(probe.Settings(&cfg.OpenSM)), actions: x,
-		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {},
-		costs:  cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
+		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {}}
+	l.excluder = &excluder{components: r, loop: l, costs: cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
 		drains: exclusions.NewDrains(exclusions.DrainSettings{Grace: cfg.Drains.Grace, Look: drainLook})}
-	excluder{l}.resume()
+	l.excluder.resume()
 	return &Daemon{loop: l}, nil
 }
 
@@ -81,33 +81,33 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	keep, stopKeeping := context.WithCancel(context.WithoutCancel(ctx)) // the history ends last
 	defer stopKeeping()
-	server, err := d.listen()
+	server, err := listen(d.components)
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
-	forPlugin, err := d.manager.Listen(d.pluginEvent, d.tablesAsked)
+	forPlugin, err := d.manager.Listen(d.inbox.pluginEvent, d.tablesAsked)
 	if err != nil {
 		return errors.Join(err, d.store.Close())
 	}
-	if d.watches() {
+	if d.cfg.Watches() {
 		d.log.Info("forsd only watches: it writes no tables and does not signal OpenSM")
 		d.step(ctx, controller.Mastership{Master: false})
 	} else {
 		d.stepStandby(ctx, standby.Start{})
 	}
 	if d.peer.Exists() {
-		run("ask the other forsd", d.askPeer)
+		run("ask the other forsd", func(ctx context.Context) error { return askPeer(ctx, d.components) })
 	}
 	if !d.cfg.OpenSM.Remote() {
 		d.manager.Look(ctx)
 		run("watch OpenSM's files", func(ctx context.Context) error {
-			return d.manager.WatchDumps(ctx, func(s opensm.Snapshot) { d.dumped(ctx, s) })
+			return d.manager.WatchDumps(ctx, func(s opensm.Snapshot) { d.inbox.dumped(ctx, s) })
 		})
 		run("watch OpenSM", d.manager.Watch)
 		run("follow OpenSM's log", d.manager.FollowLog)
 	}
 	run("api", server)
-	run("follow terms", d.judgeTerms)
+	run("follow terms", func(ctx context.Context) error { return judgeTerms(ctx, d.components) })
 	run("take traps", d.probe.WatchTraps)
 	run("send warnings", d.webhook.Run)
 	if d.cfg.Cables.Mode != cablehealth.Off {
@@ -126,7 +126,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.closing.Go(func() {
 		defer close(ended)
 		d.run(ctx)
-		close(d.stopped)
+		close(d.inbox.stopped)
 		d.work.Wait()
 		d.store.RestoreNow()
 		if err := d.desk.Written(); err != nil {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -30,32 +31,41 @@ const (
 // change has settled.
 const drainLook = 2 * time.Second
 
-// excluder is the loop when it follows what is excluded from the plan: bad cables and drains.
-type excluder struct{ *loop }
+// excluder keeps bad cables and drained parts out of the plan. Only the loop's goroutine may use
+// it.
+type excluder struct {
+	*components
+	loop     *loop
+	excluded exclusions.Set // cables withheld from the plan by decisions
+	costs    cables.Costs   // of isolating cables
+	drains   *exclusions.Drains
+	changed  bool   // a change has settled since the drains were last examined
+	unrest   unrest // since the last round of counters
+}
 
 // resume resumes from the decisions of this forsd or of the other one.
-func (l excluder) resume() {
+func (x *excluder) resume() {
 	var kept cables.Kept
 	var stored []exclusions.Drain
-	noCables, noDrains := l.store.Decision(cableDecisions, &kept), l.store.Decision(drainsDecided, &stored)
+	noCables, noDrains := x.store.Decision(cableDecisions, &kept), x.store.Decision(drainsDecided, &stored)
 	if err := errors.Join(noCables, noDrains); err != nil {
-		l.health.Raise(stateDamaged, err.Error(), time.Now())
+		x.health.Raise(stateDamaged, err.Error(), time.Now())
 	}
-	l.cables.Resume(time.Now(), kept)
-	l.excluded.Replace(exclusions.Isolated, l.cables.Withheld())
+	x.cables.Resume(time.Now(), kept)
+	x.excluded.Replace(exclusions.Isolated, x.cables.Withheld())
 	if noDrains == nil {
-		l.drains.Step(time.Now(), exclusions.Load{Drains: stored}) // the next view follows the drains
+		x.drains.Step(time.Now(), exclusions.Load{Drains: stored}) // the next view follows the drains
 		if len(stored) == 0 {
-			l.excluded.Replace(exclusions.Drained, nil)
+			x.excluded.Replace(exclusions.Drained, nil)
 		}
 	}
-	l.showDrains()
+	x.showDrains()
 }
 
 // stepDrains passes an event to the machine and carries out the actions.
 func (t turn) stepDrains(ctx context.Context, e exclusions.Event) {
 	keep, look, follow := false, false, []string(nil)
-	for _, a := range t.drains.Step(time.Now(), e) {
+	for _, a := range t.loop.excluder.drains.Step(time.Now(), e) {
 		switch a := a.(type) {
 		case exclusions.Keep:
 			keep = true
@@ -68,9 +78,9 @@ func (t turn) stepDrains(ctx context.Context, e exclusions.Event) {
 			t.state.Emit(api.KindDrain, api.DrainEvent{What: a.What, Drain: a.Drain.APIView()})
 		}
 	}
-	excluder(t).showDrains()
+	t.loop.excluder.showDrains()
 	if keep {
-		t.store.NotStored(t.store.Decide(drainsDecided, t.drains.List()))
+		t.store.NotStored(t.store.Decide(drainsDecided, t.loop.excluder.drains.List()))
 	}
 	if follow != nil { // this may begin an action, so it comes last
 		t.followDrains(ctx, strings.Join(follow, "; "))
@@ -81,9 +91,9 @@ func (t turn) stepDrains(ctx context.Context, e exclusions.Event) {
 }
 
 // showDrains publishes the drains.
-func (l excluder) showDrains() {
-	list := l.drains.List()
-	l.state.ShowDrains(list)
+func (x *excluder) showDrains() {
+	list := x.drains.List()
+	x.state.ShowDrains(list)
 	var texts []string
 	for i := range list {
 		if d := &list[i]; d.Active() {
@@ -91,10 +101,10 @@ func (l excluder) showDrains() {
 		}
 	}
 	if len(texts) == 0 {
-		l.health.Clear(exclusions.DrainedWarning)
+		x.health.Clear(exclusions.DrainedWarning)
 		return
 	}
-	l.health.Raise(exclusions.DrainedWarning, strings.Join(texts, "; "), time.Now())
+	x.health.Raise(exclusions.DrainedWarning, strings.Join(texts, "; "), time.Now())
 }
 
 // followDrains makes the plan and the tables follow the drains. Hosts of drained leaves
@@ -104,19 +114,19 @@ func (t turn) followDrains(ctx context.Context, why string) {
 	if seen == nil || seen.Tree == nil {
 		return
 	}
-	next, err := t.fit(seen.Fabric)
+	next, err := t.loop.fit(seen.Fabric)
 	if err != nil {
 		t.log.Warn("the fabric with what is drained cannot be used", zap.Error(err))
 		return
 	}
-	drained := exclusions.DrainedCables(exclusions.Links(next.Tree), t.drains.List())
+	drained := exclusions.DrainedCables(exclusions.Links(next.Tree), t.loop.excluder.drains.List())
 	if next.ID == seen.ID {
-		t.withhold(ctx, exclusions.Drained, drained, why)
+		t.loop.excluder.withhold(ctx, exclusions.Drained, drained, why)
 		return
 	}
-	t.excluded.Replace(exclusions.Drained, drained)
+	t.loop.excluder.excluded.Replace(exclusions.Drained, drained)
 	next.SeenAt, next.Complete, next.Why = time.Now(), seen.Complete, why
-	t.showAgain(ctx, next)
+	t.loop.showAgain(ctx, next)
 }
 
 // lookAtDrains determines the uses of drained parts, concurrently with the loop. During a
@@ -125,14 +135,14 @@ func (t turn) lookAtDrains(ctx context.Context) {
 	now, on := t.state.Now(), t.desk.Possible()
 	v, e := now.Latest, now.Epoch
 	match, _ := t.desk.Match()
-	if v == nil || v.Tree == nil || e == nil || !match || slices.Contains(on, nil) || t.core.State() != controller.Idle {
+	if v == nil || v.Tree == nil || e == nil || !match || slices.Contains(on, nil) || t.loop.core.State() != controller.Idle {
 		return
 	}
-	plans, list, held := excluder(t).plans(), t.drains.List(), t.core.Held()
+	plans, list, held := t.loop.excluder.plans(), t.loop.excluder.drains.List(), t.loop.core.Held()
 	t.work.Go(func() {
 		uses := exclusions.Uses(v.Tree, on, plans, list)
-		err := t.between(ctx, func(ctx context.Context, t turn) {
-			if now := t.state.Now(); now.Latest.ID == v.ID && now.Epoch == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.core.Held(), held) && t.core.State() == controller.Idle {
+		err := t.inbox.between(ctx, func(ctx context.Context, t turn) {
+			if now := t.state.Now(); now.Latest.ID == v.ID && now.Epoch == e && slices.Equal(t.desk.Possible(), on) && slices.Equal(t.loop.core.Held(), held) && t.loop.core.State() == controller.Idle {
 				t.stepDrains(ctx, exclusions.Looked{Uses: uses})
 			}
 		})
@@ -143,8 +153,8 @@ func (t turn) lookAtDrains(ctx context.Context) {
 }
 
 // plans lists all plans by which programs may communicate now.
-func (l excluder) plans() []exclusions.Plan {
-	now := l.state.Now()
+func (x *excluder) plans() []exclusions.Plan {
+	now := x.state.Now()
 	out := []exclusions.Plan{{Name: "the plan", View: now.Epoch.Plan}}
 	if now.Base != nil {
 		out = append(out, exclusions.Plan{Name: "the plan for base LIDs", View: now.Base.Plan})
@@ -159,20 +169,20 @@ func (l excluder) plans() []exclusions.Plan {
 }
 
 // due returns when a drain needs attention; zero means never.
-func (l excluder) due() time.Time {
-	if l.state.Now().Standby {
+func (x *excluder) due() time.Time {
+	if x.state.Now().Standby {
 		return time.Time{} // the leading daemon handles them
 	}
-	return l.drains.Wake()
+	return x.drains.Wake()
 }
 
 // dueDrains does the work on drains that is due.
 func (t turn) dueDrains(ctx context.Context, now time.Time) {
-	due := excluder(t).due()
+	due := t.loop.excluder.due()
 	switch {
 	case t.state.Now().Standby:
-	case t.changed:
-		t.changed = false
+	case t.loop.excluder.changed:
+		t.loop.excluder.changed = false
 		t.stepDrains(ctx, exclusions.Settled{})
 	case !due.IsZero() && !now.Before(due):
 		t.stepDrains(ctx, exclusions.Tick{})
@@ -180,19 +190,42 @@ func (t turn) dueDrains(ctx context.Context, now time.Time) {
 }
 
 // without returns a view without the drained parts, and with the present jobs.
-func (l excluder) without(v *view.View) *view.View {
-	return v.Without(exclusions.DrainedLeaves(l.drains.List())).WithJobs(l.state.Now().Planning())
+func (x *excluder) without(v *view.View) *view.View {
+	return v.Without(exclusions.DrainedLeaves(x.drains.List())).WithJobs(x.state.Now().Planning())
 }
 
-// Drain drains parts or gives them back.
-func (r *components) Drain(ctx context.Context, all ...exclusions.Event) error {
-	return r.try(ctx, func(ctx context.Context, t turn) error {
-		if err := t.MayLead(); err != nil {
-			return err
-		}
-		for _, e := range all {
-			t.stepDrains(ctx, e)
-		}
+// withhold makes the plan and the tables follow a decision about cables, which replaces the
+// previous one for the same cause. text describes the decision.
+func (x *excluder) withhold(ctx context.Context, cause exclusions.Cause, cables []ib.End, text string) {
+	v := x.state.Now().Latest
+	before := x.inUse(v)
+	x.excluded.Replace(cause, cables)
+	if v == nil {
+		return
+	}
+	if !slices.Equal(x.inUse(v), before) {
+		x.state.Decided(v, text)
+	}
+	again := *v
+	x.loop.showAgain(ctx, &again)
+}
+
+// inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
+func (x *excluder) inUse(v *view.View) []controller.Lane {
+	if v == nil || v.Tree == nil {
 		return nil
+	}
+	bouncing := x.loop.core.Bouncing()
+	return slices.DeleteFunc(x.excluded.Lanes(v.Tree, exclusions.Any), func(lane controller.Lane) bool {
+		return slices.Contains(v.Down, lane) || slices.Contains(bouncing, lane)
 	})
+}
+
+// heldCables names the cables that are held back.
+func (x *excluder) heldCables() string {
+	var names []string
+	for _, c := range x.state.Now().Latest.Cables(x.loop.core.Bouncing()) {
+		names = append(names, fmt.Sprintf("%s port %d – %s", c.Lower.Name, c.Lower.Port, c.Upper.Name))
+	}
+	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }

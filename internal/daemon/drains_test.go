@@ -26,7 +26,7 @@ import (
 
 // hasty sets a machine for drains with short times.
 func hasty(d *Daemon) {
-	d.drains = exclusions.NewDrains(exclusions.DrainSettings{Grace: 100 * time.Millisecond, Look: 20 * time.Millisecond})
+	d.excluder.drains = exclusions.NewDrains(exclusions.DrainSettings{Grace: 100 * time.Millisecond, Look: 20 * time.Millisecond})
 }
 
 // order posts a request about drains as forsctl does.
@@ -34,7 +34,7 @@ func (s *site) order(path string, q any) (int, api.Drained, string) {
 	s.t.Helper()
 	body, err := json.Marshal(q)
 	ok(s.t, err)
-	status, text := ask(s.ctx, s.interfaces().Mount[api.Operator]["POST "+path], string(body))
+	status, text := ask(s.ctx, interfaces(s.components).Mount[api.Operator]["POST "+path], string(body))
 	var out api.Drained
 	if status == http.StatusOK {
 		ok(s.t, json.Unmarshal([]byte(text), &out))
@@ -213,7 +213,7 @@ func TestDrainsLast(t *testing.T) {
 	ok(t, <-s.ended)
 	last := s.state.Now().EpochNumber()
 	again := daemonIn(t, s.dir)
-	if all := again.drains.List(); len(all) != 2 || all[0].State != exclusions.Safe || all[0].Name != "Spine002" {
+	if all := again.excluder.drains.List(); len(all) != 2 || all[0].State != exclusions.Safe || all[0].Name != "Spine002" {
 		t.Fatalf("after a restart: %+v", all)
 	}
 	again.cfg.OpenSM.DumpCommand = s.cfg.OpenSM.DumpCommand

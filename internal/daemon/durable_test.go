@@ -235,8 +235,8 @@ func (h *besideDisk) settle() {
 	if err := verify.Plan(v.Tree, h.desk.InSwitches(), rows, nil); err != nil {
 		h.fail("the plan in force: %v", err)
 	}
-	if w := h.warned(state.StateNotDurable); w != (h.store.PendingErr() != nil) {
-		h.fail("warned: %v, and pending: %v", w, h.store.PendingErr())
+	if w := h.warned(state.StateNotDurable); w != (h.store.Disk.PendingErr() != nil) {
+		h.fail("warned: %v, and pending: %v", w, h.store.Disk.PendingErr())
 	}
 }
 
@@ -305,7 +305,7 @@ func (h *besideDisk) step() {
 
 // kill ends the process abruptly.
 func (h *besideDisk) kill() {
-	h.note("killed, epoch %d, last %d, pending: %v", h.state.Now().EpochNumber(), h.store.Last(), h.store.PendingErr())
+	h.note("killed, epoch %d, last %d, pending: %v", h.state.Now().EpochNumber(), h.store.Disk.Numbers.Last(), h.store.Disk.PendingErr())
 	h.finish()
 	ok(h.t, h.store.Close())
 }
@@ -322,7 +322,7 @@ func (h *besideDisk) mend() {
 		h.fail("an action is under way")
 	}
 	at.routine(h.t.Context(), time.Now().Add(time.Minute)) // pending state is stored again by then
-	if err := h.store.PendingErr(); err != nil {
+	if err := h.store.Disk.PendingErr(); err != nil {
 		h.fail("the disk is back, and this is pending: %v", err)
 	}
 	if h.warned(state.StateNotDurable) {
@@ -441,7 +441,7 @@ func TestDamagedEpoch(t *testing.T) {
 		ok(t, os.WriteFile(path, text, 0o644))
 	}
 	d = readable(daemonIn(t, dir))
-	plans, _, err := backend.Jobs{Backend: d.backend}.JobPlans("a")
+	plans, _, err := backend.Jobs{Parts: &d.backend.Parts}.JobPlans("a")
 	ok(t, err)
 	if d.state.Plans.Current() != nil || plans.Current() != nil || d.state.Now().EpochNumber() != 0 {
 		t.Error("an older plan is given out, which nobody has verified")

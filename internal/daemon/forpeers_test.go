@@ -55,7 +55,7 @@ func TestPeerAlone(t *testing.T) {
 	if status, text := g.bySocket(os.Getuid(), api.Administrator).ask(t, "GET", "/v1/replica"); status != http.StatusOK {
 		t.Errorf("an administrator: %d %s", status, text)
 	}
-	ok(t, g.call(t.Context(), func(ctx context.Context, l *loop) { l.mastership(ctx, true) }))
+	ok(t, g.inbox.call(t.Context(), func(ctx context.Context, l *loop) { l.mastership(ctx, true) }))
 	if status, text := peer.ask(t, "GET", "/v1/replica"); status != http.StatusOK || strings.Contains(text, `"claim":18446744073709551`) {
 		t.Errorf("a stranger's claim was heard: %s", text)
 	}
@@ -70,7 +70,7 @@ func TestReplicaBesideLoop(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	busy, end := make(chan struct{}), make(chan struct{})
-	go func() { _ = g.call(context.Background(), func(context.Context, *loop) { close(busy); <-end }) }()
+	go func() { _ = g.inbox.call(context.Background(), func(context.Context, *loop) { close(busy); <-end }) }()
 	<-busy
 	for range 100 {
 		if status, text := w.ask(t, "GET", "/v1/replica?have=x&wait=60"); status != http.StatusOK {
@@ -107,7 +107,7 @@ func TestIdlePolls(t *testing.T) {
 		var took []time.Duration
 		for range 200 {
 			began := time.Now()
-			ok(t, d.call(t.Context(), func(context.Context, *loop) {}))
+			ok(t, d.inbox.call(t.Context(), func(context.Context, *loop) {}))
 			took = append(took, time.Since(began))
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -127,7 +127,7 @@ func TestIdlePolls(t *testing.T) {
 	}
 	median, worst = answers()
 	t.Logf("%d polls: the loop answers within %v, %v at worst", polls, median, worst)
-	_, err := backend.Jobs{Backend: d.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Parts: &d.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	asked.Wait()
 }

@@ -186,7 +186,7 @@ func dump(f *topology.Fabric) opensm.Snapshot {
 func (d *Daemon) next(ctx context.Context, t testing.TB) controller.Event {
 	t.Helper()
 	select {
-	case e := <-d.answers:
+	case e := <-d.inbox.answers:
 		return e
 	case <-ctx.Done():
 		t.Fatal("no answer")

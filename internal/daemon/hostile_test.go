@@ -87,7 +87,7 @@ func probed(path, socket string) int {
 			select {
 			case <-time.After(2 * time.Millisecond):
 				began := time.Now()
-				if d.call(ctx, func(context.Context, *loop) {}) == nil {
+				if d.inbox.call(ctx, func(context.Context, *loop) {}) == nil {
 					took = append(took, time.Since(began))
 				}
 			case c := <-asked:

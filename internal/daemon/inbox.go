@@ -11,7 +11,8 @@ import (
 	"github.com/forsd/forsd/opensm/plugin"
 )
 
-// inbox carries messages from other goroutines to the loop.
+// inbox carries messages and requests from other goroutines to the loop. It is the loop as the API
+// sees it (backend.Loop).
 type inbox struct {
 	snapshots chan opensm.Snapshot
 	plugin    chan plugin.Event
@@ -24,8 +25,8 @@ type inbox struct {
 // eventsAhead is how many events of the plugin may wait for the loop.
 const eventsAhead = 256
 
-func newInbox() inbox {
-	return inbox{snapshots: make(chan opensm.Snapshot, 1), plugin: make(chan plugin.Event, eventsAhead), questions: make(chan question),
+func newInbox() *inbox {
+	return &inbox{snapshots: make(chan opensm.Snapshot, 1), plugin: make(chan plugin.Event, eventsAhead), questions: make(chan question),
 		answers: make(chan controller.Event), calls: make(chan func(context.Context, *loop)), stopped: make(chan struct{})}
 }
 
@@ -84,7 +85,7 @@ func (in *inbox) between(ctx context.Context, f func(context.Context, turn)) err
 	run := func(ctx context.Context, t turn) {
 		if claimed.CompareAndSwap(false, true) {
 			f(ctx, t)
-			t.showPeer() // before the caller continues
+			t.loop.showPeer() // before the caller continues
 			close(done)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 func (s *site) told(f *topology.Fabric) {
 	s.t.Helper()
 	ok(s.t, os.WriteFile(filepath.Join(s.dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
-	ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) { s.dumpSeen(s.ctx, dump(f)) }))
+	ok(s.t, s.inbox.call(s.ctx, func(_ context.Context, _ *loop) { s.dumpSeen(s.ctx, dump(f)) }))
 }
 
 // planned waits until a plan for the last fabric seen is published.
@@ -78,10 +78,10 @@ func lackingSome(f *topology.Fabric, spines, leaves, first, n int) *topology.Fab
 func TestJobsOvertaken(t *testing.T) {
 	healthy := fabric(4, 4)
 	s := running(t, healthy)
-	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
+	_, err := backend.Jobs{Parts: &s.Daemon.backend.Parts}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 600})
 	ok(t, err)
 	before, overtaken := s.state.Now().Jobs[0], lackingSome(healthy, 4, 4, 1, 2)
-	ok(t, s.between(s.ctx, func(_ context.Context, _ turn) {
+	ok(t, s.inbox.between(s.ctx, func(_ context.Context, _ turn) {
 		v := s.see(t, overtaken)
 		if e := s.actions.carryOut(s.ctx, s.ctx, controller.Plan{Fabric: v.Snapshot()}).(controller.Planned); e.Err != "" {
 			t.Error(e.Err)

@@ -34,7 +34,7 @@ func (d *Daemon) serving(t testing.TB) backend.Jobs {
 	ended := make(chan struct{})
 	go func() { d.run(ctx); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended })
-	return backend.Jobs{Backend: d.backend}
+	return backend.Jobs{Parts: &d.backend.Parts}
 }
 
 // atRest brings a fabric up through the controller, action by action.
@@ -108,12 +108,12 @@ func (d *Daemon) make(t *testing.T, name string, hosts []string) *state.Job {
 func (d *Daemon) tryMake(q api.JobRequest) (j *api.Job, err error) {
 	done := make(chan struct{})
 	go func() {
-		j, err = backend.Jobs{Backend: d.backend}.CreateJob(context.Background(), q)
+		j, err = backend.Jobs{Parts: &d.backend.Parts}.CreateJob(context.Background(), q)
 		close(done)
 	}()
 	for {
 		select {
-		case call := <-d.calls:
+		case call := <-d.inbox.calls:
 			call(context.Background(), d.loop)
 			for at, rests := d.loop.atRest(); rests && len(d.waiting) > 0; at, rests = d.loop.atRest() {
 				run := d.waiting[0]
@@ -257,8 +257,8 @@ func TestJobsPersist(t *testing.T) {
 	d.store.EndJob(gone, "removed")
 	ok(t, d.store.Close())
 	d = readable(daemonIn(t, dir))
-	if len(d.state.Now().Jobs) != 1 || d.store.Last() != gone.Epoch {
-		t.Fatalf("%d jobs, last number %d", len(d.state.Now().Jobs), d.store.Last())
+	if len(d.state.Now().Jobs) != 1 || d.store.Disk.Numbers.Last() != gone.Epoch {
+		t.Fatalf("%d jobs, last number %d", len(d.state.Now().Jobs), d.store.Disk.Numbers.Last())
 	}
 	back := d.job(t, "kept")
 	if diff := cmp.Diff(kept.JobInfo, back.JobInfo); diff != "" || string(kept.Plan.Bytes()) != string(back.Plan.Bytes()) {

@@ -111,29 +111,30 @@ func TestJobsAreLimited(t *testing.T) {
 // deadline.
 func TestJobWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &loop{components: &components{inbox: newInbox(), state: state.New(nil, nil, nil), store: &state.Store{Store: &store.Store{}}, peer: &replica.Peer{}},
-			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{}), drains: exclusions.NewDrains(exclusions.DrainSettings{})}
+		d := &loop{components: &components{inbox: newInbox(), state: state.New(nil, nil, nil), store: &state.Store{Disk: &store.Store{}}, peer: &replica.Peer{}},
+			core: controller.New(controller.Settings{}), standby: standby.New(standby.Settings{})}
+		d.excluder = &excluder{components: d.components, loop: d, drains: exclusions.NewDrains(exclusions.DrainSettings{})}
 		d.core.Step(time.Now(), controller.Seen{Snapshot: controller.Snapshot{ID: "a"}}) // it has tables to write
 		go func() {
-			for call := range d.calls {
+			for call := range d.inbox.calls {
 				call(t.Context(), d)
 				d.giveTurns(t.Context())
 			}
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := d.between(ctx, func(_ context.Context, _ turn) { t.Error("it ran amid an action") }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := d.inbox.between(ctx, func(_ context.Context, _ turn) { t.Error("it ran amid an action") }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		ran := false
 		time.AfterFunc(time.Minute, func() {
-			d.calls <- func(context.Context, *loop) { d.core.Step(time.Now(), controller.Written{Err: "disk full"}) }
+			d.inbox.calls <- func(context.Context, *loop) { d.core.Step(time.Now(), controller.Written{Err: "disk full"}) }
 		})
 		start := time.Now()
-		if err := d.between(t.Context(), func(_ context.Context, _ turn) { ran = true }); err != nil || !ran || time.Since(start) != time.Minute {
+		if err := d.inbox.between(t.Context(), func(_ context.Context, _ turn) { ran = true }); err != nil || !ran || time.Since(start) != time.Minute {
 			t.Errorf("ran %v after %v, %v", ran, time.Since(start), err)
 		}
-		close(d.calls)
+		close(d.inbox.calls)
 	})
 }
 
@@ -154,14 +155,14 @@ func TestJobOfNewcomer(t *testing.T) {
 	b := d.serving(t)
 	j, err := b.CreateJob(t.Context(), api.JobRequest{Hosts: []string{"Hca0000", "Hca0006"}})
 	ok(t, err)
-	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
+	ok(t, d.inbox.between(t.Context(), func(_ context.Context, _ turn) {
 		fabric, avoid := d.core.Ground()
 		v := view.Of(fabric)
 		members, _, err := v.Members([]string{"Hca0000", "Hca0005"}, false)
 		ok(t, err)
 		asked := state.Job{Job: store.Job{JobInfo: store.JobInfo{Members: members}}}
 		if p, err := worker.PlanJob(t.Context(), d.workers.Orders, &worker.JobRequest{Tree: v.Held(avoid), Settings: worker.Settings(d.planning),
-			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Next()}); err == nil {
+			Members: asked.Guids(), Tables: d.desk.Possible(), Number: d.store.Disk.Numbers.Next()}); err == nil {
 			t.Errorf("amid the sweep the newcomer is in %s", p.Report)
 		}
 	}))
@@ -173,7 +174,7 @@ func TestJobOfNewcomer(t *testing.T) {
 		}
 		created <- j
 	}()
-	d.snapshots <- dump(whole)
+	d.inbox.snapshots <- dump(whole)
 	if late := <-created; late == nil || late.Servers != 2 || late.ID <= j.ID {
 		t.Errorf("after the sweep: %+v", late)
 	}
@@ -222,7 +223,7 @@ func TestLeases(t *testing.T) {
 // after a step of the clock, which triggers no timer.
 func TestLeaseAfterClock(t *testing.T) {
 	s := running(t, fabric(4, 4))
-	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 3600})
+	_, err := backend.Jobs{Parts: &s.Daemon.backend.Parts}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 6), LeaseSeconds: 3600})
 	ok(t, err)
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
 	over := *s.state.Now().Jobs[0]

@@ -25,7 +25,7 @@ func BenchmarkJob(b *testing.B) {
 			d.dumpSeen(b.Context(), dump(c.fabric))
 			d.drive(b, c.fabric)
 			d.serving(b)
-			serve, err := d.listen()
+			serve, err := listen(d.components)
 			if err != nil {
 				b.Fatal(err)
 			}

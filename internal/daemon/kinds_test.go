@@ -46,7 +46,7 @@ func (b *bench) start() {
 	d.cfg.Planning.OtherFabrics = config.OtherLiquid
 	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(b.Context())
-	go func() { d.run(ctx); close(d.stopped); close(ended) }()
+	go func() { d.run(ctx); close(d.inbox.stopped); close(ended) }()
 	b.d = d
 	b.stop = func() {
 		cancel()
@@ -72,7 +72,7 @@ func (b *bench) sweep() {
 	if b.own != nil {
 		program(b.T, b.d, b.own)
 	}
-	ok(b.T, b.d.call(b.Context(), func(ctx context.Context, _ *loop) { b.d.dumpSeen(ctx, dump(b.f)) }))
+	ok(b.T, b.d.inbox.call(b.Context(), func(ctx context.Context, _ *loop) { b.d.dumpSeen(ctx, dump(b.f)) }))
 }
 
 // shows lets the manager find a fabric, and waits until the daemon has completed its
@@ -90,7 +90,7 @@ func (b *bench) rests() {
 	for {
 		var s controller.State
 		weighed := true
-		ok(b.T, b.d.call(b.Context(), func(_ context.Context, l *loop) {
+		ok(b.T, b.d.inbox.call(b.Context(), func(_ context.Context, l *loop) {
 			s = b.d.core.State()
 			if v := l.state.Now().Latest; v != nil && v.AtOnce {
 				weighed = l.weighed == v.ID
@@ -201,10 +201,10 @@ func TestKindsOfFabrics(t *testing.T) {
 				return err
 			}},
 			{"create job", func() error {
-				_, err := backend.Jobs{Backend: b.d.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(round, round+3)})
+				_, err := backend.Jobs{Parts: &b.d.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(round, round+3)})
 				return err
 			}},
-			{"restart of OpenSM", func() error { b.d.tell(controller.TablesDoubted{}); b.rests(); b.sweep(); return nil }},
+			{"restart of OpenSM", func() error { b.d.inbox.tell(controller.TablesDoubted{}); b.rests(); b.sweep(); return nil }},
 			{"restart of forsd", func() error { b.restart(); return nil }},
 		} {
 			if err := x.do(); err != nil {
@@ -238,7 +238,7 @@ func (b *bench) reroute() error {
 // rollback requests a rollback to every epoch. Some are refused, but the plan in force
 // afterwards must be a rollback.
 func (b *bench) rollback() error {
-	epochs := b.d.store.Epochs()
+	epochs := b.d.store.Disk.Epochs.List()
 	var last error
 	for _, e := range epochs {
 		if _, err := b.d.backend.Rollback(b.Context(), e.Epoch); err == nil {
@@ -344,7 +344,7 @@ func TestMuchUnreachable(t *testing.T) {
 	b.sweep()
 	for n := 0; !raised(b.d, controller.PlanFailed, "%"); n++ {
 		var s controller.State
-		ok(t, b.d.call(b.Context(), func(_ context.Context, _ *loop) { s = b.d.core.State() }))
+		ok(t, b.d.inbox.call(b.Context(), func(_ context.Context, _ *loop) { s = b.d.core.State() }))
 		if s == controller.Sweeping {
 			b.sweep()
 		}

@@ -19,7 +19,7 @@ import (
 func hostPorts(t *testing.T, d *Daemon) (out api.HostPorts) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	d.interfaces().Mount[api.Reader]["GET /v1/hosts"].ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/hosts", nil))
+	interfaces(d.components).Mount[api.Reader]["GET /v1/hosts"].ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/hosts", nil))
 	if w.Code != http.StatusOK {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -67,7 +67,7 @@ func TestHostPorts(t *testing.T) {
 	if got := hostPorts(t, other); got.Lanes != 0 || len(got.Hosts) != 12 || other.cfg.Planning.OtherFabrics != config.OtherLiquid {
 		t.Errorf("of a dragonfly: %+v", got)
 	}
-	if status, answer := ask(t.Context(), other.interfaces().Mount[api.Viewer]["POST /v1/gpu/lanes"], `{"bytes_per_second":1,"latency_seconds":0}`); status != http.StatusConflict || !strings.Contains(answer, "not a fat tree of two levels") {
+	if status, answer := ask(t.Context(), interfaces(other.components).Mount[api.Viewer]["POST /v1/gpu/lanes"], `{"bytes_per_second":1,"latency_seconds":0}`); status != http.StatusConflict || !strings.Contains(answer, "not a fat tree of two levels") {
 		t.Errorf("lanes of a dragonfly: %d %s", status, answer)
 	}
 }
@@ -93,7 +93,7 @@ func TestLanesOnTheFabric(t *testing.T) {
 		t.Helper()
 		body, err := json.Marshal(q)
 		ok(t, err)
-		status, answer := ask(t.Context(), d.interfaces().Mount[api.Viewer]["POST /v1/gpu/lanes"], string(body))
+		status, answer := ask(t.Context(), interfaces(d.components).Mount[api.Viewer]["POST /v1/gpu/lanes"], string(body))
 		if status != want {
 			t.Fatalf("%d %.500s", status, answer)
 		}

@@ -54,11 +54,6 @@ func (l *loop) heldBack(ctx context.Context, lanes []controller.Lane) {
 	l.observe(ctx, e)
 }
 
-// believed returns the view of the fabric to believe after a sweep has shown one.
-func (l *loop) believed(ctx context.Context, e linkstate.Shown) (*view.View, error) {
-	return l.view(l.observe(ctx, e))
-}
-
 // view returns the view of a fabric to believe.
 func (l *loop) view(b *linkstate.Believe) (*view.View, error) {
 	v, err := l.fit(b.Fabric)

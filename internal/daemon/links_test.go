@@ -67,7 +67,7 @@ func TestFastPath(t *testing.T) {
 		id    string
 	}{{began, cut.ID}, {time.Now().Add(time.Hour), d.see(t, healthy).ID}} {
 		d.observe(t.Context(), linkstate.SweepBegan{At: c.began})
-		v, err := d.believed(t.Context(), linkstate.Shown{Fabric: healthy})
+		v, err := d.view(d.observe(t.Context(), linkstate.Shown{Fabric: healthy}))
 		if err != nil || v.ID != c.id {
 			t.Errorf("a sweep that began at %v shows %s, want %s (%v)", c.began, v.ID, c.id, err)
 		}
@@ -126,7 +126,7 @@ func TestTwoRates(t *testing.T) {
 	port := &odd.Nodes[leaf].Ports[4+1+2]
 	port.Rate = ib.Rate{Width: 1, Speed: port.Rate.Speed}
 	d.probe.Answers = make(chan linkstate.Answer, 1)
-	v, err := d.believed(t.Context(), linkstate.Shown{Fabric: odd, Swept: true})
+	v, err := d.view(d.observe(t.Context(), linkstate.Shown{Fabric: odd, Swept: true}))
 	if err != nil || len(v.Down) != 1 {
 		t.Fatalf("lanes %v are down (%v), and one runs at %v as far as anybody knows", v.Down, err, port.Rate)
 	}

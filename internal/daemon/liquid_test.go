@@ -76,14 +76,14 @@ func liquidly(t *testing.T) *Daemon {
 // show shows a fabric to the loop.
 func show(t *testing.T, d *Daemon, f *topology.Fabric) {
 	t.Helper()
-	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.dumpSeen(ctx, dump(f)) }))
+	ok(t, d.inbox.call(t.Context(), func(ctx context.Context, _ *loop) { d.dumpSeen(ctx, dump(f)) }))
 }
 
 // otherPlan waits for the current work to end, and returns the epoch in force.
 func otherPlan(t *testing.T, d *Daemon) *store.Epoch {
 	t.Helper()
 	for busy := true; busy; {
-		ok(t, d.call(t.Context(), func(_ context.Context, _ *loop) { busy = d.core.Busy() }))
+		ok(t, d.inbox.call(t.Context(), func(_ context.Context, _ *loop) { busy = d.core.Busy() }))
 	}
 	return d.state.Now().Epoch
 }
@@ -151,9 +151,9 @@ func TestOtherFabrics(t *testing.T) {
 		other.To[i], other.To[n+i] = other.To[n+i], other.To[i]
 		other.DLID[i], other.DLID[n+i] = other.DLID[n+i], other.DLID[i]
 	}
-	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {
+	ok(t, d.inbox.between(t.Context(), func(_ context.Context, _ turn) {
 		plan, err := phasetable.New(other)
-		ok(t, err, d.store.Publish(d.store.Next(), state.Plan{Proposal: state.Known{Plan: plan, About: first.Report}, About: first.EpochInfo}))
+		ok(t, err, d.store.Publish(d.store.Disk.Numbers.Next(), state.Plan{Proposal: state.Known{Plan: plan, About: first.Report}, About: first.EpochInfo}))
 	}))
 	first = d.state.Now().Epoch
 	unused := shortest(f)
@@ -208,7 +208,7 @@ func TestOtherFabricsAreRefused(t *testing.T) {
 	if e := otherPlan(t, d); e != first || !raised(d, controller.FabricIncomplete, "100 % of the servers") {
 		t.Errorf("a fabric without hosts led to epoch %v, warnings %v", e, d.health.List(time.Now()))
 	}
-	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.step(ctx, controller.Reroute{}) })) // now the fabric is believed
+	ok(t, d.inbox.call(t.Context(), func(ctx context.Context, _ *loop) { d.step(ctx, controller.Reroute{}) })) // now the fabric is believed
 	if e := otherPlan(t, d); e != first || !raised(d, controller.LiquidFailed, "0 hosts") || raised(d, controller.FabricRefused, "") {
 		t.Errorf("the same when it is believed: epoch %v, warnings %v", e, d.health.List(time.Now()))
 	}

@@ -290,7 +290,7 @@ func TestEndpointsUnderLoad(t *testing.T) {
 	if long {
 		clients, probes, pulls, spec = 1000, 200, 15, fabgen.Spec{Spines: 20, Leaves: 18}
 	}
-	endpoints := server.Endpoints(newDaemon(t).interfaces())
+	endpoints := server.Endpoints(interfaces(newDaemon(t).components))
 	patterns := few
 	if long {
 		patterns = slices.Sorted(func(yield func(string) bool) {

@@ -8,8 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/cables"
-	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/standby"
@@ -31,20 +29,16 @@ type loop struct {
 	links    *linkstate.Links
 	standby  *standby.Machine
 	actions  *actions
-	excluded exclusions.Set // cables withheld from the plan by decisions
-	costs    cables.Costs   // of isolating cables
-	drains   *exclusions.Drains
+	excluder *excluder
 
 	giveUp   context.CancelFunc            // ends the read-back or the planning under way
 	waiting  []func(context.Context, turn) // run when no action is under way
 	said     *replica.Replica              // the other forsd's last answer
 	bouncing []controller.Lane             // as the link state knows them
-	changed  bool                          // a change has settled since the drains were last examined
 	jobs     []*state.Job                  // whose plans the tables follow
 	own      *view.View                    // the last fabric shown by its own manager, while that is the master
 	raw      *topology.Fabric              // the last believed fabric, without the names and roles from the settings
 	weighed  string                        // ID of the view for which a better plan was last sought
-	unrest   unrest                        // since the last round of counters
 }
 
 // run works until ctx ends. The controller ensures that at most one action is under way.
@@ -57,11 +51,11 @@ func (l *loop) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case s := <-l.snapshots:
+		case s := <-l.inbox.snapshots:
 			l.dumpSeen(ctx, s)
-		case e := <-l.plugin:
+		case e := <-l.inbox.plugin:
 			l.pluginSays(ctx, e)
-		case q := <-l.questions:
+		case q := <-l.inbox.questions:
 			l.tablesWanted(ctx, q)
 		case s := <-l.probe.Discovered:
 			l.dumpSeen(ctx, s)
@@ -69,9 +63,9 @@ func (l *loop) run(ctx context.Context) {
 			l.observe(ctx, e)
 		case a := <-l.probe.Answers:
 			l.switchesSaid(ctx, a)
-		case e := <-l.answers:
+		case e := <-l.inbox.answers:
 			l.step(ctx, e)
-		case call := <-l.calls:
+		case call := <-l.inbox.calls:
 			call(ctx, l)
 		case <-timer.C:
 			l.observe(ctx, linkstate.Tick{})
@@ -95,7 +89,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) wake() time.Time {
 	due := []time.Time{l.core.Wake(), l.links.Wake()}
 	if !l.core.Busy() { // otherwise these wait until the action has ended
-		due = append(due, l.state.Now().LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), excluder{l}.due())
+		due = append(due, l.state.Now().LeaseDue(), l.store.RestoreDue(), l.standby.Wake(), l.excluder.due())
 	}
 	due = slices.DeleteFunc(due, time.Time.IsZero)
 	if len(due) == 0 {
@@ -116,7 +110,7 @@ func verified(e controller.Event) bool {
 func (l *loop) step(ctx context.Context, e controller.Event) {
 	now := time.Now()
 	actions := l.core.Step(now, e)
-	l.unrest.goesOn(now, l.core.State() == controller.Idle)
+	l.excluder.unrest.goesOn(now, l.core.State() == controller.Idle)
 	if verified(e) && !l.core.Standby() {
 		l.nowReady()
 	}
@@ -126,7 +120,7 @@ func (l *loop) step(ctx context.Context, e controller.Event) {
 		case controller.Warn:
 			text := a.Text
 			if a.Code == controller.CableHeld {
-				text = l.heldCables()
+				text = l.excluder.heldCables()
 			}
 			l.health.Raise(a.Code, text, now)
 		case controller.Clear:
@@ -140,7 +134,7 @@ func (l *loop) step(ctx context.Context, e controller.Event) {
 				e := l.actions.carryOut(ctx, act, a)
 				stop()
 				select {
-				case l.answers <- e:
+				case l.inbox.answers <- e:
 				case <-ctx.Done():
 				}
 			})

@@ -70,7 +70,7 @@ func Main(args []string, version string) int {
 		return min(len(broken), exitFailed)
 	}
 	if *away {
-		if cfg.OpenSM.Remote() || cfg.Mode == config.ModeWatch {
+		if cfg.OpenSM.Remote() || cfg.Watches() {
 			return exitOK
 		}
 		if err := manager.Withdraw(context.Background(), &cfg.OpenSM, cfg.OpenSM.Finder()); err != nil {

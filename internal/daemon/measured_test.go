@@ -69,7 +69,7 @@ func TestMeasured(t *testing.T) {
 		f := s.state.Now().Latest.Fabric
 		leaf := int32(slices.IndexFunc(f.Nodes, func(n topology.Node) bool { return n.Name == "Leaf002" }))
 		slow := topology.PortRef{Node: leaf, Port: f.Trunks(leaf)[1]}
-		h := server.Handler(s.interfaces(), true) // as a rank on another host asks
+		h := server.Handler(interfaces(s.components), true) // as a rank on another host asks
 		ask := func(path, kind, body string) (int, string) {
 			r := httptest.NewRequestWithContext(s.ctx, http.MethodPost, path, strings.NewReader(body))
 			r.Host = "localhost"

@@ -16,7 +16,7 @@ import (
 
 // mastership reports to the machine whether the manager is the master.
 func (l *loop) mastership(ctx context.Context, master bool) {
-	if !l.watches() {
+	if !l.cfg.Watches() {
 		l.stepStandby(ctx, standby.Manager{Master: master})
 	}
 }
@@ -64,10 +64,10 @@ func (l *loop) showPeer() {
 func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
 		l.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", l.peer.Address), zap.String("because", a.Doubt))
-		l.store.PassOver(a.Over(l.store.Last()))
+		l.store.Disk.Numbers.PassOver(a.Over(l.store.Disk.Numbers.Last()))
 	}
 	if l.peer.Exists() {
-		l.log.Info("forsd leads", zap.Uint64("epoch", l.state.Now().EpochNumber()), zap.Uint64("last", l.store.Last()))
+		l.log.Info("forsd leads", zap.Uint64("epoch", l.state.Now().EpochNumber()), zap.Uint64("last", l.store.Disk.Numbers.Last()))
 		l.state.Emit(api.KindLead, api.Takeover{Leads: true, Why: a.Doubt, Epoch: l.state.Now().EpochNumber()})
 	}
 	l.step(ctx, controller.Mastership{Master: true})

@@ -41,7 +41,7 @@ func (d *Daemon) join(t *testing.T, url string, leads bool) {
 	p, err := replica.Dial(url, api.Credentials{})
 	ok(t, err)
 	t.Cleanup(p.Client.Close)
-	p.Desk.Claimed = d.peerClaims
+	p.Desk.Claimed = d.inbox.peerClaims
 	d.actions.plans.Paired = true
 	d.standby = standby.New(standby.Settings{Peer: url, TakeoverWait: 5 * time.Second, Salt: rand.Uint32()})
 	if d.peer = p; !leads {
@@ -65,7 +65,7 @@ func (d *Daemon) hear(t *testing.T) {
 	a := <-d.peer.Asks
 	a.Wait = 0
 	r, err := replica.Ask(t.Context(), d.peer.Client, a)
-	ok(t, d.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, err) }))
+	ok(t, d.inbox.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, err) }))
 }
 
 // told gives the daemon an answer to the next question, and returns the daemon's
@@ -73,7 +73,7 @@ func (d *Daemon) hear(t *testing.T) {
 func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 	t.Helper()
 	a := <-d.peer.Asks
-	ok(t, d.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, nil) }))
+	ok(t, d.inbox.between(t.Context(), func(ctx context.Context, at turn) { at.peerSays(ctx, a.Serial, r, nil) }))
 	for _, w := range d.health.List(time.Now().Add(time.Hour)) {
 		if w.Code == standby.PeerLost {
 			err = errors.New(w.Text)
@@ -85,7 +85,7 @@ func (d *Daemon) told(t *testing.T, r *replica.Replica) (err error) {
 // managerIs sets whether the daemon's manager is the master.
 func (d *Daemon) managerIs(t *testing.T, master bool) {
 	t.Helper()
-	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) { d.stepStandby(ctx, standby.Manager{Master: master}) }))
+	ok(t, d.inbox.call(t.Context(), func(ctx context.Context, _ *loop) { d.stepStandby(ctx, standby.Manager{Master: master}) }))
 }
 
 // newTwins returns twins whose leader has brought up a fabric.
@@ -118,7 +118,7 @@ func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 	if r.Whole {
 		ok(t, w.follower.told(t, r))
 	}
-	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {}))
+	ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, _ turn) {}))
 	return r
 }
 
@@ -126,12 +126,12 @@ func (w *twins) sync(t *testing.T, have string) *replica.Replica {
 func (w *twins) same(t *testing.T) {
 	t.Helper()
 	for _, d := range []*Daemon{w.leader, w.follower} {
-		ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {}))
+		ok(t, d.inbox.between(t.Context(), func(_ context.Context, _ turn) {}))
 	}
 	state := func(d *Daemon) string {
-		e, damaged := d.store.Current()
-		jobs, damagedJobs := d.store.Jobs()
-		base, err := d.store.Baseline()
+		e, damaged := d.store.Disk.Epochs.Current()
+		jobs, damagedJobs := d.store.Disk.Jobs.All()
+		base, err := d.store.Disk.Baseline()
 		ok(t, damaged, damagedJobs, err)
 		if in := d.state.Now().Epoch; in.Epoch != e.Epoch || !bytes.Equal(in.Plan.Bytes(), e.Plan.Bytes()) || d.state.Plans.Current().Epoch != e.Epoch {
 			t.Errorf("epoch %d is stored, %d in force, and %d handed out", e.Epoch, in.Epoch, d.state.Plans.Current().Epoch)
@@ -139,7 +139,7 @@ func (w *twins) same(t *testing.T) {
 		text := fmt.Sprintf("%+v %x %s\n", e.EpochInfo, e.Plan.Bytes(), base.Encode())
 		if inForce := d.state.Now().Base; inForce != nil {
 			onBase := inForce.Plan
-			stored, err := d.store.Base()
+			stored, err := d.store.Disk.Base()
 			ok(t, err)
 			text += fmt.Sprintf("%d %x\n", onBase.Epoch(), stored.Bytes())
 			if now := d.state.Bases.Current(); now == nil || now.Epoch != onBase.Epoch() || !bytes.Equal(stored.Bytes(), onBase.Bytes()) {
@@ -159,7 +159,7 @@ func (w *twins) same(t *testing.T) {
 	if a, b := state(w.leader), state(w.follower); a != b {
 		t.Errorf("the leader has\n%.2000s\nthe follower\n%.2000s", a, b)
 	}
-	if a, b := w.leader.store.Last(), w.follower.store.Last(); a != b {
+	if a, b := w.leader.store.Disk.Numbers.Last(), w.follower.store.Disk.Numbers.Last(); a != b {
 		t.Errorf("the last number is %d, and the follower's %d", a, b)
 	}
 }
@@ -170,7 +170,7 @@ func (w *twins) same(t *testing.T) {
 func TestFollow(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
-	jobs := backend.Jobs{Backend: w.leader.backend}
+	jobs := backend.Jobs{Parts: &w.leader.backend.Parts}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
 	gone, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "b", Hosts: names(3, 5), LeaseSeconds: 60})
@@ -200,7 +200,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("the follower says %+v", s)
 	}
 
-	plans, _, err := backend.Jobs{Backend: w.follower.backend}.JobPlans("b")
+	plans, _, err := backend.Jobs{Parts: &w.follower.backend.Parts}.JobPlans("b")
 	ok(t, err)
 	_, err = jobs.RemoveJob(t.Context(), fmt.Sprint(gone.ID))
 	ok(t, err)
@@ -208,9 +208,9 @@ func TestFollow(t *testing.T) {
 	ok(t, err)
 	for state := controller.Sweeping; state != controller.Idle; {
 		if state == controller.Sweeping {
-			ok(t, w.leader.call(t.Context(), func(_ context.Context, _ *loop) { w.leader.dumpSeen(t.Context(), dump(lacking(f, 4, 1, 2))) }))
+			ok(t, w.leader.inbox.call(t.Context(), func(_ context.Context, _ *loop) { w.leader.dumpSeen(t.Context(), dump(lacking(f, 4, 1, 2))) }))
 		}
-		ok(t, w.leader.between(t.Context(), func(_ context.Context, _ turn) { state = w.leader.core.State() }))
+		ok(t, w.leader.inbox.between(t.Context(), func(_ context.Context, _ turn) { state = w.leader.core.State() }))
 	}
 	if r = w.sync(t, r.Tag); !r.Whole {
 		t.Errorf("all has changed, and the leader says %+v", r)
@@ -225,7 +225,7 @@ func TestFollow(t *testing.T) {
 // refuses sends the follower the requests that only a leader carries out.
 func (w *twins) refuses(t *testing.T) {
 	t.Helper()
-	b, jobs := w.follower.backend, backend.Jobs{Backend: w.follower.backend}
+	b, jobs := w.follower.backend, backend.Jobs{Parts: &w.follower.backend.Parts}
 	for what, ask := range map[string]func() error{
 		"reroute":  func() error { _, err := b.Reroute(t.Context()); return err },
 		"rollback": func() error { _, err := b.Rollback(t.Context(), 1); return err },
@@ -254,15 +254,15 @@ func (w *twins) takeOver(t *testing.T, f *topology.Fabric) {
 	for d.state.Now().Standby {
 		d.hear(t)
 	}
-	ok(t, d.call(t.Context(), func(ctx context.Context, _ *loop) {
-		v, err := d.believed(ctx, linkstate.Shown{Fabric: f, Swept: true})
+	ok(t, d.inbox.call(t.Context(), func(ctx context.Context, _ *loop) {
+		v, err := d.view(d.observe(ctx, linkstate.Shown{Fabric: f, Swept: true}))
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		d.show(ctx, v, true)
 	}))
-	ok(t, d.between(t.Context(), func(_ context.Context, _ turn) {}))
+	ok(t, d.inbox.between(t.Context(), func(_ context.Context, _ turn) {}))
 }
 
 // TestTakeOver moves the mastership while the leader answers. Its last change is not
@@ -272,14 +272,14 @@ func TestTakeOver(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	w.sync(t, "")
-	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "late", Hosts: names(0, 2)})
+	_, err := backend.Jobs{Parts: &w.leader.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Name: "late", Hosts: names(0, 2)})
 	ok(t, err)
 	w.leader.managerIs(t, false)
 	w.takeOver(t, f)
 	w.same(t)
-	j, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
+	j, err := backend.Jobs{Parts: &w.follower.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
 	ok(t, err)
-	if want := w.leader.store.Last() + 1; j.Epoch != want {
+	if want := w.leader.store.Disk.Numbers.Last() + 1; j.Epoch != want {
 		t.Errorf("the next number is %d, not %d", j.Epoch, want)
 	}
 }
@@ -290,7 +290,7 @@ func TestTakeOver(t *testing.T) {
 func TestTakeOverInDoubt(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
-	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
+	_, err := backend.Jobs{Parts: &w.leader.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
 	old := w.follower.state.Now().Epoch
@@ -304,7 +304,7 @@ func TestTakeOverInDoubt(t *testing.T) {
 	if !view.SameRows(old.Plan, w.follower.state.Now().Latest.Tree, rows(t, e, w.follower)) {
 		t.Error("nothing has changed, and the plan is another one")
 	}
-	j, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
+	j, err := backend.Jobs{Parts: &w.follower.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(3, 5)})
 	ok(t, err)
 	if j.Epoch != e.Epoch+1 {
 		t.Errorf("after epoch %d comes %d", e.Epoch, j.Epoch)
@@ -329,7 +329,7 @@ func TestYield(t *testing.T) {
 	w := newTwins(t, f)
 	w.sync(t, "")
 	w.takeOver(t, f) // the leader does not notice
-	_, err := backend.Jobs{Backend: w.follower.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Parts: &w.follower.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	ok(t, err)
 	behind := w.leader
@@ -366,7 +366,7 @@ func TestYieldsOnItsFabric(t *testing.T) {
 		w.sync(t, "")
 		w.takeOver(t, f) // the leader does not notice
 		d := w.leader
-		ok(t, d.call(t.Context(), func(ctx context.Context, l *loop) { l.seenBy(ctx, less) }))
+		ok(t, d.inbox.call(t.Context(), func(ctx context.Context, l *loop) { l.seenBy(ctx, less) }))
 		d.sweeps(t, less)
 		for d.state.Now().EpochNumber() >= w.follower.state.Now().EpochNumber() {
 			_, err := w.follower.backend.Rollback(t.Context(), 1)
@@ -379,7 +379,7 @@ func TestYieldsOnItsFabric(t *testing.T) {
 		if follows {
 			d.hear(t)
 		}
-		given := w.follower.store.Last()
+		given := w.follower.store.Disk.Numbers.Last()
 		w.follower.managerIs(t, false)
 		for d.state.Now().Standby {
 			d.hear(t)
@@ -396,7 +396,7 @@ func TestYieldsOnItsFabric(t *testing.T) {
 func (d *Daemon) sweeps(t *testing.T, f *topology.Fabric) {
 	t.Helper()
 	for state := controller.Sweeping; state != controller.Idle; {
-		ok(t, d.call(t.Context(), func(ctx context.Context, l *loop) {
+		ok(t, d.inbox.call(t.Context(), func(ctx context.Context, l *loop) {
 			if state = l.core.State(); state == controller.Sweeping {
 				l.seenBy(ctx, f)
 			}
@@ -406,7 +406,7 @@ func (d *Daemon) sweeps(t *testing.T, f *topology.Fabric) {
 
 // seenBy lets the manager show a fabric at the end of a sweep.
 func (l *loop) seenBy(ctx context.Context, f *topology.Fabric) {
-	v, err := l.believed(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
+	v, err := l.view(l.observe(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()}))
 	if err != nil {
 		panic(err)
 	}
@@ -433,7 +433,7 @@ func TestReplicaWaits(t *testing.T) {
 		}
 		got <- r
 	}()
-	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Parts: &w.leader.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	if r := <-got; !r.Whole || len(r.Jobs) != 1 {
 		t.Errorf("a job was created, and the leader says %+v", r)
@@ -452,7 +452,7 @@ func TestReplicaWaits(t *testing.T) {
 func TestReplicaDamaged(t *testing.T) {
 	t.Parallel()
 	w := newTwins(t, fabric(4, 4))
-	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err := backend.Jobs{Parts: &w.leader.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	w.sync(t, "")
 	for name, damage := range map[string]func(*replica.Replica){
@@ -489,7 +489,7 @@ func TestPeerLost(t *testing.T) {
 	address := w.api.Listener.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = d.askPeer(ctx) }()
+	go func() { defer close(ended); _ = askPeer(ctx, d.components) }()
 	defer func() { cancel(); <-ended }()
 	wait := func(what string, good func() bool) {
 		t.Helper()
@@ -523,7 +523,7 @@ func TestPeerLost(t *testing.T) {
 	defer server.CloseClientConnections() // a long poll is under way
 	defer server.Listener.Close()
 	wait("it does not find the peer again", func() bool { return !raised() })
-	_, err = backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
+	_, err = backend.Jobs{Parts: &w.leader.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 2)})
 	ok(t, err)
 	wait("it does not follow", func() bool { return len(d.state.Now().Jobs) == 1 })
 	if left, _ := filepath.Glob(filepath.Join(d.cfg.StateDir, "*", ".new-*")); len(left) > 0 {

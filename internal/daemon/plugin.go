@@ -34,20 +34,20 @@ type named struct {
 
 // tablesAsked answers the plugin. The fabric goes through the loop first. If it is new,
 // the plan and the tables are made while the plugin waits.
-func (r *components) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
+func (l *loop) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, error) {
 	reply := make(chan named, 1)
 	select {
-	case r.questions <- question{q, reply}:
+	case l.inbox.questions <- question{q, reply}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	select {
 	case n := <-reply:
 		if n.err != nil {
-			r.desk.Tell(delivery.Missed{})
+			l.desk.Tell(delivery.Missed{})
 			return nil, n.err
 		}
-		return r.desk.Serve(ctx, n.fabric)
+		return l.desk.Serve(ctx, n.fabric)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -59,7 +59,7 @@ func (l *loop) tablesWanted(ctx context.Context, q question) {
 	if l.core.Standby() {
 		l.mastership(ctx, true)
 	}
-	v, err := l.believed(ctx, linkstate.Shown{Fabric: plugin.AfterSweep(q.Fabric)})
+	v, err := l.view(l.observe(ctx, linkstate.Shown{Fabric: plugin.AfterSweep(q.Fabric)}))
 	if err != nil {
 		q.reply <- named{err: err}
 		return
@@ -146,7 +146,7 @@ func (l *loop) fabricSent(ctx context.Context, s plugin.Sight, swept bool) {
 		if !swept {
 			f = plugin.AfterSweep(f)
 		}
-		v, err = l.believed(ctx, linkstate.Shown{Fabric: f, Swept: swept})
+		v, err = l.view(l.observe(ctx, linkstate.Shown{Fabric: f, Swept: swept}))
 	}
 	switch {
 	case err == nil:

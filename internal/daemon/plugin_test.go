@@ -35,14 +35,14 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 	default:
 	}
 	d := readable(newDaemon(t))
-	if _, err := d.manager.Listen(d.pluginEvent, d.tablesAsked); err != nil {
+	if _, err := d.manager.Listen(d.inbox.pluginEvent, d.tablesAsked); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	s := &sweeper{site: &site{Daemon: d, t: t, ctx: ctx, cancel: cancel}, switches: filepath.Join(t.TempDir(), "switches")}
 	d.cfg.OpenSM.DumpCommand = []string{"cat", s.switches}
 	ended := make(chan struct{})
-	go func() { d.run(ctx); close(d.stopped); close(ended) }()
+	go func() { d.run(ctx); close(d.inbox.stopped); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended; d.work.Wait() })
 	s.says(plugin.Connected{At: time.Now(), Peer: plugin.Peer{Deadline: time.Second}}, plugin.Mastership{State: plugin.Master})
 	s.up(f)
@@ -57,7 +57,7 @@ func joined(t *testing.T, f *topology.Fabric) *sweeper {
 
 func (s *sweeper) says(events ...plugin.Event) {
 	for _, e := range events {
-		s.plugin <- e
+		s.inbox.plugin <- e
 	}
 }
 
@@ -163,7 +163,7 @@ func TestSweepMissed(t *testing.T) {
 // warns reports whether a warning is in force after the events so far.
 func (s *site) warns(code string) bool {
 	s.t.Helper()
-	ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) {}))
+	ok(s.t, s.inbox.call(s.ctx, func(_ context.Context, _ *loop) {}))
 	for _, w := range s.health.List(time.Now()) {
 		if w.Code == code {
 			return true
@@ -206,6 +206,6 @@ func TestStandbyPlansAlone(t *testing.T) {
 func (s *site) betweenEvents(good func() bool) {
 	s.t.Helper()
 	for met := false; !met; {
-		ok(s.t, s.call(s.ctx, func(_ context.Context, _ *loop) { met = good() }))
+		ok(s.t, s.inbox.call(s.ctx, func(_ context.Context, _ *loop) { met = good() }))
 	}
 }

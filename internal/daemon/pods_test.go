@@ -113,7 +113,7 @@ func TestThreeLevelsAsked(t *testing.T) {
 	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Done: &api.Progress{}}); err == nil || !strings.Contains(err.Error(), "two levels") {
 		t.Errorf("what remains of an exchange: %v", err)
 	}
-	j, err := backend.Jobs{Backend: b.d.backend}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 6)})
+	j, err := backend.Jobs{Parts: &b.d.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 6)})
 	ok(t, err)
 	b.holds("a job")
 	b.shows(failing(t, whole, "Leaf001/3", "Mid004/3"), nil)

@@ -24,7 +24,7 @@ func TestPoolsApart(t *testing.T) {
 	} {
 		s := running(t, fabgen.Generate(fabgen.Spec{Spines: 4, Leaves: 4}), func(d *Daemon) { c.fill(&d.backend.Workers) })
 		as := func(role api.Role) *api.Client {
-			secret, _, err := s.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
+			secret, _, err := s.callers.access.Tokens.Create("t-"+role.String(), role, time.Hour, "test", time.Now())
 			ok(t, err)
 			client, err := api.DialAs(s.cfg.API.Socket, api.Credentials{Token: secret})
 			ok(t, err)

@@ -39,27 +39,22 @@ func (d *Daemon) reloadOn(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// reconfigure applies settings between two actions.
-func (r *components) reconfigure(ctx context.Context, next *config.Config, take func()) error {
-	return r.try(ctx, func(ctx context.Context, t turn) error { return t.reconfigure(ctx, next, take) })
-}
-
 // reconfigure applies settings unless the fabric cannot be planned with them. If other
 // hosts take part under the new settings, the fabric is a different one.
 func (t turn) reconfigure(ctx context.Context, next *config.Config, take func()) error {
 	was := t.state.Now().Latest
 	var v *view.View
-	if was != nil && t.raw != nil {
+	if was != nil && t.loop.raw != nil {
 		var err error
-		if v, err = t.fitBy(t.raw, &next.Planning); err != nil {
+		if v, err = t.loop.fitBy(t.loop.raw, &next.Planning); err != nil {
 			return fmt.Errorf("by these settings the fabric cannot be used: %w", err)
 		}
 	}
 	take()
-	t.step(ctx, controller.Configured{Settings: controllerSettings(next)})
+	t.loop.step(ctx, controller.Configured{Settings: controllerSettings(next)})
 	if v != nil && v.ID != was.ID {
 		v.SeenAt, v.Complete, v.Why = time.Now(), was.Complete, "the configuration was reloaded"
-		t.showAgain(ctx, v)
+		t.loop.showAgain(ctx, v)
 	}
 	return nil
 }

@@ -33,36 +33,36 @@ func TestFollowAfterReboot(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	w.sync(t, "")
-	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
+	ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, _ turn) {
 		dir := w.follower.cfg.StateDir
 		ok(t, w.follower.store.Close())
 		promise(t, dir, 70, "another")
 		fresh, err := store.Open(dir)
 		ok(t, err)
-		w.follower.store.Store = fresh
+		w.follower.store.Disk = fresh
 	}))
-	jobs := backend.Jobs{Backend: w.leader.backend}
+	jobs := backend.Jobs{Parts: &w.leader.backend.Parts}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
 	w.sync(t, "")
 	w.same(t)
 	var brief *replica.Replica
-	ok(t, w.follower.between(t.Context(), func(_ context.Context, at turn) {
+	ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, at turn) {
 		brief = at.handover().Now(false, 0).Replica(standby.Ask{Brief: true})
 	}))
 	ok(t, w.leader.told(t, brief))
 	if w.leader.state.Now().Standby {
 		t.Error("the leader takes numbers that were promised for numbers that were given")
 	}
-	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
-		if n := w.follower.store.Next(); n != 71 || w.follower.store.Passed() != 70 {
+	ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, _ turn) {
+		if n := w.follower.store.Disk.Numbers.Next(); n != 71 || w.follower.store.Disk.Numbers.Passed() != 70 {
 			t.Errorf("the next number is %d, and up to 70 may have been given", n)
 		}
 	}))
-	ok(t, w.leader.between(t.Context(), func(_ context.Context, _ turn) { w.leader.store.AdvanceTo(80) }))
+	ok(t, w.leader.inbox.between(t.Context(), func(_ context.Context, _ turn) { w.leader.store.Disk.Numbers.AdvanceTo(80) }))
 	w.sync(t, "")
-	ok(t, w.follower.between(t.Context(), func(_ context.Context, _ turn) {
-		if n := w.follower.store.Next(); n != 81 || w.follower.store.Passed() != 0 {
+	ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, _ turn) {
+		if n := w.follower.store.Disk.Numbers.Next(); n != 81 || w.follower.store.Disk.Numbers.Passed() != 0 {
 			t.Errorf("the next number is %d, and the leader has given 80", n)
 		}
 	}))
@@ -73,7 +73,7 @@ func TestFollowAfterReboot(t *testing.T) {
 func TestFollowOverDamage(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
-	jobs := backend.Jobs{Backend: w.leader.backend}
+	jobs := backend.Jobs{Parts: &w.leader.backend.Parts}
 	_, err := jobs.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 60})
 	ok(t, err)
 	w.sync(t, "")
@@ -84,7 +84,7 @@ func TestFollowOverDamage(t *testing.T) {
 	}
 	ok(t, os.CopyFS(plans[0][:len(plans[0])-1]+"9", os.DirFS(plans[0])))
 	ok(t, os.Truncate(filepath.Join(plans[0], "phases.bin"), 99))
-	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { w.restart(t) }))
+	ok(t, w.follower.inbox.between(t.Context(), func(context.Context, turn) { w.restart(t) }))
 	w.sync(t, "")
 	w.same(t)
 }
@@ -101,19 +101,19 @@ func TestDecisionsTravel(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
 	decide := func(what any) {
 		t.Helper()
-		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide("others", what)) }))
+		ok(t, w.leader.inbox.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide("others", what)) }))
 		w.sync(t, "")
 	}
 	decided := func() (got []string) {
 		t.Helper()
-		ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("others", &got)) }))
+		ok(t, w.follower.inbox.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("others", &got)) }))
 		return got
 	}
 	decide([]string{"Leaf001/5"})
 	if got := decided(); len(got) != 1 || got[0] != "Leaf001/5" {
 		t.Errorf("the follower has %q", got)
 	}
-	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { w.restart(t) }))
+	ok(t, w.follower.inbox.between(t.Context(), func(context.Context, turn) { w.restart(t) }))
 	if got := decided(); len(got) != 1 {
 		t.Errorf("after a restart the follower has %q", got)
 	}
@@ -129,14 +129,14 @@ func TestDecisionOutlastsTakeover(t *testing.T) {
 	f := fabric(4, 4)
 	w := newTwins(t, f)
 	for i, d := range []*Daemon{w.leader, w.follower} {
-		ok(t, d.between(t.Context(), func(context.Context, turn) { ok(t, d.store.Decide("others", i)) }))
+		ok(t, d.inbox.between(t.Context(), func(context.Context, turn) { ok(t, d.store.Decide("others", i)) }))
 		w.sync(t, "")
 	}
-	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decide("others", 7)) }))
+	ok(t, w.follower.inbox.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decide("others", 7)) }))
 	w.leader.managerIs(t, false)
 	w.takeOver(t, f)
 	got := 0
-	ok(t, w.follower.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("others", &got)) }))
+	ok(t, w.follower.inbox.between(t.Context(), func(context.Context, turn) { ok(t, w.follower.store.Decision("others", &got)) }))
 	if got != 7 {
 		t.Errorf("7 was decided last, and %d is in force", got)
 	}
@@ -151,15 +151,15 @@ func TestIsolatedTravels(t *testing.T) {
 	kept := &cables.Kept{Cables: []cables.KeptCable{{Cable: cablehealth.Cable{Leaf: c, Spine: ib.End{GUID: 1, Port: 2}},
 		Record: cablehealth.Record{State: cablehealth.Isolated, Since: time.Now(), Why: []string{"errors"}}}}}
 	for _, what := range []*cables.Kept{kept, nil} {
-		ok(t, w.leader.between(t.Context(), func(context.Context, turn) {
+		ok(t, w.leader.inbox.between(t.Context(), func(context.Context, turn) {
 			ok(t, w.leader.store.Decide(cableDecisions, what))
 		}))
 		w.sync(t, "")
-		ok(t, w.follower.between(t.Context(), func(_ context.Context, f turn) {
-			if f.excluded.Has(exclusions.Isolated, c) != (what != nil) {
+		ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, f turn) {
+			if f.loop.excluder.excluded.Has(exclusions.Isolated, c) != (what != nil) {
 				t.Errorf("the leader has %+v, and the follower withholds %+v", what, f.cables.Withheld())
 			}
-			if held := f.core.Held(); what != nil && !slices.Equal(held, []controller.Lane{{Leaf: 1, Lane: 2}}) {
+			if held := f.loop.core.Held(); what != nil && !slices.Equal(held, []controller.Lane{{Leaf: 1, Lane: 2}}) {
 				t.Errorf("the follower plans ahead with %v held back", held)
 			}
 		}))
@@ -173,11 +173,11 @@ func TestDrainedTravels(t *testing.T) {
 	c := w.leader.state.Now().Latest.Cables([]controller.Lane{{Leaf: 1, Lane: 2}})[0].Lower.End
 	drain := exclusions.Drain{Part: exclusions.Part{Kind: exclusions.Cable, GUID: c.GUID, Port: c.Port}, Name: "Leaf001/7", State: exclusions.Safe}
 	for _, list := range [][]exclusions.Drain{{drain}, nil} {
-		ok(t, w.leader.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide(drainsDecided, list)) }))
+		ok(t, w.leader.inbox.between(t.Context(), func(context.Context, turn) { ok(t, w.leader.store.Decide(drainsDecided, list)) }))
 		w.sync(t, "")
-		ok(t, w.follower.between(t.Context(), func(_ context.Context, f turn) {
-			if f.excluded.Has(exclusions.Drained, c) != (list != nil) || len(f.core.Held()) != len(list) {
-				t.Errorf("drained are %v, and the follower plans ahead with %v held back", list, f.core.Held())
+		ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, f turn) {
+			if f.loop.excluder.excluded.Has(exclusions.Drained, c) != (list != nil) || len(f.loop.core.Held()) != len(list) {
+				t.Errorf("drained are %v, and the follower plans ahead with %v held back", list, f.loop.core.Held())
 			}
 		}))
 	}
@@ -213,13 +213,13 @@ func FuzzReplica(f *testing.F) {
 // lower number.
 func TestLaterPlansStay(t *testing.T) {
 	w := newTwins(t, fabric(4, 4))
-	_, err := backend.Jobs{Backend: w.leader.backend}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 60})
+	_, err := backend.Jobs{Parts: &w.leader.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 60})
 	ok(t, err)
 	const last = 50
-	ok(t, w.leader.between(t.Context(), func(context.Context, turn) { w.leader.store.AdvanceTo(last) }))
+	ok(t, w.leader.inbox.between(t.Context(), func(context.Context, turn) { w.leader.store.Disk.Numbers.AdvanceTo(last) }))
 	w.sync(t, "")
 	d := w.follower
-	ok(t, d.between(t.Context(), func(context.Context, turn) {
+	ok(t, d.inbox.between(t.Context(), func(context.Context, turn) {
 		later := func(v *phasetable.View) *phasetable.View {
 			table := v.Table()
 			table.Epoch = last
@@ -235,7 +235,7 @@ func TestLaterPlansStay(t *testing.T) {
 		ok(t, d.state.PutJob(&j))
 	}))
 	w.sync(t, "")
-	ok(t, d.between(t.Context(), func(context.Context, turn) {
+	ok(t, d.inbox.between(t.Context(), func(context.Context, turn) {
 		if now := d.state.Bases.Current(); now != nil && now.Epoch < last {
 			t.Errorf("plan %d for base LIDs is in force after plan %d", now.Epoch, last)
 		}

@@ -116,11 +116,11 @@ func TestRun(t *testing.T) {
 		func() error { _, err := b.WhatIf(asking, api.WhatIf{Fail: []string{"Spine002"}}); return err },
 		func() error {
 			_, err := s.backend.Tables()
-			return errors.Join(err, s.call(asking, func(_ context.Context, _ *loop) {}))
+			return errors.Join(err, s.inbox.call(asking, func(_ context.Context, _ *loop) {}))
 		},
 		func() error {
-			_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(asking, api.JobRequest{Name: "x", Hosts: []string{"Hca0003", "Hca0004", "Hca0012"}, LeaseSeconds: 60})
-			_, gone := backend.Jobs{Backend: s.Daemon.backend}.RemoveJob(asking, "x")
+			_, err := backend.Jobs{Parts: &s.Daemon.backend.Parts}.CreateJob(asking, api.JobRequest{Name: "x", Hosts: []string{"Hca0003", "Hca0004", "Hca0012"}, LeaseSeconds: 60})
+			_, gone := backend.Jobs{Parts: &s.Daemon.backend.Parts}.RemoveJob(asking, "x")
 			return errors.Join(err, gone)
 		},
 	} {
@@ -148,7 +148,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("rollback to the plan without the cable: %+v, %v", c, err)
 	}
 	var err error
-	ok(t, s.call(s.ctx, func(_ context.Context, _ *loop) { err = s.accept(t.Context()) }), err)
+	ok(t, s.inbox.call(s.ctx, func(_ context.Context, _ *loop) { err = s.accept(t.Context()) }), err)
 	s.settles(func(*store.Epoch, *view.View) bool { return true })
 	enough()
 	askers.Wait()

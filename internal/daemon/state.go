@@ -3,14 +3,11 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/linkstate"
@@ -28,7 +25,7 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 	if l.core.Standby() { // only a master writes dumps
 		l.mastership(ctx, true)
 	}
-	v, err := l.believed(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt})
+	v, err := l.view(l.observe(ctx, linkstate.Shown{Fabric: s.Fabric, Swept: s.Swept, Seen: s.SeenAt}))
 	if err != nil {
 		l.step(ctx, controller.Refused{Reason: err.Error()})
 		return
@@ -41,18 +38,12 @@ func (l *loop) dumpSeen(ctx context.Context, s opensm.Snapshot) {
 func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	l.own = v
 	if last := l.state.Now().Latest; last == nil || last.ID != v.ID {
-		l.unrest.begins(time.Now())
+		l.excluder.unrest.begins(time.Now())
 	}
 	l.state.Remember(v)
 	snapshot := *v.Snapshot()
 	snapshot.Lost = v.Lost(l.state.Now().Epoch, l.state.Now().Baseline)
-	excluder{l}.seen(v)
-	if tree := v.Tree; tree != nil {
-		if list := l.drains.List(); len(list) > 0 { // a drained spine's cables to new leaves are included
-			l.excluded.Replace(exclusions.Drained, exclusions.DrainedCables(exclusions.Links(tree), list))
-		}
-		snapshot.Withheld = l.excluded.Lanes(tree, exclusions.Any)
-	}
+	snapshot.Withheld = l.excluder.seen(v)
 	if swept {
 		l.step(ctx, controller.Seen{Snapshot: snapshot})
 	} else {
@@ -64,32 +55,7 @@ func (l *loop) show(ctx context.Context, v *view.View, swept bool) {
 	if v.Tree != nil && !l.core.LossUnconfirmed() {
 		l.state.Adopt(v.Tree.Baseline) // so that the next new part does not get the index of this one
 	}
-	l.health.Set("fabric", exclusions.WithoutDrained(v.Tree, l.drains.List(), v.Findings()), time.Now())
-}
-
-// withhold makes the plan and the tables follow a decision about cables, which replaces the
-// previous one for the same cause. text describes the decision.
-func (l *loop) withhold(ctx context.Context, cause exclusions.Cause, cables []ib.End, text string) {
-	v := l.state.Now().Latest
-	before := excluder{l}.inUse(v)
-	l.excluded.Replace(cause, cables)
-	if v == nil {
-		return
-	}
-	if !slices.Equal(excluder{l}.inUse(v), before) {
-		l.state.Decided(v, text)
-	}
-	again := *v
-	l.showAgain(ctx, &again)
-}
-
-// inUse lists the lanes of a fabric that are withheld and would be in use otherwise.
-func (l excluder) inUse(v *view.View) []controller.Lane {
-	if v == nil || v.Tree == nil {
-		return nil
-	}
-	bouncing := l.core.Bouncing()
-	return slices.DeleteFunc(l.excluded.Lanes(v.Tree, exclusions.Any), func(x controller.Lane) bool { return slices.Contains(v.Down, x) || slices.Contains(bouncing, x) })
+	l.health.Set("fabric", exclusions.WithoutDrained(v.Tree, l.excluder.drains.List(), v.Findings()), time.Now())
 }
 
 // showAgain shows the controller the last fabric after a decision about it.
@@ -97,15 +63,6 @@ func (l *loop) showAgain(ctx context.Context, v *view.View) {
 	own := l.own
 	l.show(ctx, v, false)
 	l.own = own
-}
-
-// heldCables names the cables that are held back.
-func (l *loop) heldCables() string {
-	var names []string
-	for _, c := range l.state.Now().Latest.Cables(l.core.Bouncing()) {
-		names = append(names, fmt.Sprintf("%s port %d – %s", c.Lower.Name, c.Lower.Port, c.Upper.Name))
-	}
-	return "these cables keep bouncing and are not used for now: " + strings.Join(names, ", ")
 }
 
 // fit returns the view of a fabric through the baseline in force, or a new one while there
@@ -120,8 +77,8 @@ func (l *loop) fitBy(f *topology.Fabric, by *config.Planning) (*view.View, error
 	if err != nil {
 		return nil, err
 	}
-	if v = (excluder{l}).without(v); l.state.Now().Epoch != nil && !l.core.Standby() { // at a start there is time
-		v = v.After(l.state.Now().Latest, func(t *topology.FatTree) []controller.Lane { return l.excluded.Lanes(t, exclusions.Any) })
+	if v = l.excluder.without(v); l.state.Now().Epoch != nil && !l.core.Standby() { // at a start there is time
+		v = v.After(l.state.Now().Latest, func(t *topology.FatTree) []controller.Lane { return l.excluder.excluded.Lanes(t, exclusions.Any) })
 	}
 	return v, nil
 }
@@ -140,11 +97,11 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 		l.work.Go(func() {
 			better := l.actions.plans.PrepareAhead(ctx, v, held)
 			if v.AtOnce {
-				_ = l.between(ctx, func(ctx context.Context, t turn) { t.improve(ctx, v, better) })
+				_ = l.inbox.between(ctx, func(ctx context.Context, t turn) { t.improve(ctx, v, better) })
 			}
 		})
 	}
-	l.changed = true
+	l.excluder.changed = true
 	if marks.Settled {
 		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.Now().EpochNumber()))
 		return
@@ -157,8 +114,8 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 
 // improve changes to a better plan if one was found and nothing has changed.
 func (t turn) improve(ctx context.Context, v, better *view.View) {
-	if t.weighed = v.ID; better != nil && t.state.Now().Latest.ID == v.ID && !t.state.Now().Standby {
-		t.showAgain(ctx, better)
+	if t.loop.weighed = v.ID; better != nil && t.state.Now().Latest.ID == v.ID && !t.state.Now().Standby {
+		t.loop.showAgain(ctx, better)
 	}
 }
 

@@ -39,7 +39,7 @@ func stops(t *testing.T, f *topology.Fabric, all []doing, set ...func(*Daemon)) 
 func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) time.Duration {
 	t.Helper()
 	s := running(t, f, set...)
-	_, err := backend.Jobs{Backend: s.Daemon.backend}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
+	_, err := backend.Jobs{Parts: &s.Daemon.backend.Parts}.CreateJob(s.ctx, api.JobRequest{Name: "a", Hosts: names(0, 2), LeaseSeconds: 600})
 	ok(t, err)
 	what.begin(s)
 	epoch, jobs, state := s.state.Now().EpochNumber(), s.state.Now().Jobs, s.Daemon.backend.Status().State
@@ -51,8 +51,8 @@ func stop(t *testing.T, f *topology.Fabric, what doing, set ...func(*Daemon)) ti
 
 	_ = s.store.Close() // if work was under way, only the end of the process closes it
 	again := daemonIn(t, s.dir)
-	if again.state.Now().EpochNumber() < epoch || again.store.Next() <= epoch {
-		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.state.Now().EpochNumber(), again.store.Next())
+	if again.state.Now().EpochNumber() < epoch || again.store.Disk.Numbers.Next() <= epoch {
+		t.Errorf("%s: epoch %d was in force, and epoch %d is; the next number is %d", what.name, epoch, again.state.Now().EpochNumber(), again.store.Disk.Numbers.Next())
 	}
 	if list := again.state.Now().Jobs; len(list) != len(jobs) || list[0].ID != jobs[0].ID || list[0].Epoch < jobs[0].Epoch {
 		t.Errorf("%s: the jobs were %v, and are %v", what.name, jobs, list)
@@ -131,7 +131,7 @@ func TestStops(t *testing.T) {
 		{"an action hangs in the disk", func(s *site) { s.work.Go(func() { <-held }) }},
 		{"the loop hangs in the disk", func(s *site) {
 			hangs := make(chan struct{})
-			go func() { _ = s.call(s.ctx, func(_ context.Context, _ *loop) { close(hangs); <-held }) }()
+			go func() { _ = s.inbox.call(s.ctx, func(_ context.Context, _ *loop) { close(hangs); <-held }) }()
 			<-hangs
 		}},
 	}

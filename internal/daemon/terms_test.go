@@ -99,14 +99,14 @@ func TestFabricName(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	g := guard(t)
 	now := time.Now()
-	if kinds := fmt.Sprint(g.terms(now)); strings.Count(kinds, "{") != 3 {
+	if kinds := fmt.Sprint(terms(g.components, now)); strings.Count(kinds, "{") != 3 {
 		t.Errorf("terms: %s", kinds)
 	}
-	_, _, err := g.access.Tokens.Create("grafana", api.Viewer, api.DefaultTokenLife, "test", now)
+	_, _, err := g.callers.access.Tokens.Create("grafana", api.Viewer, api.DefaultTokenLife, "test", now)
 	ok(t, err)
 	later := now.Add(api.DefaultTokenLife - 5*24*time.Hour)
 	codes := map[string]int{}
-	for _, f := range access.Judge(g.terms(later), later) {
+	for _, f := range access.Judge(terms(g.components, later), later) {
 		codes[f.Code]++
 	}
 	if codes[access.ExpiresShortly] != 1 || codes[access.Expired] != 3 {
@@ -119,14 +119,14 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 	ok(t, os.WriteFile(filepath.Join(g.dir, "cert.pem"), expired(t, g), 0o600))
-	g.access.Certificates.Terms() // the files are read once a second
+	g.callers.access.Certificates.Terms() // the files are read once a second
 	for range 100 {
-		if found := access.Judge(g.terms(time.Now()), time.Now()); len(found) == 1 && found[0].Code == access.Expired {
+		if found := access.Judge(terms(g.components, time.Now()), time.Now()); len(found) == 1 && found[0].Code == access.Expired {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Errorf("a certificate that has expired: %v", access.Judge(g.terms(time.Now()), time.Now()))
+	t.Errorf("a certificate that has expired: %v", access.Judge(terms(g.components, time.Now()), time.Now()))
 }
 
 // expired returns an expired certificate of forsd, and installs its key.

@@ -15,10 +15,13 @@ import (
 
 // turn is the loop between two actions: no request of the controller is under way. Plans,
 // tables, numbers and the store change only in a turn or as an action.
-type turn struct{ *loop }
+type turn struct {
+	*components
+	loop *loop
+}
 
 // atRest returns a turn, and whether it is valid because no action is under way.
-func (l *loop) atRest() (t turn, rests bool) { return turn{l}, !l.core.Busy() }
+func (l *loop) atRest() (t turn, rests bool) { return turn{l.components, l}, !l.core.Busy() }
 
 // giveTurns does the work that waits for a turn.
 func (l *loop) giveTurns(ctx context.Context) {
@@ -43,7 +46,7 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 	if due := t.state.Now().LeaseDue(); !due.IsZero() && !now.Before(due) {
 		t.store.EndLeases(now)
 	}
-	if due := t.standby.Wake(); !due.IsZero() && !now.Before(due) {
+	if due := t.loop.standby.Wake(); !due.IsZero() && !now.Before(due) {
 		t.stand(ctx, standby.Tick{})
 	}
 	t.dueDrains(ctx, now)
@@ -56,27 +59,27 @@ func (t turn) routine(ctx context.Context, now time.Time) {
 func (t turn) followJobs(ctx context.Context) {
 	now := t.state.Now()
 	v := now.Latest
-	if v == nil || slices.Equal(t.jobs, now.Jobs) {
+	if v == nil || slices.Equal(t.loop.jobs, now.Jobs) {
 		return
 	}
-	t.jobs = now.Jobs
+	t.loop.jobs = now.Jobs
 	if next := v.WithJobs(now.Planning()); next.ID != v.ID {
 		next.Why = "base LIDs of jobs take other lanes"
-		t.showAgain(ctx, next)
+		t.loop.showAgain(ctx, next)
 	}
 }
 
 // stand passes an event to the machine and carries out all its actions.
 func (t turn) stand(ctx context.Context, e standby.Event) {
-	if t.stepStandby(ctx, e) {
+	if t.loop.stepStandby(ctx, e) {
 		t.stand(ctx, standby.Adopted{Err: controller.Text(t.adopt(ctx))})
 	}
 }
 
 // peerSays handles an answer of the other forsd.
 func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, err error) {
-	t.said = r
-	own := standby.Numbers{Last: t.store.Last(), Epoch: t.state.Now().EpochNumber()}
+	t.loop.said = r
+	own := standby.Numbers{Last: t.store.Disk.Numbers.Last(), Epoch: t.state.Now().EpochNumber()}
 	t.stand(ctx, standby.Answered{Serial: serial, Word: r.Word(), Own: own, Err: controller.Text(err)})
 }
 
@@ -88,8 +91,8 @@ func (t turn) handover() *replica.State {
 // adopt adopts the state of the other forsd. A follower plans the fabric ahead. A daemon
 // that takes over plans only when its own manager has found the fabric.
 func (t turn) adopt(ctx context.Context) error {
-	r := t.said
-	if own := t.store.Decisions(); t.standby.Role() == standby.TakesOver && r.Last <= t.store.Last() && r.Decisions.Serial() < own.Serial() {
+	r := t.loop.said
+	if own := t.store.Decisions(); t.loop.standby.Role() == standby.TakesOver && r.Last <= t.store.Disk.Numbers.Last() && r.Decisions.Serial() < own.Serial() {
 		later := *r // the other forsd has not led since this one made the later decisions
 		later.Decisions = own
 		r = &later
@@ -97,12 +100,12 @@ func (t turn) adopt(ctx context.Context) error {
 	if err := t.handover().Keep(r); err != nil {
 		return err
 	}
-	excluder(t).resume()
-	if t.standby.Role() == standby.TakesOver {
+	t.loop.excluder.resume()
+	if t.loop.standby.Role() == standby.TakesOver {
 		return nil
 	}
 	if t.state.Now().Epoch != nil {
-		t.nowReady()
+		t.loop.nowReady()
 	}
 	if r.Fabric == nil || t.state.Now().Baseline == nil {
 		return nil
@@ -111,13 +114,13 @@ func (t turn) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v, err := t.believed(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()})
+	v, err := t.loop.view(t.loop.observe(ctx, linkstate.Shown{Fabric: f, Swept: true, Seen: time.Now()}))
 	if err != nil {
 		return errors.Join(errors.New("its fabric cannot be used"), err)
 	}
-	own := t.own
-	t.show(ctx, v, true)
-	t.own = own
+	own := t.loop.own
+	t.loop.show(ctx, v, true)
+	t.loop.own = own
 	return nil
 }
 

@@ -224,7 +224,7 @@ func TestRollback(t *testing.T) {
 			t.Errorf("rollback to epoch %d without the cable: %v", n, err)
 		}
 	}
-	if n := d.state.Now().EpochNumber(); n != 2 || d.store.Last() != 2 {
+	if n := d.state.Now().EpochNumber(); n != 2 || d.store.Disk.Numbers.Last() != 2 {
 		t.Errorf("a refused rollback left epoch %d in force", n)
 	}
 
@@ -234,9 +234,9 @@ func TestRollback(t *testing.T) {
 	if e.Epoch != 3 || e.RollbackOf != 2 || e.Fabric != v.ID || e.Plan.Epoch() != 3 {
 		t.Errorf("the rollback gave %+v", e.EpochInfo)
 	}
-	stored, err := d.store.LoadEpoch(3)
+	stored, err := d.store.Disk.Epochs.Load(3)
 	ok(t, err)
-	old, err := d.store.LoadEpoch(2)
+	old, err := d.store.Disk.Epochs.Load(2)
 	ok(t, err)
 	rows, err := view.RowsOf(old.Plan, v.Tree)
 	ok(t, err)

@@ -18,13 +18,10 @@ import (
 // errWatches is the error for requests that only a managing forsd can carry out.
 var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
 
-// watches reports whether forsd only watches.
-func (r *components) watches() bool { return r.cfg.Mode == config.ModeWatch }
-
 // untouched returns a configuration with which forsd sends nothing to OpenSM or its
 // fabric, except questions to switches.
 func untouched(cfg *config.Config) *config.Config {
-	if cfg.Mode != config.ModeWatch {
+	if !cfg.Watches() {
 		return cfg
 	}
 	c := *cfg
@@ -35,7 +32,7 @@ func untouched(cfg *config.Config) *config.Config {
 // look compares the plan of a fabric with OpenSM's tables.
 func (x *actions) look(ctx context.Context, a controller.Plan) {
 	v := view.Of(a.Fabric)
-	if !x.watches() || v.Tree == nil {
+	if !x.cfg.Watches() || v.Tree == nil {
 		return
 	}
 	x.backend.Watched.Store(plans.Compare(ctx, v, x.planning, func(ctx context.Context) (*lft.Tables, error) {

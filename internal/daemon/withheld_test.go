@@ -18,7 +18,7 @@ func TestWithheld(t *testing.T) {
 	decide := func(text string, cables ...ib.End) {
 		t.Helper()
 		before := d.state.Now().EpochNumber()
-		d.withhold(t.Context(), exclusions.Drained, cables, text)
+		d.excluder.withhold(t.Context(), exclusions.Drained, cables, text)
 		d.rest(t, f)
 		e := d.state.Now().Epoch
 		if e.Epoch != before+1 || !slices.Equal(e.What, []string{text}) {
@@ -49,11 +49,11 @@ func TestWithheld(t *testing.T) {
 	}
 	// A second decision to withhold the cable changes nothing.
 	before := d.state.Now().EpochNumber()
-	d.withhold(t.Context(), exclusions.Isolated, []ib.End{c}, "Leaf002 port 6 is isolated")
+	d.excluder.withhold(t.Context(), exclusions.Isolated, []ib.End{c}, "Leaf002 port 6 is isolated")
 	if d.rest(t, f); d.state.Now().EpochNumber() != before || len(d.bouncing) > 0 {
 		t.Errorf("epoch %d after %d; the link state reads %v", d.state.Now().EpochNumber(), before, d.bouncing)
 	}
-	d.withhold(t.Context(), exclusions.Isolated, nil, "")
+	d.excluder.withhold(t.Context(), exclusions.Isolated, nil, "")
 	decide("Leaf002 port 6 is no longer drained")
 	if !uses() || d.state.Now().Held != nil {
 		t.Errorf("the plan uses the cable: %v; held back: %v", uses(), d.state.Now().Held)

@@ -336,7 +336,7 @@ func (w *world) synced(path string, sync func(string) error) error {
 func (w *world) kill() {
 	p := w.forsd
 	p.dead = true
-	w.pending = w.pending || p.d.store.PendingErr() != nil
+	w.pending = w.pending || p.d.store.Disk.PendingErr() != nil
 	if !w.crashed {
 		w.flush()
 	}
@@ -348,9 +348,9 @@ func (w *world) kill() {
 	_ = os.Remove(p.link) // what still runs of it finds nothing
 	p.cancel()
 	select {
-	case <-p.d.stopped:
+	case <-p.d.inbox.stopped:
 	default:
-		close(p.d.stopped)
+		close(p.d.inbox.stopped)
 	}
 	if p.reader != nil {
 		_ = p.reader.Close()
@@ -411,21 +411,21 @@ func (p *process) take(kind int) bool {
 	switch kind {
 	case 0:
 		select {
-		case s := <-d.snapshots:
+		case s := <-d.inbox.snapshots:
 			d.dumpSeen(ctx, s)
 			return true
 		default:
 		}
 	case 1:
 		select {
-		case e := <-d.plugin:
+		case e := <-d.inbox.plugin:
 			d.pluginSays(ctx, e)
 			return true
 		default:
 		}
 	case 2:
 		select {
-		case q := <-d.questions:
+		case q := <-d.inbox.questions:
 			d.tablesWanted(ctx, q)
 			return true
 		default:
@@ -449,14 +449,14 @@ func (p *process) take(kind int) bool {
 			return false // it comes later
 		}
 		select {
-		case e := <-d.answers:
+		case e := <-d.inbox.answers:
 			d.step(ctx, e)
 			return true
 		default:
 		}
 	case 6:
 		select {
-		case call := <-d.calls:
+		case call := <-d.inbox.calls:
 			call(ctx, d.loop)
 			return true
 		default:

@@ -124,7 +124,7 @@ func (m *subnetManager) disconnect() {
 	if m.linked {
 		m.linked = false
 		if m.w.forsd != nil {
-			m.w.forsd.d.pluginEvent(plugin.Disconnected{At: time.Now(), Err: errors.New("the world has cut it")})
+			m.w.forsd.d.inbox.pluginEvent(plugin.Disconnected{At: time.Now(), Err: errors.New("the world has cut it")})
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (m *subnetManager) disconnect() {
 // tell passes an event to forsd by the plugin.
 func (m *subnetManager) tell(e plugin.Event) {
 	if m.linked {
-		m.w.forsd.d.pluginEvent(e)
+		m.w.forsd.d.inbox.pluginEvent(e)
 	}
 }
 
@@ -374,10 +374,10 @@ func (m *subnetManager) showDump() {
 	s := *m.dump
 	s.SeenAt, s.CompleteAt = time.Now(), time.Now()
 	select {
-	case <-m.w.forsd.d.snapshots:
+	case <-m.w.forsd.d.inbox.snapshots:
 	default:
 	}
-	m.w.forsd.d.snapshots <- s
+	m.w.forsd.d.inbox.snapshots <- s
 }
 
 func equalLinks(a, b []bool) bool {

@@ -115,7 +115,7 @@ func (w *world) orderDrain(r *rand.Rand) {
 		return
 	}
 	w.operator("drain "+name, func(ctx context.Context, d *Daemon) error {
-		return d.Drain(ctx, exclusions.Order{Drain: exclusions.Drain{Part: part, Name: name}})
+		return d.inbox.Drain(ctx, exclusions.Order{Drain: exclusions.Drain{Part: part, Name: name}})
 	})
 	o := w.orders[len(w.orders)-1]
 	o.part = &part
@@ -132,7 +132,7 @@ func (w *world) undrain(r *rand.Rand) {
 
 func (w *world) giveBack(part exclusions.Part) {
 	w.operator(fmt.Sprintf("undrain %v", part), func(ctx context.Context, d *Daemon) error {
-		return d.Drain(ctx, exclusions.End{Part: part})
+		return d.inbox.Drain(ctx, exclusions.End{Part: part})
 	})
 	w.orders[len(w.orders)-1].part = &part
 	w.orders[len(w.orders)-1].then = func() {
@@ -152,7 +152,7 @@ func (w *world) makeJob(r *rand.Rand) {
 	}
 	lease := int64(5 + r.IntN(600))
 	w.operator(fmt.Sprintf("job of %d hosts for %d s", len(hosts), lease), func(ctx context.Context, d *Daemon) error {
-		_, err := backend.Jobs{Backend: d.backend}.CreateJob(ctx, api.JobRequest{Hosts: hosts, LeaseSeconds: lease, SkipUnknown: true})
+		_, err := backend.Jobs{Parts: &d.backend.Parts}.CreateJob(ctx, api.JobRequest{Hosts: hosts, LeaseSeconds: lease, SkipUnknown: true})
 		return err
 	})
 }
@@ -163,7 +163,7 @@ func (w *world) endJob(*rand.Rand) {
 		if len(list) == 0 {
 			return nil
 		}
-		_, err := backend.Jobs{Backend: d.backend}.RemoveJob(ctx, fmt.Sprint(list[0].ID))
+		_, err := backend.Jobs{Parts: &d.backend.Parts}.RemoveJob(ctx, fmt.Sprint(list[0].ID))
 		return err
 	})
 }

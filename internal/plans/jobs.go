@@ -38,7 +38,7 @@ func (p *Publisher) JobsAhead(ctx context.Context) {
 	}
 	p.ahead = nil
 	if a.number == 0 { // the fabric's plan is unchanged
-		a.number = p.Store.Next()
+		a.number = p.Store.Disk.Numbers.Next()
 	}
 	jobs, err := p.planJobs(ctx, a.view, a.asked)
 	if err == nil && ctx.Err() == nil {

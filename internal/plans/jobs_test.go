@@ -55,7 +55,7 @@ func TestPlansOfJobs(t *testing.T) {
 		for _, i := range tree.Servers {
 			j.Members = append(j.Members, planner.Member{Name: tree.Hosts[i].Name, GUID: tree.Hosts[i].GUID})
 		}
-		if err := v.Publish(v.Next(), state.Plan{Proposal: small, Job: j}); err != nil {
+		if err := v.Publish(v.Disk.Numbers.Next(), state.Plan{Proposal: small, Job: j}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -86,7 +86,7 @@ func (p *Publisher) makePlan(ctx context.Context, v *view.View, a controller.Pla
 	c := pending{view: v}
 	if a.Final && !a.Anew && p.pinnedHolds(v) {
 		e := p.State.Now().Epoch
-		if e.Epoch <= p.Store.Passed() {
+		if e.Epoch <= p.Store.Disk.Numbers.Passed() {
 			c.plan = &state.Plan{Proposal: state.Known{Plan: e.Plan, About: e.Report, Warnings: e.Warnings}, About: e.EpochInfo}
 		}
 		return c, nil
@@ -227,7 +227,7 @@ func (p *Publisher) pinnedHolds(v *view.View) bool {
 // publishes their plans under the same number; the fabric's plan does not wait for them.
 // Otherwise the jobs wait for the tables too; see JobsAhead.
 func (p *Publisher) Publish(ctx context.Context) error {
-	c, n := p.pending, p.Store.Next()
+	c, n := p.pending, p.Store.Disk.Numbers.Next()
 	p.pending = pending{} // frees megabytes; the state has a smaller form
 	if c.view.Tree != nil {
 		p.State.Adopt(c.view.Tree.Baseline)
@@ -307,7 +307,7 @@ func (p *Publisher) layOut(ctx context.Context, v *view.View, a controller.Plan)
 // uses the store.
 func (p *Publisher) stage(x view.Proposal) <-chan *store.Epoch {
 	done := make(chan *store.Epoch, 1)
-	if p.Store.Stays(&state.Plan{Proposal: x}) || p.Store.PendingErr() != nil {
+	if p.Store.Stays(&state.Plan{Proposal: x}) || p.Store.Disk.PendingErr() != nil {
 		done <- nil
 		return done
 	}

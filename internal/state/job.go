@@ -115,14 +115,14 @@ func (s *Shared) SetJob(j *Job) {
 func (s *Store) ChangeJob(j *Job, change func(next *Job)) *Job {
 	next := *j
 	change(&next)
-	s.NotStored(s.OnDisk(func() error { return s.SaveLease(&next.Job) }))
+	s.NotStored(s.OnDisk(func() error { return s.Disk.SaveLease(&next.Job) }))
 	s.state.SetJob(&next)
 	return &next
 }
 
 // EndJob removes a job permanently.
 func (s *Store) EndJob(j *Job, what string) {
-	s.NotStored(s.OnDisk(func() error { return s.RemoveJob(j.ID) }))
+	s.NotStored(s.OnDisk(func() error { return s.Disk.RemoveJob(j.ID) }))
 	s.state.change(func(n *State) {
 		n.Jobs = slices.DeleteFunc(slices.Clone(n.Jobs), func(x *Job) bool { return x.ID == j.ID })
 		n.trouble = maps.Clone(n.trouble)

@@ -41,7 +41,7 @@ func admit(t *testing.T, v *Store, name string, lease time.Duration) *Job {
 	}
 	j.Renew(time.Now(), lease)
 	made := []Plan{{Proposal: k, Job: j}}
-	ok(t, v.Publish(v.Next(), made...))
+	ok(t, v.Publish(v.Disk.Numbers.Next(), made...))
 	if made[0].Job != job(t, v, name) {
 		t.Error("another job is in force")
 	}
@@ -105,7 +105,7 @@ func TestPublish(t *testing.T) {
 		}
 	}
 	ok(t, os.RemoveAll(filepath.Join(dir, "state")))
-	ok(t, v.Publish(v.Next(), Plan{Proposal: known(t, 4), Job: a}, Plan{Proposal: known(t, 4), Job: b}))
+	ok(t, v.Publish(v.Disk.Numbers.Next(), Plan{Proposal: known(t, 4), Job: a}, Plan{Proposal: known(t, 4), Job: b}))
 	n := job(t, v, "b").Epoch // from the clock, as no number was promised
 	for _, was := range []*Job{a, b} {
 		j := job(t, v, was.Name)
@@ -113,17 +113,17 @@ func TestPublish(t *testing.T) {
 			t.Errorf("job %d has plan %d of job %d, and %d is in force", j.ID, j.Epoch, j.Plan.Job(), j.Plans.Current().Epoch)
 		}
 	}
-	if v.PendingErr() == nil {
+	if v.Disk.PendingErr() == nil {
 		t.Error("stored in a directory that is gone")
 	}
-	if v.RestoreNow(); v.PendingErr() != nil {
-		t.Error(v.PendingErr())
+	if v.RestoreNow(); v.Disk.PendingErr() != nil {
+		t.Error(v.Disk.PendingErr())
 	}
 	v = resumed(t, dir, v)
 	if jobs := v.state.Now().Jobs; len(jobs) != 2 || job(t, v, "b").Epoch != n {
 		t.Errorf("after a restart there are %d jobs, and b is not at %d", len(jobs), n)
 	}
-	if next := v.Next(); next <= n {
+	if next := v.Disk.Numbers.Next(); next <= n {
 		t.Errorf("number %d follows %d", next, n)
 	}
 }
@@ -135,9 +135,9 @@ func TestNewJobWithoutDisk(t *testing.T) {
 	ok(t, os.MkdirAll(filepath.Join(dir, "s.numbers", "x"), 0o755), os.MkdirAll(filepath.Join(dir, "lfts.dump.numbers", "x"), 0o755))
 	v := resumed(t, dir, nil)
 	ok(t, os.RemoveAll(filepath.Join(dir, "state")))
-	first := v.Next()
-	if j := admit(t, v, "a", time.Hour); j.ID <= first || j.ID != j.Epoch || j.Plan.Job() != j.ID || j.Plan.Epoch() != j.ID || j.ID != v.Last() {
-		t.Errorf("job %d has plan %d, its table is of job %d and has the number %d; the last is %d", j.ID, j.Epoch, j.Plan.Job(), j.Plan.Epoch(), v.Last())
+	first := v.Disk.Numbers.Next()
+	if j := admit(t, v, "a", time.Hour); j.ID <= first || j.ID != j.Epoch || j.Plan.Job() != j.ID || j.Plan.Epoch() != j.ID || j.ID != v.Disk.Numbers.Last() {
+		t.Errorf("job %d has plan %d, its table is of job %d and has the number %d; the last is %d", j.ID, j.Epoch, j.Plan.Job(), j.Plan.Epoch(), v.Disk.Numbers.Last())
 	}
 }
 
@@ -157,9 +157,9 @@ func TestLeases(t *testing.T) {
 		t.Error("the plan of a job that has ended is in force")
 	}
 	v.EndJob(long, "removed")
-	last := v.Last()
+	last := v.Disk.Numbers.Last()
 	v = resumed(t, dir, v)
-	if n := len(v.state.Now().Jobs); n != 0 || v.Last() != last {
-		t.Errorf("%d jobs are back, and the last number is %d, was %d", n, v.Last(), last)
+	if n := len(v.state.Now().Jobs); n != 0 || v.Disk.Numbers.Last() != last {
+		t.Errorf("%d jobs are back, and the last number is %d, was %d", n, v.Disk.Numbers.Last(), last)
 	}
 }

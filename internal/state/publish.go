@@ -89,7 +89,7 @@ func (x *Plan) last(now *State) (plan *phasetable.View, n uint64, report *planne
 // Stays reports whether a plan is the one of its kind published last, which may keep its number.
 func (s *Store) Stays(x *Plan) bool {
 	last, n, report := x.last(s.state.Now())
-	return last != nil && n > s.Passed() && x.Is(last, report)
+	return last != nil && n > s.Disk.Numbers.Passed() && x.Is(last, report)
 }
 
 // Publish puts plans in force that belong together. It runs while no action is under way, or as
@@ -112,7 +112,7 @@ func (s *Store) Publish(n uint64, all ...Plan) error {
 	}
 	for i := range all {
 		_, last, _ := all[i].last(now)
-		n = s.After(n, last)
+		n = s.Disk.Numbers.After(n, last)
 	}
 	s.KeepBaseline()
 	if err := s.put(n, func(n uint64) error {
@@ -133,7 +133,7 @@ func (s *Store) Publish(n uint64, all ...Plan) error {
 	if all[0].Job != nil {
 		s.state.jobWarnings()
 	}
-	if s.PendingErr() == nil {
+	if s.Disk.PendingErr() == nil {
 		s.NotStored(s.sync(all))
 	}
 	return nil
@@ -196,13 +196,13 @@ func (s *State) pairsChanged(plan *phasetable.View) int {
 // as Early, and Commit does not write it again. The caller waits for it before it uses the store.
 // A failure is harmless.
 func (s *Store) Stage(x view.Proposal) (*store.Epoch, error) {
-	e, err := store.NewEpoch(x.Table(s.Next()))
+	e, err := store.NewEpoch(x.Table(s.Disk.Numbers.Next()))
 	if err != nil {
 		return nil, err
 	}
 	changed := make(chan int, 1)
 	go func() { changed <- s.state.Now().pairsChanged(e.Plan) }()
-	err = s.Store.Stage(e)
+	err = s.Disk.Stage(e)
 	e.PairsChanged = <-changed
 	return e, err
 }
@@ -216,17 +216,17 @@ func (s *Store) save(all []Plan) (err error) {
 			jobs = append(jobs, &x.job.Job)
 			continue
 		case x.job != nil:
-			err = s.SaveLease(&x.job.Job)
+			err = s.Disk.SaveLease(&x.job.Job)
 		case x.Base:
-			err = s.SaveBase(x.view)
+			err = s.Disk.SaveBase(x.view)
 		default:
-			err = s.Commit(x.epoch)
+			err = s.Disk.Commit(x.epoch)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return s.CommitJobs(jobs...)
+	return s.Disk.CommitJobs(jobs...)
 }
 
 // sync brings saved plans to disk.
@@ -238,10 +238,10 @@ func (s *Store) sync(all []Plan) error {
 		case x.job != nil:
 			jobs = append(jobs, &x.job.Job)
 		default:
-			return s.Sync(x.epoch, s.keep)
+			return s.Disk.Sync(x.epoch, s.keep)
 		}
 	}
-	return s.SyncJobs(jobs...)
+	return s.Disk.SyncJobs(jobs...)
 }
 
 // putInForce gives a plan to all readers.

@@ -31,7 +31,8 @@ const restoreEvery = 2 * time.Second
 // read-only or failing, or has disappeared. Plans and tables do not wait for it. At any time only
 // one action uses it, or the loop between actions. Requests read old plans.
 type Store struct {
-	*store.Store
+	Disk *store.Store
+
 	log    *zap.Logger
 	health *health.Tracker
 	state  *Shared
@@ -49,7 +50,7 @@ type Store struct {
 // another disk.
 func Open(cfg *config.Config, log *zap.Logger, b *Shared) (*Store, error) {
 	release := func() error { return nil }
-	if cfg.Mode != config.ModeWatch { // otherwise it writes none
+	if !cfg.Watches() { // otherwise it writes none
 		lock, err := store.Take(cfg.OpenSM.LFTsFile+".lock", "table file "+cfg.OpenSM.LFTsFile)
 		if err != nil {
 			return nil, err
@@ -59,7 +60,7 @@ func Open(cfg *config.Config, log *zap.Logger, b *Shared) (*Store, error) {
 		}
 	}
 	opened, err := store.Open(cfg.StateDir, cfg.API.Socket+".numbers", cfg.OpenSM.LFTsFile+".numbers")
-	s := &Store{Store: opened, log: log, health: b.Health, state: b, keep: cfg.KeepEpochs, decisions: store.Decisions{}, release: release}
+	s := &Store{Disk: opened, log: log, health: b.Health, state: b, keep: cfg.KeepEpochs, decisions: store.Decisions{}, release: release}
 	if err != nil {
 		return s, errors.Join(err, s.release())
 	}
@@ -67,7 +68,7 @@ func Open(cfg *config.Config, log *zap.Logger, b *Shared) (*Store, error) {
 }
 
 // Close releases the state directory and the table file for other processes.
-func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.release()) }
+func (s *Store) Close() error { return errors.Join(s.Disk.Close(), s.release()) }
 
 // Resume puts the stored state in force. damaged describes what could not be read.
 //
@@ -75,7 +76,7 @@ func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.release())
 // have died since. It is published only after verification, under a new number. The choice of a
 // rollback stays.
 func (s *Store) Resume() (damaged, err error) {
-	base, lost := s.Baseline()
+	base, lost := s.Disk.Baseline()
 	gone := base == nil && lost != nil
 	s.state.change(func(n *State) { n.Baseline = base })
 	if s.lost = gone; lost == nil { // one read from the copy is stored with the next plan
@@ -85,18 +86,18 @@ func (s *Store) Resume() (damaged, err error) {
 		s.health.Raise(BaselineLost, lost.Error()+"; the fabric as it is takes its place, in memory alone: bring the file back and restart forsd, or run forsctl baseline accept", time.Now())
 		lost = nil
 	}
-	e, damagedEpochs := s.Current()
-	if e != nil && damagedEpochs == nil && (e.Epoch > s.Passed() || e.RollbackOf != 0) {
+	e, damagedEpochs := s.Disk.Epochs.Current()
+	if e != nil && damagedEpochs == nil && (e.Epoch > s.Disk.Numbers.Passed() || e.RollbackOf != 0) {
 		if err := s.state.PutEpoch(e); err != nil {
 			return nil, err
 		}
-		if e.Epoch <= s.Passed() {
+		if e.Epoch <= s.Disk.Numbers.Passed() {
 			s.state.Plans.Withdraw() // readers do not see it before it has a new number
 		}
 	}
-	onBase, damagedBase := s.Base()
+	onBase, damagedBase := s.Disk.Base()
 	s.state.change(func(n *State) { n.LastBase = onBase })
-	stored, damagedJobs := s.Jobs()
+	stored, damagedJobs := s.Disk.Jobs.All()
 	jobs := make([]*Job, len(stored))
 	for i, j := range stored {
 		if j.Stale {
@@ -106,7 +107,7 @@ func (s *Store) Resume() (damaged, err error) {
 	}
 	s.state.change(func(n *State) { n.Jobs = jobs })
 	for _, j := range jobs {
-		if j.Stale || j.Epoch <= s.Passed() {
+		if j.Stale || j.Epoch <= s.Disk.Numbers.Passed() {
 			continue
 		}
 		if err := s.state.PutJob(j); err != nil {
@@ -114,12 +115,12 @@ func (s *Store) Resume() (damaged, err error) {
 		}
 	}
 	s.state.jobWarnings()
-	decisions, damagedDecisions := s.Store.Decisions()
+	decisions, damagedDecisions := s.Disk.Decisions()
 	if len(decisions) > 0 {
 		s.decisions = decisions
 	}
 	s.ShowDurability()
-	return errors.Join(lost, damagedEpochs, damagedBase, damagedJobs, damagedDecisions, s.Broken()), nil
+	return errors.Join(lost, damagedEpochs, damagedBase, damagedJobs, damagedDecisions, s.Disk.Numbers.Broken()), nil
 }
 
 // Decisions returns the decisions about parts of the fabric, by the name of the package that
@@ -161,7 +162,7 @@ func (s *Store) TakeDecisions(all store.Decisions) {
 	}
 	s.decisions = store.Decisions{}
 	maps.Copy(s.decisions, all)
-	s.NotStored(s.OnDisk(func() error { return s.SaveDecisions(s.decisions) }))
+	s.NotStored(s.OnDisk(func() error { return s.Disk.SaveDecisions(s.decisions) }))
 }
 
 // inForce returns the state in force, for storing.
@@ -185,7 +186,7 @@ func (s *Store) KeepBaseline() {
 }
 
 func (s *Store) storeBaseline(base *topology.Baseline) error {
-	err := s.SaveBaseline(base)
+	err := s.Disk.SaveBaseline(base)
 	if err == nil {
 		s.stored = base
 	}
@@ -208,13 +209,13 @@ func (s *Store) LookAtDisk() {
 	if !s.lost && s.stored != s.state.Now().Baseline {
 		return // the next plan stores it
 	}
-	s.Look(s.inForce())
+	s.Disk.Look(s.inForce())
 	s.ShowDurability()
 }
 
 // OnDisk runs save, unless other writes are pending: then the next restore stores everything.
 func (s *Store) OnDisk(save func() error) error {
-	if err := s.PendingErr(); err != nil {
+	if err := s.Disk.PendingErr(); err != nil {
 		return err
 	}
 	return save()
@@ -231,9 +232,9 @@ func (s *Store) put(n uint64, encode func(n uint64) error, save func() error) er
 		return nil
 	}
 	s.NotStored(err)
-	if err = s.UseWithoutDisk(n); errors.Is(err, store.ErrNumber) {
-		n = s.Next()
-		return errors.Join(encode(n), s.UseWithoutDisk(n))
+	if err = s.Disk.Numbers.UseWithoutDisk(n); errors.Is(err, store.ErrNumber) {
+		n = s.Disk.Numbers.Next()
+		return errors.Join(encode(n), s.Disk.Numbers.UseWithoutDisk(n))
 	}
 	return err
 }
@@ -248,7 +249,7 @@ func (s *Store) NotStored(err error) {
 
 // ShowDurability warns while part of the state in force is not stored.
 func (s *Store) ShowDurability() {
-	if err := s.PendingErr(); err != nil {
+	if err := s.Disk.PendingErr(); err != nil {
 		s.health.Raise(StateNotDurable, rights.Explain(err).Error()+"; plans and jobs are in force from memory until then, and are lost if forsd stops before", time.Now())
 		return
 	}
@@ -263,7 +264,7 @@ func (s *Store) BaselineFound() {
 
 // RestoreDue returns the time of the next attempt to store pending writes; zero means never.
 func (s *Store) RestoreDue() time.Time {
-	if s.PendingErr() == nil {
+	if s.Disk.PendingErr() == nil {
 		return time.Time{}
 	}
 	return s.restoreAt
@@ -278,11 +279,11 @@ func (s *Store) RestoreNow() {
 // Restore stores the pending writes, if an attempt is due. It runs while no action is under
 // way.
 func (s *Store) Restore(now time.Time) {
-	if s.PendingErr() == nil || now.Before(s.restoreAt) {
+	if s.Disk.PendingErr() == nil || now.Before(s.restoreAt) {
 		return
 	}
 	s.restoreAt = now.Add(restoreEvery)
-	if err := s.Store.Restore(s.inForce(), s.keep); err == nil {
+	if err := s.Disk.Restore(s.inForce(), s.keep); err == nil {
 		s.log.Info("all that is in force is stored again", zap.Uint64("epoch", s.state.Now().EpochNumber()))
 	}
 	s.ShowDurability()

@@ -79,12 +79,12 @@ func TestBase(t *testing.T) {
 	put(large, 2)
 	v.state.NoBase(nil)
 	put(large, 2)
-	v.PassOver(9)
+	v.Disk.Numbers.PassOver(9)
 	third := put(large, 10)
-	stored, err := v.Base()
+	stored, err := v.Disk.Base()
 	ok(t, err)
-	if stored.Epoch() != 10 || string(stored.Bytes()) != string(third.Bytes()) || v.Last() != 10 {
-		t.Errorf("plan %d is stored, and the last number is %d", stored.Epoch(), v.Last())
+	if stored.Epoch() != 10 || string(stored.Bytes()) != string(third.Bytes()) || v.Disk.Numbers.Last() != 10 {
+		t.Errorf("plan %d is stored, and the last number is %d", stored.Epoch(), v.Disk.Numbers.Last())
 	}
 }
 
@@ -99,7 +99,7 @@ func TestFromMemory(t *testing.T) {
 		}
 		v := open(t, dir)
 		epoch := func() *store.Epoch {
-			ok(t, v.Publish(v.Next(), Plan{Proposal: known(t, 3)}))
+			ok(t, v.Publish(v.Disk.Numbers.Next(), Plan{Proposal: known(t, 3)}))
 			e := v.state.Now().Epoch
 			if e.Plan.Epoch() != e.Epoch || v.state.Plans.Current().Epoch != e.Epoch {
 				t.Fatalf("epoch %d has the plan of %d", e.Epoch, e.Plan.Epoch())
@@ -127,16 +127,16 @@ func TestFromMemory(t *testing.T) {
 			t.Error("tried again before it is due")
 		}
 		if v.RestoreNow(); warned(v) {
-			t.Errorf("not stored: %v", v.PendingErr())
+			t.Errorf("not stored: %v", v.Disk.PendingErr())
 		}
 		ok(t, v.Close())
 		v = open(t, dir)
-		e, err := v.Current()
+		e, err := v.Disk.Epochs.Current()
 		ok(t, err)
-		onBase, err := v.Base()
+		onBase, err := v.Disk.Base()
 		ok(t, err)
-		if e.Epoch != second.Epoch || onBase.Epoch() != second.Epoch || v.Next() <= second.Epoch || v.Passed() >= second.Epoch {
-			t.Errorf("alone %v: epoch %d and base plan %d are stored, want %d; next is %d, passed over up to %d", alone, e.Epoch, onBase.Epoch(), second.Epoch, v.Next(), v.Passed())
+		if e.Epoch != second.Epoch || onBase.Epoch() != second.Epoch || v.Disk.Numbers.Next() <= second.Epoch || v.Disk.Numbers.Passed() >= second.Epoch {
+			t.Errorf("alone %v: epoch %d and base plan %d are stored, want %d; next is %d, passed over up to %d", alone, e.Epoch, onBase.Epoch(), second.Epoch, v.Disk.Numbers.Next(), v.Disk.Numbers.Passed())
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestDecisions(t *testing.T) {
 	}
 	v.TakeDecisions(store.Decisions{"drains": json.RawMessage(`["Leaf002"]`)})
 	ok(t, v.Decision("drains", &drains))
-	kept, err := v.Store.Decisions()
+	kept, err := v.Disk.Decisions()
 	ok(t, err)
 	if drains[0] != "Leaf002" || string(kept["drains"]) != `["Leaf002"]` {
 		t.Errorf("%v, and stored are %s", drains, kept["drains"])

@@ -82,7 +82,7 @@ func TestRestoreLeaves(t *testing.T) {
 	ok(t, os.CopyFS(filepath.Join(dir, "state"), os.DirFS(w.template(t))))
 	s := besides(t, dir)
 	at := func() (inodes []uint64) {
-		for _, path := range []string{s.epochs.path(2), s.jobs.path(jobVersion{3, 3}), s.jobs.path(jobVersion{4, 6})} {
+		for _, path := range []string{s.Epochs.path(2), s.Jobs.path(jobVersion{3, 3}), s.Jobs.path(jobVersion{4, 6})} {
 			info, err := os.Stat(path)
 			ok(t, err)
 			inodes = append(inodes, info.Sys().(*syscall.Stat_t).Ino)
@@ -104,10 +104,10 @@ func TestRestoreLeaves(t *testing.T) {
 	}
 
 	staged := planned(t, tree(t), 9)
-	ok(t, s.Stage(staged), os.Rename(s.dir, s.dir+".old"), s.UseWithoutDisk(8), s.Restore(w.now, 20))
+	ok(t, s.Stage(staged), os.Rename(s.dir, s.dir+".old"), s.Numbers.UseWithoutDisk(8), s.Restore(w.now, 20))
 	text, err := os.ReadFile(filepath.Join(dir, "beside"))
 	ok(t, err)
-	if want := fmt.Sprintf("{\"promised\":%d,\"given\":0}\n", s.promised); string(text) != want {
+	if want := fmt.Sprintf("{\"promised\":%d,\"given\":0}\n", s.Numbers.promised); string(text) != want {
 		t.Errorf("beside is %s, want %s", text, want)
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, promiseFile)); err != nil {
@@ -119,21 +119,21 @@ func TestRestoreLeaves(t *testing.T) {
 	ok(t, high.save(planned(t, tree(t), 50), 20), high.Close(), os.RemoveAll(s.dir), os.Rename(high.dir, s.dir))
 	ended := jobOf(t, tree(t), 6, 6)
 	ok(t, s.Restore(w.now, 20))
-	if s.Next() <= 50 {
-		t.Errorf("number 50 was given there, and the next is %d", s.Next())
+	if s.Numbers.Next() <= 50 {
+		t.Errorf("number 50 was given there, and the next is %d", s.Numbers.Next())
 	}
-	if e, damaged := s.Current(); damaged != nil || e.Epoch != 2 {
+	if e, damaged := s.Epochs.Current(); damaged != nil || e.Epoch != 2 {
 		t.Errorf("epoch %v is in force: %v", e, damaged)
 	}
-	bar := filepath.Join(string(s.jobs), tempPrefix+"6-6", "x")
+	bar := filepath.Join(string(s.Jobs), tempPrefix+"6-6", "x")
 	ok(t, s.SaveJobs(ended), os.MkdirAll(bar, 0o755))
 	if err := s.Restore(w.now, 20); err == nil || s.PendingErr() == nil {
 		t.Errorf("job 6 has ended and cannot be removed: %v, pending %v", err, s.PendingErr())
 	}
 	ok(t, os.RemoveAll(filepath.Dir(bar)), s.Restore(w.now, 20), w.found(s))
-	s.clock = milliseconds()
-	if ok(t, s.Restore(w.now, 20)); s.Next() != s.Last()+1 {
-		t.Errorf("the state directory takes numbers again, and after %d comes %d", s.Last(), s.Next())
+	s.Numbers.clock = milliseconds()
+	if ok(t, s.Restore(w.now, 20)); s.Numbers.Next() != s.Numbers.Last()+1 {
+		t.Errorf("the state directory takes numbers again, and after %d comes %d", s.Numbers.Last(), s.Numbers.Next())
 	}
 }
 
@@ -147,15 +147,15 @@ func TestOrder(t *testing.T) {
 		e.PublishedAt, j.PublishedAt = time.Unix(1, 0), time.Unix(1, 0)
 		ok(t, s.save(e, 20), s.SaveJobs(j))
 	}
-	ok(t, os.Mkdir(filepath.Join(string(s.jobs), "12"), 0o755), os.Mkdir(filepath.Join(string(s.jobs), "12-x"), 0o755))
-	if got := s.epochs.kept(); !slices.Equal(got, numbers) {
+	ok(t, os.Mkdir(filepath.Join(string(s.Jobs), "12"), 0o755), os.Mkdir(filepath.Join(string(s.Jobs), "12-x"), 0o755))
+	if got := s.Epochs.kept(); !slices.Equal(got, numbers) {
 		t.Errorf("epochs %v", got)
 	}
-	if got := s.jobs.versions(); !slices.Equal(got, []jobVersion{{12, numbers[2]}, {12, numbers[3]}}) {
+	if got := s.Jobs.versions(); !slices.Equal(got, []jobVersion{{12, numbers[2]}, {12, numbers[3]}}) {
 		t.Errorf("plans %v", got)
 	}
-	if s = reopened(t, s); s.Last() != numbers[3] {
-		t.Errorf("the last number is %d", s.Last())
+	if s = reopened(t, s); s.Numbers.Last() != numbers[3] {
+		t.Errorf("the last number is %d", s.Numbers.Last())
 	}
 	j := jobOf(t, v, 12, 19)
 	j.Lanes, j.Routed = []planner.JobLane{{}}, true
@@ -179,25 +179,25 @@ func TestBeside(t *testing.T) {
 	} {
 		ok(t, os.RemoveAll(filepath.Join(dir, "state")), os.WriteFile(beside, []byte(text), 0o644))
 		s := besides(t, dir)
-		if s.Next() != next {
-			t.Errorf("beside is %s, and the next number %d", text, s.Next())
+		if s.Numbers.Next() != next {
+			t.Errorf("beside is %s, and the next number %d", text, s.Numbers.Next())
 		}
 		ok(t, s.Close(), os.Remove(beside))
 	}
 	for n, broken := range map[uint64]bool{HighestNumber: false, HighestNumber + 1: true} {
 		ok(t, os.WriteFile(filepath.Join(dir, "state", promiseFile), fmt.Appendf(nil, `{"epoch": %d}`, n), 0o644))
 		s := besides(t, dir)
-		if (s.Broken() != nil) != broken {
-			t.Errorf("promised up to %d: %v", n, s.Broken())
+		if (s.Numbers.Broken() != nil) != broken {
+			t.Errorf("promised up to %d: %v", n, s.Numbers.Broken())
 		}
 		ok(t, s.Close(), os.Remove(filepath.Join(dir, "state", promiseFile)))
 	}
 	s := besides(t, dir)
-	if s.PassOver(20); s.Passed() != 20 {
-		t.Errorf("passed over %d", s.Passed())
+	if s.Numbers.PassOver(20); s.Numbers.Passed() != 20 {
+		t.Errorf("passed over %d", s.Numbers.Passed())
 	}
-	if s.AdvanceTo(20); s.Passed() != 20 {
-		t.Errorf("another forsd has given 20, and %d are passed over", s.Passed())
+	if s.Numbers.AdvanceTo(20); s.Numbers.Passed() != 20 {
+		t.Errorf("another forsd has given 20, and %d are passed over", s.Numbers.Passed())
 	}
 	plain, synced := SyncPath, false
 	t.Cleanup(func() { SyncPath = plain })
@@ -209,13 +209,13 @@ func TestBeside(t *testing.T) {
 		return plain(path)
 	}
 	ok(t, os.RemoveAll(s.dir))
-	s.clock = milliseconds()
-	if ok(t, s.UseWithoutDisk(s.Next())); !synced {
+	s.Numbers.clock = milliseconds()
+	if ok(t, s.Numbers.UseWithoutDisk(s.Numbers.Next())); !synced {
 		t.Error("a number of the clock is given before the file beside is on disk")
 	}
 	ok(t, os.Remove(beside), os.MkdirAll(filepath.Join(beside, "x"), 0o755))
-	s.noted = note{}
-	_ = s.UseWithoutDisk(s.Next())
+	s.Numbers.noted = note{}
+	_ = s.Numbers.UseWithoutDisk(s.Numbers.Next())
 	if _, err := os.Stat(beside + ".new"); err == nil {
 		t.Error("what could not take the place of the file beside is left there")
 	}
@@ -232,7 +232,7 @@ func TestPrune(t *testing.T) {
 		want []uint64
 	}{{3, []uint64{4, 5, 6}}, {2, []uint64{6, 7}}, {1, []uint64{8}}, {0, []uint64{9}}} {
 		ok(t, s.save(planned(t, v, uint64(i)+6), c.keep))
-		if got := s.epochs.kept(); !slices.Equal(got, c.want) {
+		if got := s.Epochs.kept(); !slices.Equal(got, c.want) {
 			t.Errorf("of %d to keep, epochs %v are kept, want %v", c.keep, got, c.want)
 		}
 	}
@@ -245,19 +245,19 @@ func TestAhead(t *testing.T) {
 	beside := filepath.Join(dir, "beside")
 	s := besides(t, dir)
 	ok(t, s.save(planned(t, v, 1), 20))
-	if ok(t, s.save(planned(t, v, s.promised), 20)); s.promised <= s.Last() {
-		t.Errorf("numbers up to %d are promised, and %d is given", s.promised, s.Last())
+	if ok(t, s.save(planned(t, v, s.Numbers.promised), 20)); s.Numbers.promised <= s.Numbers.Last() {
+		t.Errorf("numbers up to %d are promised, and %d is given", s.Numbers.promised, s.Numbers.Last())
 	}
 	ok(t, os.Remove(beside))
-	if ok(t, s.save(planned(t, v, s.Next()), 20)); s.noted.Given != 0 {
-		t.Errorf("numbers up to %d were given from memory", s.noted.Given)
+	if ok(t, s.save(planned(t, v, s.Numbers.Next()), 20)); s.Numbers.noted.Given != 0 {
+		t.Errorf("numbers up to %d were given from memory", s.Numbers.noted.Given)
 	}
 	if _, err := os.Stat(beside); err == nil {
 		t.Error("the file beside is written where it has nothing new to say")
 	}
-	ok(t, s.Close(), os.WriteFile(beside, fmt.Appendf(nil, `{"promised": %d, "given": %d}`, s.promised, s.promised), 0o644))
+	ok(t, s.Close(), os.WriteFile(beside, fmt.Appendf(nil, `{"promised": %d, "given": %d}`, s.Numbers.promised, s.Numbers.promised), 0o644))
 	s = besides(t, dir)
-	first := s.Next()
+	first := s.Numbers.Next()
 	ok(t, s.Commit(planned(t, v, first)))
 	if text, err := os.ReadFile(beside); err != nil || strings.Contains(string(text), `"given":0`) {
 		t.Errorf("before %d is on disk, beside is %s, %v", first, text, err)
@@ -298,11 +298,11 @@ func TestTake(t *testing.T) {
 func TestStageFails(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	e := planned(t, v, 1)
-	ok(t, os.RemoveAll(string(s.epochs)))
+	ok(t, os.RemoveAll(string(s.Epochs)))
 	if err := s.Stage(e); err == nil {
 		t.Error("staged without a directory of epochs")
 	}
-	ok(t, os.Mkdir(string(s.epochs), 0o755), s.save(e, 20), os.Rename(s.dir, s.dir+".old"))
+	ok(t, os.Mkdir(string(s.Epochs), 0o755), s.save(e, 20), os.Rename(s.dir, s.dir+".old"))
 	if err := s.Stage(planned(t, v, 2)); err == nil {
 		t.Error("staged without a state directory")
 	}

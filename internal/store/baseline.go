@@ -31,7 +31,7 @@ func (s *Store) Baseline() (b *topology.Baseline, damaged error) {
 	if b, _ := readBaseline(filepath.Join(s.dir, baselineCopy)); b != nil {
 		return b, fmt.Errorf("%w; its copy, %s, is used in its place", err, baselineCopy)
 	}
-	if lost && len(s.epochs.kept()) == 0 {
+	if lost && len(s.Epochs.kept()) == 0 {
 		return nil, nil
 	}
 	return nil, err

@@ -41,9 +41,9 @@ const (
 	planFile  = planner.BinaryFile // of epochs and jobs
 )
 
-// epochs is the path of the directory with one directory per epoch. Methods that only read
+// Epochs is the path of the directory with one directory per epoch. Methods that only read
 // may run concurrently with all others; they fail for an epoch that is being removed.
-type epochs string
+type Epochs string
 
 // NewEpoch encodes t as an epoch with t's number. The rest of its EpochInfo is empty.
 func NewEpoch(t *phasetable.Table) (*Epoch, error) {
@@ -55,7 +55,7 @@ func NewEpoch(t *phasetable.Table) (*Epoch, error) {
 }
 
 // kept returns the numbers of the stored epochs, ascending.
-func (dir epochs) kept() []uint64 {
+func (dir Epochs) kept() []uint64 {
 	entries, _ := os.ReadDir(string(dir))
 	var out []uint64
 	for _, e := range entries {
@@ -67,11 +67,11 @@ func (dir epochs) kept() []uint64 {
 	return out
 }
 
-func (dir epochs) path(n uint64) string { return filepath.Join(string(dir), fmt.Sprintf("%010d", n)) }
+func (dir Epochs) path(n uint64) string { return filepath.Join(string(dir), fmt.Sprintf("%010d", n)) }
 
 // temp returns the path at which an epoch is written before it is renamed to its final
 // path.
-func (dir epochs) temp(n uint64) string {
+func (dir Epochs) temp(n uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, n))
 }
 
@@ -83,10 +83,10 @@ func (s *Store) Stage(e *Epoch) error {
 		return err
 	}
 	if s.staged != nil {
-		_ = os.RemoveAll(s.temp(s.staged.Epoch)) // on failure, Open removes it
+		_ = os.RemoveAll(s.Epochs.temp(s.staged.Epoch)) // on failure, Open removes it
 		s.staged = nil
 	}
-	if err := writePlan(s.temp(e.Epoch), e.Plan); err != nil {
+	if err := writePlan(s.Epochs.temp(e.Epoch), e.Plan); err != nil {
 		return err
 	}
 	s.staged = e
@@ -107,21 +107,21 @@ func (s *Store) Commit(e *Epoch) (err error) {
 	if err = s.here(); err != nil {
 		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 	}
-	if err = s.promise(e.Epoch); err == nil && s.staged != e {
+	if err = s.Numbers.promise(e.Epoch); err == nil && s.staged != e {
 		err = s.Stage(e)
 	}
 	s.staged = nil
-	temp := s.temp(e.Epoch)
+	temp := s.Epochs.temp(e.Epoch)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(temp, epochInfo), sealed.Seal(info), 0o644)
 	}
 	if err == nil {
-		err = os.Rename(temp, s.epochs.path(e.Epoch))
+		err = os.Rename(temp, s.Epochs.path(e.Epoch))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("save epoch %d: %w", e.Epoch, err), os.RemoveAll(temp))
 	}
-	s.last = e.Epoch
+	s.Numbers.last = e.Epoch
 	return nil
 }
 
@@ -129,17 +129,17 @@ func (s *Store) Commit(e *Epoch) (err error) {
 // further numbers so that the next Commit does not wait for the disk.
 func (s *Store) Sync(e *Epoch, keep int) (err error) {
 	defer s.markPendingOn(&err)
-	if err = syncPlan(s.epochs.path(e.Epoch), epochInfo); err == nil {
-		err = SyncPath(string(s.epochs))
+	if err = syncPlan(s.Epochs.path(e.Epoch), epochInfo); err == nil {
+		err = SyncPath(string(s.Epochs))
 	}
 	if err != nil {
 		return fmt.Errorf("save epoch %d: %w", e.Epoch, err)
 	}
-	s.prune(keep)
-	return s.promiseAfter(e.Epoch)
+	s.Epochs.prune(keep)
+	return s.Numbers.promiseAfter(e.Epoch)
 }
 
-// save stores e durably and puts it in force. Its number must be greater than s.last.
+// save stores e durably and puts it in force. Its number must be greater than s.Numbers.last.
 func (s *Store) save(e *Epoch, keep int) error {
 	if err := s.Commit(e); err != nil {
 		return err
@@ -152,22 +152,22 @@ func (s *Store) save(e *Epoch, keep int) error {
 // epoch in force. Older epochs are pruned as by Sync.
 func (s *Store) ReplaceEpoch(e *Epoch, keep int) (err error) {
 	defer s.markPendingOn(&err)
-	for _, n := range s.epochs.kept() {
+	for _, n := range s.Epochs.kept() {
 		if n < e.Epoch {
 			continue
 		}
-		if err = os.RemoveAll(s.epochs.path(n)); err != nil {
+		if err = os.RemoveAll(s.Epochs.path(n)); err != nil {
 			return err
 		}
 	}
-	last := s.last
+	last := s.Numbers.last
 	err = s.save(e, keep)
-	s.last = max(last, s.last)
+	s.Numbers.last = max(last, s.Numbers.last)
 	return err
 }
 
 // prune removes the oldest epochs beyond keep, but never the last one.
-func (dir epochs) prune(keep int) {
+func (dir Epochs) prune(keep int) {
 	numbers := dir.kept()
 	for len(numbers) > max(keep, 1) {
 		// On failure, the next call removes it.
@@ -176,8 +176,8 @@ func (dir epochs) prune(keep int) {
 	}
 }
 
-// Epochs describes the stored epochs, ascending. Unreadable ones are left out.
-func (dir epochs) Epochs() []EpochInfo {
+// List describes the stored epochs, ascending. Unreadable ones are left out.
+func (dir Epochs) List() []EpochInfo {
 	var out []EpochInfo
 	for _, n := range dir.kept() {
 		var info EpochInfo
@@ -188,9 +188,9 @@ func (dir epochs) Epochs() []EpochInfo {
 	return out
 }
 
-// LoadEpoch reads a stored epoch and checks it completely. The error distinguishes a
+// Load reads a stored epoch and checks it completely. The error distinguishes a
 // missing epoch from a damaged one.
-func (dir epochs) LoadEpoch(n uint64) (*Epoch, error) {
+func (dir Epochs) Load(n uint64) (*Epoch, error) {
 	e := &Epoch{}
 	var err error
 	if e.Plan, err = readPlan(dir.path(n), epochInfo, &e.EpochInfo); errors.Is(err, fs.ErrNotExist) {
@@ -207,11 +207,11 @@ func (dir epochs) LoadEpoch(n uint64) (*Epoch, error) {
 // Current loads the epoch in force: the highest one that is intact, or nil. If damaged
 // epochs were skipped, damaged describes them. Then a later epoch was in force, and the one
 // returned may use cables that have died since: it must be verified before it is published.
-func (dir epochs) Current() (e *Epoch, damaged error) {
+func (dir Epochs) Current() (e *Epoch, damaged error) {
 	numbers := dir.kept()
 	slices.Reverse(numbers)
 	for _, n := range numbers {
-		e, err := dir.LoadEpoch(n)
+		e, err := dir.Load(n)
 		if err == nil {
 			return e, damaged
 		}

@@ -57,17 +57,17 @@ func newWorld(t *testing.T) *world {
 		"jobs":          {func(s *Store) error { return s.SaveJobs(next, other) }, func(s *Store) error { return errors.Join(hasJob(s, next), hasJob(s, other)) }},
 		"earlier plan":  {func(s *Store) error { return s.ReplaceJob(before) }, func(s *Store) error { return hasJob(s, before) }},
 		"lease": {func(s *Store) error { return s.SaveLease(&leased) }, func(s *Store) error {
-			if s.Last() < 9 {
-				return fmt.Errorf("the last number is %d", s.Last())
+			if s.Numbers.Last() < 9 {
+				return fmt.Errorf("the last number is %d", s.Numbers.Last())
 			}
-			dir, info := s.jobs.path(jobVersion{3, 3}), JobInfo{} // the job's plan is not compared
+			dir, info := s.Jobs.path(jobVersion{3, 3}), JobInfo{} // the job's plan is not compared
 			err := sealed.ReadFile(filepath.Join(dir, jobInfo), &info)
 			data, err2 := os.ReadFile(filepath.Join(dir, planner.BaseBinaryFile))
 			return errors.Join(err, err2, differs("lease", leased.JobInfo, info), differs("plan for base LIDs", base.Bytes(), data))
 		}},
 		"end of a job": {func(s *Store) error { return s.RemoveJob(4) }, func(s *Store) error {
-			if slices.ContainsFunc(s.versions(), func(v jobVersion) bool { return v.id == 4 }) || s.Last() < 7 {
-				return fmt.Errorf("plans %v are there, the last number is %d", s.versions(), s.Last())
+			if slices.ContainsFunc(s.Jobs.versions(), func(v jobVersion) bool { return v.id == 4 }) || s.Numbers.Last() < 7 {
+				return fmt.Errorf("plans %v are there, the last number is %d", s.Jobs.versions(), s.Numbers.Last())
 			}
 			return nil
 		}},
@@ -82,7 +82,7 @@ func (w *world) found(s *Store) error {
 	for _, j := range w.now.Jobs {
 		err = errors.Join(err, hasJob(s, j))
 	}
-	if list, _ := s.Jobs(); len(list) != len(w.now.Jobs) {
+	if list, _ := s.Jobs.All(); len(list) != len(w.now.Jobs) {
 		err = errors.Join(err, fmt.Errorf("%d jobs", len(list)))
 	}
 	return err
@@ -103,15 +103,15 @@ func hasBase(s *Store, want []byte, last uint64) error {
 	if err == nil && (b == nil || !bytes.Equal(b.Bytes(), want)) {
 		err = errors.New("another plan for base LIDs")
 	}
-	if s.Last() < last {
-		err = errors.Join(err, fmt.Errorf("the last number is %d", s.Last()))
+	if s.Numbers.Last() < last {
+		err = errors.Join(err, fmt.Errorf("the last number is %d", s.Numbers.Last()))
 	}
 	return err
 }
 
 // hasEpoch fails unless the given epoch is in force.
 func hasEpoch(s *Store, want *Epoch) error {
-	e, damaged := s.Current()
+	e, damaged := s.Epochs.Current()
 	if e == nil {
 		return errors.Join(damaged, errors.New("no epoch"))
 	}
@@ -123,7 +123,7 @@ func hasEpoch(s *Store, want *Epoch) error {
 
 // hasJob fails unless the given plan of a job is in force, with its plan for base LIDs.
 func hasJob(s *Store, want *Job) error {
-	list, damaged := s.Jobs()
+	list, damaged := s.Jobs.All()
 	i := slices.IndexFunc(list, func(j *Job) bool { return j.ID == want.ID })
 	if i < 0 {
 		return errors.Join(damaged, fmt.Errorf("no job %d", want.ID))

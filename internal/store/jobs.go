@@ -76,15 +76,15 @@ const (
 // jobVersion names the directory of one plan of a job. The highest epoch is in force.
 type jobVersion struct{ id, epoch uint64 }
 
-// jobs is the path of the directory with the jobs.
-type jobs string
+// Jobs is the path of the directory with the jobs.
+type Jobs string
 
-func (dir jobs) path(v jobVersion) string {
+func (dir Jobs) path(v jobVersion) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%010d-%010d", v.id, v.epoch))
 }
 
 // versions returns the stored plans, ascending by job and epoch.
-func (dir jobs) versions() []jobVersion {
+func (dir Jobs) versions() []jobVersion {
 	entries, _ := os.ReadDir(string(dir))
 	var out []jobVersion
 	for _, e := range entries {
@@ -103,7 +103,7 @@ func (dir jobs) versions() []jobVersion {
 
 // lastGiven returns the highest number known to have been given to a job. If err is not
 // nil, higher ones may have been given.
-func (dir jobs) lastGiven() (last uint64, err error) {
+func (dir Jobs) lastGiven() (last uint64, err error) {
 	for _, v := range dir.versions() {
 		last = max(last, v.epoch)
 	}
@@ -141,7 +141,7 @@ func (s *Store) CommitJobs(list ...*Job) (err error) {
 	}
 	defer s.markPendingOn(&err)
 	if err = s.here(); err == nil {
-		err = s.promise(highest(list))
+		err = s.Numbers.promise(highest(list))
 	}
 	if err != nil {
 		return fmt.Errorf("save jobs: %w", err)
@@ -151,13 +151,13 @@ func (s *Store) CommitJobs(list ...*Job) (err error) {
 	})
 	for _, j := range list {
 		if err == nil {
-			err = os.Rename(s.jobs.hidden(j.ID), s.jobs.path(jobVersion{j.ID, j.Epoch}))
+			err = os.Rename(s.Jobs.hidden(j.ID), s.Jobs.path(jobVersion{j.ID, j.Epoch}))
 		}
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(s.jobs.hidden(j.ID)))
+			err = errors.Join(err, os.RemoveAll(s.Jobs.hidden(j.ID)))
 			continue
 		}
-		s.last = max(s.last, j.Epoch)
+		s.Numbers.last = max(s.Numbers.last, j.Epoch)
 	}
 	if err != nil {
 		return fmt.Errorf("save jobs: %w", err)
@@ -182,7 +182,7 @@ func (s *Store) SyncJobs(list ...*Job) (err error) {
 	defer s.markPendingOn(&err)
 	err = parallel.All(len(list), flushes, func(int) func(int) error {
 		return func(i int) error {
-			dir := s.jobs.path(jobVersion{list[i].ID, list[i].Epoch})
+			dir := s.Jobs.path(jobVersion{list[i].ID, list[i].Epoch})
 			if list[i].Base != nil {
 				if err := SyncPath(filepath.Join(dir, planner.BaseBinaryFile)); err != nil {
 					return err
@@ -192,20 +192,20 @@ func (s *Store) SyncJobs(list ...*Job) (err error) {
 		}
 	})
 	if err == nil {
-		err = SyncPath(string(s.jobs))
+		err = SyncPath(string(s.Jobs))
 	}
 	if err != nil {
 		return fmt.Errorf("save jobs: %w", err)
 	}
 	for _, j := range list {
-		s.jobs.drop(j.ID, j.Epoch)
+		s.Jobs.drop(j.ID, j.Epoch)
 	}
-	return s.promiseAfter(highest(list))
+	return s.Numbers.promiseAfter(highest(list))
 }
 
 // writeJob writes a job's plan at a temporary path.
 func (s *Store) writeJob(j *Job) error {
-	temp := s.jobs.hidden(j.ID)
+	temp := s.Jobs.hidden(j.ID)
 	info, err := json.MarshalIndent(j.JobInfo, "", " ")
 	if err == nil {
 		err = writePlan(temp, j.Plan)
@@ -223,7 +223,7 @@ func (s *Store) writeJob(j *Job) error {
 }
 
 // hidden returns the path at which a job's plan is written before it is renamed.
-func (dir jobs) hidden(id uint64) string {
+func (dir Jobs) hidden(id uint64) string {
 	return filepath.Join(string(dir), fmt.Sprintf("%s%d", tempPrefix, id))
 }
 
@@ -232,7 +232,7 @@ func (dir jobs) hidden(id uint64) string {
 // the previous plan in force.
 func (s *Store) ReplaceJob(j *Job) (err error) {
 	defer s.markPendingOn(&err)
-	if err := s.jobs.remove(j.ID, j.Epoch); err != nil {
+	if err := s.Jobs.remove(j.ID, j.Epoch); err != nil {
 		return fmt.Errorf("save job %d: %w", j.ID, err)
 	}
 	return s.SaveJobs(j)
@@ -240,7 +240,7 @@ func (s *Store) ReplaceJob(j *Job) (err error) {
 
 // drop removes the plans of a job before an epoch, except the latest of them. What cannot
 // be removed is tried again by the next call.
-func (dir jobs) drop(id, before uint64) {
+func (dir Jobs) drop(id, before uint64) {
 	old := slices.DeleteFunc(dir.versions(), func(v jobVersion) bool { return v.id != id || v.epoch >= before })
 	for _, v := range old[:max(0, len(old)-1)] {
 		_ = os.RemoveAll(dir.path(v))
@@ -261,7 +261,7 @@ func (s *Store) SaveLease(j *Job) (err error) {
 	if err = s.saveGiven(j.BaseEpoch); err != nil {
 		return fmt.Errorf("save the plan for base LIDs of job %d: %w", j.ID, err)
 	}
-	dir := s.jobs.path(jobVersion{j.ID, j.Epoch})
+	dir := s.Jobs.path(jobVersion{j.ID, j.Epoch})
 	if j.Base != nil {
 		if err := renameio.WriteFile(filepath.Join(dir, planner.BaseBinaryFile), j.Base.Bytes(), 0o644); err != nil {
 			return fmt.Errorf("save the plan for base LIDs of job %d: %w", j.ID, err)
@@ -281,30 +281,30 @@ func (s *Store) RemoveJob(id uint64) (err error) {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
 	if err = s.saveLast(); err == nil {
-		err = s.jobs.remove(id, 0)
+		err = s.Jobs.remove(id, 0)
 	}
 	if err != nil {
 		return fmt.Errorf("remove job %d: %w", id, err)
 	}
-	return SyncPath(string(s.jobs))
+	return SyncPath(string(s.Jobs))
 }
 
 // saveGiven records the number n of a plan whose file name does not contain it.
 func (s *Store) saveGiven(n uint64) error {
-	if n <= s.last {
+	if n <= s.Numbers.last {
 		return nil
 	}
-	s.last = n
+	s.Numbers.last = n
 	return s.saveLast()
 }
 
-// saveLast records durably that numbers up to s.last were given.
+// saveLast records durably that numbers up to s.Numbers.last were given.
 func (s *Store) saveLast() error {
-	return replaceFile(filepath.Join(string(s.jobs), lastFile), fmt.Appendln(nil, s.last))
+	return replaceFile(filepath.Join(string(s.Jobs), lastFile), fmt.Appendln(nil, s.Numbers.last))
 }
 
 // remove removes the plans of a job with epoch from and higher, each atomically.
-func (dir jobs) remove(id, from uint64) error {
+func (dir Jobs) remove(id, from uint64) error {
 	for _, v := range dir.versions() {
 		if v.id != id || v.epoch < from {
 			continue
@@ -319,9 +319,9 @@ func (dir jobs) remove(id, from uint64) error {
 	return nil
 }
 
-// Jobs loads every job with its highest plan that is intact, ascending by ID, and removes
+// All loads every job with its highest plan that is intact, ascending by ID, and removes
 // superseded plans. If damaged plans were skipped, damaged describes them.
-func (dir jobs) Jobs() (jobs []*Job, damaged error) {
+func (dir Jobs) All() (jobs []*Job, damaged error) {
 	_, damaged = dir.lastGiven()
 	versions, stale := dir.versions(), map[uint64]bool{}
 	slices.Reverse(versions)
@@ -329,7 +329,7 @@ func (dir jobs) Jobs() (jobs []*Job, damaged error) {
 		if n := len(jobs); n > 0 && jobs[n-1].ID == v.id {
 			continue
 		}
-		j, err := dir.LoadJob(v.id, v.epoch)
+		j, err := dir.Load(v.id, v.epoch)
 		if err != nil {
 			damaged, stale[v.id] = errors.Join(damaged, err), true
 			continue
@@ -342,9 +342,9 @@ func (dir jobs) Jobs() (jobs []*Job, damaged error) {
 	return jobs, damaged
 }
 
-// LoadJob reads one plan of a job and checks it completely. A job's current and previous
+// Load reads one plan of a job and checks it completely. A job's current and previous
 // plans are stored.
-func (dir jobs) LoadJob(id, epoch uint64) (j *Job, err error) {
+func (dir Jobs) Load(id, epoch uint64) (j *Job, err error) {
 	j = &Job{}
 	if j.Plan, err = readPlan(dir.path(jobVersion{id, epoch}), jobInfo, &j.JobInfo); err != nil {
 		return nil, fmt.Errorf("job %d: %w", id, err)

@@ -37,7 +37,7 @@ func jobOf(t *testing.T, v *topology.FatTree, id, n uint64) *Job {
 func wantJobs(t *testing.T, s *Store, want ...*Job) *Store {
 	t.Helper()
 	s = reopened(t, s)
-	got, damaged := s.Jobs()
+	got, damaged := s.Jobs.All()
 	ok(t, damaged)
 	if len(got) != len(want) {
 		t.Fatalf("%d jobs came back, want %d", len(got), len(want))
@@ -65,15 +65,15 @@ func TestStoreKeepsJobs(t *testing.T) {
 	ok(t, s.SaveLease(b))
 	s = wantJobs(t, s, a, b)
 	for n, kept := range map[uint64]bool{1: false, 3: false, 4: true, 5: true, 6: false} {
-		if j, err := s.LoadJob(1, n); (err == nil) != kept || kept && j.Plan.Epoch() != n {
+		if j, err := s.Jobs.Load(1, n); (err == nil) != kept || kept && j.Plan.Epoch() != n {
 			t.Errorf("plan %d of job 1: %v", n, err)
 		}
 	}
 	ok(t, s.RemoveJob(1))
 	s = wantJobs(t, s, b)
 	ok(t, s.RemoveJob(2))
-	if s = wantJobs(t, s); s.Last() != 5 || s.Next() != 6 {
-		t.Errorf("without jobs the last number is %d, the next %d", s.Last(), s.Next())
+	if s = wantJobs(t, s); s.Numbers.Last() != 5 || s.Numbers.Next() != 6 {
+		t.Errorf("without jobs the last number is %d, the next %d", s.Numbers.Last(), s.Numbers.Next())
 	}
 }
 
@@ -84,11 +84,11 @@ func TestCommittedJobs(t *testing.T) {
 	first, second := jobOf(t, v, 1, 1), jobOf(t, v, 1, 2)
 	ok(t, s.SaveJobs(first), s.CommitJobs(second))
 	s = wantJobs(t, s, second)
-	if _, err := s.LoadJob(1, 1); err != nil {
+	if _, err := s.Jobs.Load(1, 1); err != nil {
 		t.Error(err)
 	}
-	if s.Last() != 2 || s.promised < 2 {
-		t.Errorf("the last number is %d, and up to %d are promised", s.Last(), s.promised)
+	if s.Numbers.Last() != 2 || s.Numbers.promised < 2 {
+		t.Errorf("the last number is %d, and up to %d are promised", s.Numbers.Last(), s.Numbers.promised)
 	}
 }
 
@@ -104,8 +104,8 @@ func TestStoreReplacesJobs(t *testing.T) {
 	j := jobOf(t, treeOf(t, 2, 2), 2, 4)
 	ok(t, s.ReplaceJob(j))
 	s = wantJobs(t, s, other, j)
-	if _, err := s.LoadJob(2, 5); err == nil || s.Next() != 9 {
-		t.Errorf("a plan that was replaced is kept (%v), or the next number is %d", err, s.Next())
+	if _, err := s.Jobs.Load(2, 5); err == nil || s.Numbers.Next() != 9 {
+		t.Errorf("a plan that was replaced is kept (%v), or the next number is %d", err, s.Numbers.Next())
 	}
 }
 
@@ -115,19 +115,19 @@ func TestJobStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	j := jobOf(t, v, 2, 2)
 	ok(t, s.save(planned(t, v, 1), 20), s.SaveJobs(j))
-	stale := filepath.Join(string(s.jobs), tempPrefix+"2")
+	stale := filepath.Join(string(s.Jobs), tempPrefix+"2")
 	ok(t, os.Mkdir(stale, 0o755), os.WriteFile(filepath.Join(stale, jobInfo), []byte("{"), 0o644))
 	// A later plan whose table is incomplete.
-	torn := s.jobs.path(jobVersion{j.ID, j.Epoch + 1})
+	torn := s.Jobs.path(jobVersion{j.ID, j.Epoch + 1})
 	ok(t, os.Mkdir(torn, 0o755), os.WriteFile(filepath.Join(torn, planFile), j.Plan.Bytes()[:99], 0o644))
 	// Another job's files under the name of a third one.
-	wrong := s.jobs.path(jobVersion{7, 7})
-	ok(t, os.CopyFS(wrong, os.DirFS(s.jobs.path(jobVersion{j.ID, j.Epoch}))))
-	ok(t, os.WriteFile(filepath.Join(string(s.jobs), lastFile), []byte("9x"), 0o644))
+	wrong := s.Jobs.path(jobVersion{7, 7})
+	ok(t, os.CopyFS(wrong, os.DirFS(s.Jobs.path(jobVersion{j.ID, j.Epoch}))))
+	ok(t, os.WriteFile(filepath.Join(string(s.Jobs), lastFile), []byte("9x"), 0o644))
 	s = reopened(t, s)
-	jobs, damaged := s.Jobs()
-	if len(jobs) != 1 || jobs[0].Epoch != j.Epoch || s.Last() != 7 {
-		t.Errorf("%d jobs came back, last number %d", len(jobs), s.Last())
+	jobs, damaged := s.Jobs.All()
+	if len(jobs) != 1 || jobs[0].Epoch != j.Epoch || s.Numbers.Last() != 7 {
+		t.Errorf("%d jobs came back, last number %d", len(jobs), s.Numbers.Last())
 	}
 	for _, want := range []string{"job 2: ", "job 7: the files are those of jobs 2 and 2", lastFile} {
 		if damaged == nil || !strings.Contains(damaged.Error(), want) {
@@ -148,7 +148,7 @@ func TestLeaseOverStep(t *testing.T) {
 	ok(t, s.SaveJobs(j))
 	s = reopened(t, s)
 	for _, step := range []time.Duration{0, 3 * time.Hour, -3 * time.Hour} {
-		back, damaged := s.Jobs()
+		back, damaged := s.Jobs.All()
 		ok(t, damaged)
 		now := time.Now().Add(step)
 		if left := back[0].Due(now).Sub(now); left > time.Hour || left < time.Hour-time.Minute {

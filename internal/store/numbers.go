@@ -23,8 +23,8 @@ import (
 // plan keeps its number if that is greater than Passed. Any other plan takes the number
 // After the plan that it is published with, or the Next one.
 
-// numbers records which numbers were given to plans and which may have been.
-type numbers struct {
+// Numbers records which numbers were given to plans and which may have been.
+type Numbers struct {
 	dir      string   // state directory
 	beside   []string // note files outside dir that record numbers given
 	last     uint64   // highest number known to be given, whether its plan is usable or not
@@ -43,11 +43,11 @@ type numbers struct {
 const HighestNumber = 1 << 53
 
 // Last returns the highest number known to be given to a plan, stored or not.
-func (s *numbers) Last() uint64 { return s.last }
+func (s *Numbers) Last() uint64 { return s.last }
 
 // Next returns the number for the next plan. If neither the state directory nor a note file
 // can record numbers, it is the time in milliseconds, which no restart returns to.
-func (s *numbers) Next() uint64 {
+func (s *Numbers) Next() uint64 {
 	n := max(s.last, s.passed) + 1
 	if s.clock != 0 {
 		n = max(n, milliseconds())
@@ -60,7 +60,7 @@ func milliseconds() uint64 { return uint64(time.Now().UnixMilli()) }
 // After returns the number for a plan that is published together with plan n and replaces
 // plan last of its own kind (0 if it is the first): n, or the next number if a plan of its
 // kind may already have n.
-func (s *numbers) After(n, last uint64) uint64 {
+func (s *Numbers) After(n, last uint64) uint64 {
 	if n > max(last, s.others) {
 		return n
 	}
@@ -70,7 +70,7 @@ func (s *numbers) After(n, last uint64) uint64 {
 // AdvanceTo marks all numbers up to n as given by another forsd. If n is greater than Passed,
 // that forsd's plans are later than those lost here. A crash forgets n until a higher
 // number or the removal of a job is stored.
-func (s *numbers) AdvanceTo(n uint64) {
+func (s *Numbers) AdvanceTo(n uint64) {
 	s.last, s.others = max(s.last, n), max(s.others, n)
 	if n > s.passed {
 		s.passed = 0
@@ -78,7 +78,7 @@ func (s *numbers) AdvanceTo(n uint64) {
 }
 
 // PassOver marks all numbers up to n as given to unknown plans.
-func (s *numbers) PassOver(n uint64) {
+func (s *Numbers) PassOver(n uint64) {
 	s.AdvanceTo(n)
 	s.passed = max(s.passed, n)
 }
@@ -86,11 +86,11 @@ func (s *numbers) PassOver(n uint64) {
 // Passed returns the highest number that an unknown plan may have, such as a plan lost with
 // the machine, or 0. Ranks may have that plan, so a known plan up to this number may not be
 // the latest of its kind.
-func (s *numbers) Passed() uint64 { return s.passed }
+func (s *Numbers) Passed() uint64 { return s.passed }
 
 // Broken returns why the stored promise cannot be read, or nil. In that case numbers
 // continue after those of the stored plans.
-func (s *numbers) Broken() error { return s.broken }
+func (s *Numbers) Broken() error { return s.broken }
 
 // promiseFile holds the promise; promiseAhead is how many numbers it covers.
 const (
@@ -106,7 +106,7 @@ type promise struct {
 
 // promise ensures that the number n may be given. It waits for the disk if the promised
 // numbers are used up.
-func (s *numbers) promise(n uint64) error {
+func (s *Numbers) promise(n uint64) error {
 	if n <= s.promised {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (s *numbers) promise(n uint64) error {
 
 // promiseAfter promises further numbers after n, which is stored, so that the next one does not
 // wait for the disk.
-func (s *numbers) promiseAfter(n uint64) error {
+func (s *Numbers) promiseAfter(n uint64) error {
 	err := s.promise(n + 1)
 	if err == nil && s.noted.Given != 0 && s.noted.Given < n {
 		s.write(note{Promised: s.promised}) // no restart can return to a lower number now
@@ -135,7 +135,7 @@ func (s *numbers) promiseAfter(n uint64) error {
 
 // readPromise reads the stored promise, if any. If it cannot be read, the error says so,
 // and numbers continue after those of the stored plans.
-func (s *numbers) readPromise() error {
+func (s *Numbers) readPromise() error {
 	path := filepath.Join(s.dir, promiseFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -176,7 +176,7 @@ type note struct {
 
 // write stores a note in every note file and reports whether at least one was written. The
 // note survives a crash of the process at once, and of the machine after synced.
-func (s *numbers) write(n note) (kept bool) {
+func (s *Numbers) write(n note) (kept bool) {
 	text, _ := json.Marshal(n)
 	s.synced.Wait()
 	for _, path := range s.beside {
@@ -196,7 +196,7 @@ func (s *numbers) write(n note) (kept bool) {
 
 // readSideFiles skips the numbers that an earlier process gave from memory, and all promised
 // numbers that the state directory does not know of, because it was lost or is an old copy.
-func (s *numbers) readSideFiles() {
+func (s *Numbers) readSideFiles() {
 	promised := max(s.promised, s.passed)
 	for _, path := range s.beside {
 		text, err := os.ReadFile(path)
@@ -225,7 +225,7 @@ const givenAhead = 3_600_000
 // UseWithoutDisk records that the number n, from Next or After, was given to a plan that could not be
 // stored and is in force from memory. If it returns nil, no restart of forsd or of the
 // machine gives n to another plan.
-func (s *numbers) UseWithoutDisk(n uint64) error {
+func (s *Numbers) UseWithoutDisk(n uint64) error {
 	least, most := s.promised, s.promised
 	if n+promiseAhead/2 > s.promised { // the clock's are next
 		least = max(n, milliseconds())

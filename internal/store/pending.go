@@ -69,10 +69,10 @@ func (s *Store) Look(now State) {
 		paths = append(paths, filepath.Join(s.dir, planner.BaseBinaryFile))
 	}
 	if now.Epoch != nil {
-		paths = append(paths, s.epochs.path(now.Epoch.Epoch))
+		paths = append(paths, s.Epochs.path(now.Epoch.Epoch))
 	}
 	for _, j := range now.Jobs {
-		paths = append(paths, s.jobs.path(jobVersion{j.ID, j.Epoch}))
+		paths = append(paths, s.Jobs.path(jobVersion{j.ID, j.Epoch}))
 	}
 	err := s.here()
 	for _, path := range paths {
@@ -117,8 +117,8 @@ func (s *Store) restore(now State, keep int) error {
 	if err := s.create(); err != nil {
 		return err
 	}
-	s.last, s.promised = max(s.last, s.highest()), 0 // the promise may be lost
-	if err := s.promise(s.Next()); err != nil {
+	s.Numbers.last, s.Numbers.promised = max(s.Numbers.last, s.highest()), 0 // the promise may be lost
+	if err := s.Numbers.promise(s.Numbers.Next()); err != nil {
 		return err
 	}
 	if now.Baseline != nil {
@@ -140,13 +140,13 @@ func (s *Store) restore(now State, keep int) error {
 	if err := s.restoreJobs(now.Jobs); err != nil {
 		return err
 	}
-	if s.last > s.highest() { // the plan with this number has ended or was never stored
+	if s.Numbers.last > s.highest() { // the plan with this number has ended or was never stored
 		if err := s.saveLast(); err != nil {
 			return err
 		}
 	}
-	s.clock = 0
-	s.write(note{Promised: s.promised})
+	s.Numbers.clock = 0
+	s.Numbers.write(note{Promised: s.Numbers.promised})
 	return nil
 }
 
@@ -155,8 +155,8 @@ func (s *Store) restoreEpoch(e *Epoch, keep int) error {
 	if e == nil {
 		return nil
 	}
-	numbers := s.epochs.kept()
-	if kept, err := s.LoadEpoch(e.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), e.Plan.Bytes()) && numbers[len(numbers)-1] == e.Epoch {
+	numbers := s.Epochs.kept()
+	if kept, err := s.Epochs.Load(e.Epoch); err == nil && bytes.Equal(kept.Plan.Bytes(), e.Plan.Bytes()) && numbers[len(numbers)-1] == e.Epoch {
 		return s.Sync(e, keep)
 	}
 	return s.ReplaceEpoch(e, keep)
@@ -169,15 +169,15 @@ func (s *Store) restoreJobs(jobs []*Job) error {
 			continue // its next plan replaces the damaged one
 		}
 		save := s.ReplaceJob
-		later := slices.ContainsFunc(s.jobs.versions(), func(v jobVersion) bool { return v.id == j.ID && v.epoch > j.Epoch })
-		if kept, err := s.LoadJob(j.ID, j.Epoch); err == nil && !later && bytes.Equal(kept.Plan.Bytes(), j.Plan.Bytes()) {
+		later := slices.ContainsFunc(s.Jobs.versions(), func(v jobVersion) bool { return v.id == j.ID && v.epoch > j.Epoch })
+		if kept, err := s.Jobs.Load(j.ID, j.Epoch); err == nil && !later && bytes.Equal(kept.Plan.Bytes(), j.Plan.Bytes()) {
 			save = s.SaveLease
 		}
 		if err := save(j); err != nil {
 			return err
 		}
 	}
-	for _, v := range s.jobs.versions() {
+	for _, v := range s.Jobs.versions() {
 		if slices.ContainsFunc(jobs, func(j *Job) bool { return j.ID == v.id }) {
 			continue
 		}
@@ -185,5 +185,5 @@ func (s *Store) restoreJobs(jobs []*Job) error {
 			return err
 		}
 	}
-	return SyncPath(string(s.jobs))
+	return SyncPath(string(s.Jobs))
 }

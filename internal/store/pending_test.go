@@ -29,41 +29,41 @@ func TestGive(t *testing.T) {
 	dir, v := t.TempDir(), tree(t)
 	s := besides(t, dir)
 	ok(t, s.save(planned(t, v, 1), 20), os.Rename(s.dir, s.dir+".away"))
-	if err := s.Commit(planned(t, v, 2)); err == nil || s.PendingErr() == nil || s.Last() != 1 {
+	if err := s.Commit(planned(t, v, 2)); err == nil || s.PendingErr() == nil || s.Numbers.Last() != 1 {
 		t.Fatalf("an epoch was stored nowhere: %v, pending %v", err, s.PendingErr())
 	}
-	ok(t, s.UseWithoutDisk(2), s.UseWithoutDisk(3), s.UseWithoutDisk(3))
-	if s.Next() != 4 {
-		t.Errorf("the next number is %d", s.Next())
+	ok(t, s.Numbers.UseWithoutDisk(2), s.Numbers.UseWithoutDisk(3), s.Numbers.UseWithoutDisk(3))
+	if s.Numbers.Next() != 4 {
+		t.Errorf("the next number is %d", s.Numbers.Next())
 	}
 	ok(t, s.Close(), os.Rename(s.dir+".away", s.dir))
 	s = besides(t, dir)
-	if s.PendingErr() != nil || s.Last() != 1 || s.Next() <= 3 || s.Passed() <= 3 {
-		t.Errorf("after numbers up to 3 the next is %d, passed over up to %d, pending %v", s.Next(), s.Passed(), s.PendingErr())
+	if s.PendingErr() != nil || s.Numbers.Last() != 1 || s.Numbers.Next() <= 3 || s.Numbers.Passed() <= 3 {
+		t.Errorf("after numbers up to 3 the next is %d, passed over up to %d, pending %v", s.Numbers.Next(), s.Numbers.Passed(), s.PendingErr())
 	}
-	first := s.Next()
+	first := s.Numbers.Next()
 	ok(t, s.save(planned(t, v, first), 20), s.Close())
 	s = besides(t, dir)
-	if s.Next() != first+1 {
-		t.Errorf("what is stored comes after what was given, and the next number is %d, not %d", s.Next(), first+1)
+	if s.Numbers.Next() != first+1 {
+		t.Errorf("what is stored comes after what was given, and the next number is %d, not %d", s.Numbers.Next(), first+1)
 	}
 
 	// If no note file can be written either, the clock gives the numbers.
 	ok(t, os.Remove(filepath.Join(dir, "beside")), os.MkdirAll(filepath.Join(dir, "beside", "x"), 0o755), os.RemoveAll(s.dir))
-	n := s.Next()
+	n := s.Numbers.Next()
 	if err := s.Commit(planned(t, v, n)); err == nil {
 		t.Fatal("an epoch was stored nowhere")
 	}
-	if err := s.UseWithoutDisk(n); !errors.Is(err, ErrNumber) || s.Last() >= n {
+	if err := s.Numbers.UseWithoutDisk(n); !errors.Is(err, ErrNumber) || s.Numbers.Last() >= n {
 		t.Errorf("number %d is safe: %v", n, err)
 	}
 	now := uint64(time.Now().UnixMilli())
-	n = s.Next()
+	n = s.Numbers.Next()
 	if n < now || n > now+60_000 {
 		t.Errorf("the clock says %d, and the next number is %d", now, n)
 	}
-	if ok(t, s.UseWithoutDisk(n)); s.Next() <= n {
-		t.Errorf("after %d the next number is %d", n, s.Next())
+	if ok(t, s.Numbers.UseWithoutDisk(n)); s.Numbers.Next() <= n {
+		t.Errorf("after %d the next number is %d", n, s.Numbers.Next())
 	}
 }
 
@@ -74,23 +74,23 @@ func TestGiveAhead(t *testing.T) {
 	dir, v := t.TempDir(), tree(t)
 	beside := filepath.Join(dir, "beside")
 	s := besides(t, dir)
-	ok(t, s.save(planned(t, v, 1), 20), os.RemoveAll(s.dir), s.UseWithoutDisk(2))
-	if err := s.UseWithoutDisk(s.promised + 1); !errors.Is(err, ErrNumber) {
+	ok(t, s.save(planned(t, v, 1), 20), os.RemoveAll(s.dir), s.Numbers.UseWithoutDisk(2))
+	if err := s.Numbers.UseWithoutDisk(s.Numbers.promised + 1); !errors.Is(err, ErrNumber) {
 		t.Fatalf("a number that was not promised is safe: %v", err)
 	}
 	text, err := os.ReadFile(beside)
 	ok(t, err, os.Remove(beside))
 	last := uint64(0)
 	for range 3 {
-		last = s.Next()
-		ok(t, s.UseWithoutDisk(last))
+		last = s.Numbers.Next()
+		ok(t, s.Numbers.UseWithoutDisk(last))
 		if _, err := os.Stat(beside); err == nil {
 			t.Error("the file beside is written for each number")
 		}
 	}
 	ok(t, os.WriteFile(beside, text, 0o644), s.Close())
-	if s = besides(t, dir); s.Next() <= last {
-		t.Errorf("after %d the next number is %d", last, s.Next())
+	if s = besides(t, dir); s.Numbers.Next() <= last {
+		t.Errorf("after %d the next number is %d", last, s.Numbers.Next())
 	}
 }
 
@@ -101,14 +101,14 @@ func TestLostState(t *testing.T) {
 	s := besides(t, dir)
 	ok(t, s.save(planned(t, v, 1), 20), s.Close(), os.RemoveAll(s.dir))
 	s = besides(t, dir)
-	if n := s.Next(); n <= 1 || s.Broken() == nil || s.Passed() != n-1 {
-		t.Errorf("the next number is %d, and what is wrong %v", n, s.Broken())
+	if n := s.Numbers.Next(); n <= 1 || s.Numbers.Broken() == nil || s.Numbers.Passed() != n-1 {
+		t.Errorf("the next number is %d, and what is wrong %v", n, s.Numbers.Broken())
 	}
 	ok(t, s.Close())
 	for _, text := range []string{"", "{", `{"given": 99999999999999999999}`, `{"given": 9999999999999999}`} {
 		ok(t, os.RemoveAll(s.dir), os.WriteFile(filepath.Join(dir, "beside"), []byte(text), 0o644))
-		if s = besides(t, dir); s.Next() != 1 {
-			t.Errorf("beside is %q, and the next number %d", text, s.Next())
+		if s = besides(t, dir); s.Numbers.Next() != 1 {
+			t.Errorf("beside is %q, and the next number %d", text, s.Numbers.Next())
 		}
 		ok(t, s.Close())
 	}
@@ -153,15 +153,15 @@ func TestRestore(t *testing.T) {
 				t.Fatalf("pending: %v", s.PendingErr())
 			}
 			ok(t, s.Restore(now, 20), s.PendingErr())
-			last := s.Last()
-			if s = reopened(t, s); s.Last() != last || last != 7 {
-				t.Errorf("the last number was %d, and is %d", last, s.Last())
+			last := s.Numbers.Last()
+			if s = reopened(t, s); s.Numbers.Last() != last || last != 7 {
+				t.Errorf("the last number was %d, and is %d", last, s.Numbers.Last())
 			}
 			base, damaged := s.Baseline()
 			ok(t, damaged)
-			e, damaged := s.Current()
+			e, damaged := s.Epochs.Current()
 			ok(t, damaged)
-			jobs, damaged := s.Jobs()
+			jobs, damaged := s.Jobs.All()
 			ok(t, damaged)
 			onBase, damaged := s.Base()
 			ok(t, damaged)
@@ -177,18 +177,18 @@ func TestRestore(t *testing.T) {
 	ok(t, os.WriteFile(file, nil, 0o644))
 	s, err := Open(filepath.Join(file, "state"))
 	ok(t, err)
-	if s.PendingErr() == nil || s.Next() < 1<<40 {
-		t.Errorf("below a file: pending %v, next number %d", s.PendingErr(), s.Next())
+	if s.PendingErr() == nil || s.Numbers.Next() < 1<<40 {
+		t.Errorf("below a file: pending %v, next number %d", s.PendingErr(), s.Numbers.Next())
 	}
 	if err := s.Restore(State{}, 20); err == nil {
 		t.Error("stored below a file")
 	}
-	n := s.Next()
+	n := s.Numbers.Next()
 	e := planned(t, v, n)
 	e.PublishedAt = time.Now()
-	ok(t, s.UseWithoutDisk(n), os.Remove(file), s.Restore(State{Epoch: e}, 20), s.PendingErr())
-	if s = reopened(t, s); s.Last() != n {
-		t.Errorf("the last number is %d, not %d", s.Last(), n)
+	ok(t, s.Numbers.UseWithoutDisk(n), os.Remove(file), s.Restore(State{Epoch: e}, 20), s.PendingErr())
+	if s = reopened(t, s); s.Numbers.Last() != n {
+		t.Errorf("the last number is %d, not %d", s.Numbers.Last(), n)
 	}
 }
 
@@ -240,13 +240,13 @@ func TestSealedEpoch(t *testing.T) {
 		for _, old := range []bool{false, true} {
 			s := newStore(t)
 			ok(t, s.save(planned(t, v, 1), 20))
-			path := filepath.Join(s.epochs.path(1), epochInfo)
+			path := filepath.Join(s.Epochs.path(1), epochInfo)
 			text, err := os.ReadFile(path)
 			ok(t, err)
 			if old { // as written by versions without checksums
 				text = append(text[:strings.LastIndex(string(text), ",\n \"checksum\"")], "\n}\n"...)
 				ok(t, os.WriteFile(path, text, 0o644))
-				_, err := s.LoadEpoch(1)
+				_, err := s.Epochs.Load(1)
 				ok(t, err)
 			}
 			bad := strings.Replace(string(text), change[0], change[1], 1)
@@ -254,7 +254,7 @@ func TestSealedEpoch(t *testing.T) {
 				t.Fatalf("no %q in %s", change[0], text)
 			}
 			ok(t, os.WriteFile(path, []byte(bad), 0o644))
-			if e, err := s.LoadEpoch(1); err == nil && (!old || e.Report.LowerBound == 0) {
+			if e, err := s.Epochs.Load(1); err == nil && (!old || e.Report.LowerBound == 0) {
 				t.Errorf("%q for %q passes", change[1], change[0])
 			}
 		}

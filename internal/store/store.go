@@ -31,12 +31,14 @@ import (
 )
 
 // Store is an open state directory. Its methods must not be called concurrently, except
-// PendingErr and the methods that only read files: Epochs, LoadEpoch and LoadJob. The latter fail
-// for a plan that is being removed.
+// PendingErr and the methods that only read files: List and Load of Epochs, and Load of Jobs. The
+// latter fail for a plan that is being removed.
 type Store struct {
-	numbers
-	epochs
-	jobs
+	Numbers Numbers
+	Epochs  Epochs
+	Jobs    Jobs
+
+	dir    string
 	lock   *os.File // of the directory; nil if it cannot be opened
 	staged *Epoch   // its table is written at a temporary path; nil if none
 
@@ -53,20 +55,17 @@ const tempPrefix = ".new-"
 // and PendingErr says why. The note files, preferably on other disks, record the numbers given in
 // case the directory is lost. Damaged plans are reported by the methods that load them.
 func Open(dir string, beside ...string) (*Store, error) {
-	s := &Store{
-		numbers: numbers{dir: dir, beside: beside},
-		epochs:  epochs(filepath.Join(dir, "epochs")), jobs: jobs(filepath.Join(dir, "jobs")),
-	}
+	s := &Store{dir: dir, Numbers: Numbers{dir: dir, beside: beside}, Epochs: Epochs(filepath.Join(dir, "epochs")), Jobs: Jobs(filepath.Join(dir, "jobs"))}
 	if err := s.enter(); errors.Is(err, errTaken) {
 		return nil, err
 	} else if err != nil {
 		s.markPending(err)
-		s.clock = milliseconds()
+		s.Numbers.clock = milliseconds()
 	}
-	s.last = s.highest()
-	s.others = s.last
-	s.broken = s.readPromise()
-	s.readSideFiles()
+	s.Numbers.last = s.highest()
+	s.Numbers.others = s.Numbers.last
+	s.Numbers.broken = s.Numbers.readPromise()
+	s.Numbers.readSideFiles()
 	return s, nil
 }
 
@@ -84,13 +83,13 @@ func (s *Store) enter() error {
 }
 
 func (s *Store) create() error {
-	return errors.Join(os.MkdirAll(string(s.epochs), 0o755), os.MkdirAll(string(s.jobs), 0o755))
+	return errors.Join(os.MkdirAll(string(s.Epochs), 0o755), os.MkdirAll(string(s.Jobs), 0o755))
 }
 
 // highest returns the highest number stored.
 func (s *Store) highest() uint64 {
-	n, _ := s.jobs.lastGiven() // Jobs reports the error
-	for _, epoch := range s.epochs.kept() {
+	n, _ := s.Jobs.lastGiven() // All reports the error
+	for _, epoch := range s.Epochs.kept() {
 		n = max(n, epoch)
 	}
 	return n
@@ -159,7 +158,7 @@ func (s *Store) Close() error {
 // clean removes the incomplete files of a crash. What cannot be removed is tried again at
 // the next start.
 func (s *Store) clean() {
-	for _, dir := range []string{string(s.epochs), string(s.jobs)} {
+	for _, dir := range []string{string(s.Epochs), string(s.Jobs)} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), tempPrefix) {

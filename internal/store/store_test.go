@@ -76,7 +76,7 @@ func newStore(t *testing.T) *Store {
 
 func TestStoreKeepsEpochs(t *testing.T) {
 	s, v := newStore(t), tree(t)
-	if e, damaged := s.Current(); e != nil || damaged != nil {
+	if e, damaged := s.Epochs.Current(); e != nil || damaged != nil {
 		t.Fatalf("an empty store has epoch %v, %v", e, damaged)
 	}
 	var last *Epoch
@@ -84,24 +84,24 @@ func TestStoreKeepsEpochs(t *testing.T) {
 		last = planned(t, v, n+1)
 		ok(t, s.save(last, 3))
 	}
-	if got, want := s.epochs.kept(), []uint64{5, 6, 7}; !slices.Equal(got, want) {
+	if got, want := s.Epochs.kept(), []uint64{5, 6, 7}; !slices.Equal(got, want) {
 		t.Errorf("epochs %v are kept, not %v", got, want)
 	}
 	s = reopened(t, s)
-	e, damaged := s.Current()
+	e, damaged := s.Epochs.Current()
 	ok(t, damaged)
 	if diff := cmp.Diff(last.EpochInfo, e.EpochInfo); diff != "" || string(e.Plan.Bytes()) != string(last.Plan.Bytes()) {
 		t.Errorf("epoch 7 came back different (-want +got):\n%s", diff)
 	}
-	listed := s.Epochs()
+	listed := s.Epochs.List()
 	if len(listed) != 3 || listed[0].Epoch != 5 || !cmp.Equal(listed[2], last.EpochInfo) {
 		t.Errorf("the epochs that are kept are listed as %+v", listed)
 	}
-	if s.Last() != 7 {
-		t.Errorf("the last number is %d", s.Last())
+	if s.Numbers.Last() != 7 {
+		t.Errorf("the last number is %d", s.Numbers.Last())
 	}
 	for _, n := range []uint64{0, 4, 8} {
-		if _, err := s.LoadEpoch(n); err == nil || !strings.Contains(err.Error(), "not kept") {
+		if _, err := s.Epochs.Load(n); err == nil || !strings.Contains(err.Error(), "not kept") {
 			t.Errorf("epoch %d: %v", n, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestStoreAfterCrash(t *testing.T) {
 	s, v := newStore(t), tree(t)
 	ok(t, s.save(planned(t, v, 1), 20))
 	lost := planned(t, v, 2)
-	temp := filepath.Join(string(s.epochs), tempPrefix+"2")
+	temp := filepath.Join(string(s.Epochs), tempPrefix+"2")
 	for _, leave := range []func(){
 		func() {},
 		func() { ok(t, os.WriteFile(filepath.Join(temp, planFile), nil, 0o644)) },
@@ -126,9 +126,9 @@ func TestStoreAfterCrash(t *testing.T) {
 		ok(t, os.Mkdir(temp, 0o755))
 		leave()
 		s = reopened(t, s)
-		e, damaged := s.Current()
-		if damaged != nil || e == nil || e.Epoch != 1 || s.Last() != 1 {
-			t.Errorf("epoch %v, last number %d, %v", e, s.Last(), damaged)
+		e, damaged := s.Epochs.Current()
+		if damaged != nil || e == nil || e.Epoch != 1 || s.Numbers.Last() != 1 {
+			t.Errorf("epoch %v, last number %d, %v", e, s.Numbers.Last(), damaged)
 		}
 		if _, err := os.Stat(temp); err == nil {
 			t.Error("the leftovers are still there")
@@ -144,28 +144,28 @@ func TestStoreStages(t *testing.T) {
 	ok(t, s.save(planned(t, v, 1), 20))
 	dropped, wanted := planned(t, treeOf(t, 2, 2), 2), planned(t, v, 2)
 	ok(t, s.Stage(dropped))
-	if got := s.epochs.kept(); !slices.Equal(got, []uint64{1}) {
+	if got := s.Epochs.kept(); !slices.Equal(got, []uint64{1}) {
 		t.Errorf("epochs %v are in sight before epoch 2 was saved", got)
 	}
 	ok(t, s.Stage(wanted), s.save(wanted, 20)) // saved as staged
 	third := planned(t, v, 3)
 	ok(t, s.Stage(dropped), s.save(third, 20)) // saved in place of the staged one
 	for _, want := range []*Epoch{wanted, third} {
-		got, err := s.LoadEpoch(want.Epoch)
+		got, err := s.Epochs.Load(want.Epoch)
 		ok(t, err)
 		if diff := cmp.Diff(want.EpochInfo, got.EpochInfo); diff != "" || string(got.Plan.Bytes()) != string(want.Plan.Bytes()) {
 			t.Errorf("epoch %d came back different (-want +got):\n%s", want.Epoch, diff)
 		}
 	}
-	if _, err := os.Stat(s.epochs.temp(2)); err == nil {
+	if _, err := os.Stat(s.Epochs.temp(2)); err == nil {
 		t.Error("what was staged and never saved is kept beside what was")
 	}
 	ok(t, s.Stage(planned(t, v, 4)))
-	if _, err := os.Stat(s.epochs.temp(4)); err != nil {
+	if _, err := os.Stat(s.Epochs.temp(4)); err != nil {
 		t.Fatal(err)
 	}
 	s = reopened(t, s)
-	if _, err := os.Stat(s.epochs.temp(4)); err == nil {
+	if _, err := os.Stat(s.Epochs.temp(4)); err == nil {
 		t.Error("what was staged and never saved outlives a start")
 	}
 }
@@ -179,16 +179,16 @@ func TestStoreReplaces(t *testing.T) {
 	}
 	other := planned(t, treeOf(t, 2, 2), 3)
 	ok(t, s.ReplaceEpoch(other, 20))
-	if e, damaged := s.Current(); damaged != nil || e.Epoch != 3 || string(e.Plan.Bytes()) != string(other.Plan.Bytes()) {
+	if e, damaged := s.Epochs.Current(); damaged != nil || e.Epoch != 3 || string(e.Plan.Bytes()) != string(other.Plan.Bytes()) {
 		t.Errorf("epoch %v is in force, damage %v", e, damaged)
 	}
-	if got := s.epochs.kept(); !slices.Equal(got, []uint64{1, 2, 3}) || s.Next() != 5 {
-		t.Errorf("epochs %v are kept, the next number is %d", got, s.Next())
+	if got := s.Epochs.kept(); !slices.Equal(got, []uint64{1, 2, 3}) || s.Numbers.Next() != 5 {
+		t.Errorf("epochs %v are kept, the next number is %d", got, s.Numbers.Next())
 	}
-	s.AdvanceTo(9)
-	s.AdvanceTo(7)
-	if s.Last() != 9 || s.Next() != 10 {
-		t.Errorf("where numbers up to 9 were given the last is %d, the next %d", s.Last(), s.Next())
+	s.Numbers.AdvanceTo(9)
+	s.Numbers.AdvanceTo(7)
+	if s.Numbers.Last() != 9 || s.Numbers.Next() != 10 {
+		t.Errorf("where numbers up to 9 were given the last is %d, the next %d", s.Numbers.Last(), s.Numbers.Next())
 	}
 }
 
@@ -215,17 +215,17 @@ func TestStoreSkipsDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			ok(t, s.save(planned(t, v, 1), 20), s.save(planned(t, v, 2), 20))
-			ok(t, damage(s.epochs.path(2), planned(t, v, 2)))
+			ok(t, damage(s.Epochs.path(2), planned(t, v, 2)))
 			s = reopened(t, s)
-			e, damaged := s.Current()
-			if e == nil || e.Epoch != 1 || damaged == nil || s.Last() != 2 {
-				t.Errorf("epoch %v is in force, last number %d, damage: %v", e, s.Last(), damaged)
+			e, damaged := s.Epochs.Current()
+			if e == nil || e.Epoch != 1 || damaged == nil || s.Numbers.Last() != 2 {
+				t.Errorf("epoch %v is in force, last number %d, damage: %v", e, s.Numbers.Last(), damaged)
 			}
-			if _, err := s.LoadEpoch(2); err == nil {
+			if _, err := s.Epochs.Load(2); err == nil {
 				t.Error("the damaged epoch can be loaded")
 			}
 			ok(t, s.save(planned(t, v, 3), 20))
-			if e, _ := s.Current(); e.Epoch != 3 {
+			if e, _ := s.Epochs.Current(); e.Epoch != 3 {
 				t.Errorf("epoch %d is in force", e.Epoch)
 			}
 		})
@@ -257,8 +257,8 @@ func TestStoreBaseline(t *testing.T) {
 		t.Errorf("a baseline with an unknown key: %v", err)
 	}
 	// Other files do not count as epochs.
-	ok(t, os.WriteFile(filepath.Join(string(s.epochs), "README"), nil, 0o644))
-	if n := s.epochs.kept(); len(n) != 0 {
+	ok(t, os.WriteFile(filepath.Join(string(s.Epochs), "README"), nil, 0o644))
+	if n := s.Epochs.kept(); len(n) != 0 {
 		t.Errorf("epochs %v", n)
 	}
 }

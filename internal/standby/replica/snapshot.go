@@ -29,7 +29,7 @@ type Snapshot struct {
 
 // Now returns the present state. It must be called between two actions of the controller.
 func (s *State) Now(leads bool, claim uint64) *Snapshot {
-	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Last(), state: s.State.Now(), decisions: s.Store.Decisions()}
+	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Disk.Numbers.Last(), state: s.State.Now(), decisions: s.Store.Decisions()}
 	n.tag = sync.OnceValue(n.hash)
 	return n
 }

@@ -45,7 +45,7 @@ func (s *State) Keep(r *Replica) error {
 		return err
 	}
 	s.Store.TakeDecisions(r.Decisions)
-	s.Store.AdvanceTo(r.Last)
+	s.Store.Disk.Numbers.AdvanceTo(r.Last)
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
-	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.ReplaceEpoch(e, s.KeepEpochs) }))
+	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.Disk.ReplaceEpoch(e, s.KeepEpochs) }))
 	return s.State.PutEpoch(e)
 }
 
@@ -88,7 +88,7 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 		s.State.NoBase(nil)
 		return nil
 	}
-	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.SaveBase(plan) }))
+	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.Disk.SaveBase(plan) }))
 	return s.State.PutBase(&state.Base{Plan: plan, Report: k.About, At: time.Now()}, nil)
 }
 
@@ -123,7 +123,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 			return err
 		}
 	}
-	save := s.Store.ReplaceJob
+	save := s.Store.Disk.ReplaceJob
 	for _, old := range s.State.Now().Jobs {
 		if old.ID != j.ID {
 			continue
@@ -142,7 +142,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 			j.Ends = old.Ends
 		}
 		if old.Epoch == j.Epoch {
-			save = s.Store.SaveLease
+			save = s.Store.Disk.SaveLease
 		}
 	}
 	s.Store.NotStored(s.Store.OnDisk(func() error { return save(&j.Job) }))
