@@ -429,7 +429,7 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 		}
 		return nil
 	}
-	for phases := least; best == nil || phases < best.Phases && budget > 0; phases += 1 + phases/128 {
+	for phases, next := least, 0; best == nil || phases < best.Phases && budget > 0; phases = next {
 		if groups && phases > g*leastBlocks {
 			break
 		}
@@ -438,6 +438,10 @@ func (x *oneLID) search(ctx context.Context, b Bounds, least int) (best *Grouped
 			if err := try(g*tried, func() (*Grouped, error) { return x.blocks(ctx, g, tried, &budget) }); err != nil {
 				return nil, err
 			}
+		}
+		if next = phases + 1 + phases/128; budget > 0 && x.leaves*x.lanes*phases > phaseEdges {
+			next = max(next, g*(tried+1))
+			continue
 		}
 		if err := try(phases, func() (*Grouped, error) { return x.phases(ctx, phases, &budget) }); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func (l *laning) planBlocks(ctx context.Context, g int, loose bool, seed uint64,
 	if f.random = seed; loose {
 		f.loosen(slices.Repeat([]int{g}, l.leaves))
 	}
-	if settled, err := f.removeClashes(ctx, budget, blockWork); !settled || err != nil {
+	if settled, err := f.removeClashes(ctx, budget, max(blockWork, edgeWork*len(f.unit))); !settled || err != nil {
 		return nil, err
 	}
 	s := &destSeats{laning: l, slots: l.slots, local: make([][]trip, l.leaves)}

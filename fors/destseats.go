@@ -10,12 +10,16 @@ const (
 	// destWork limits the steps along alternating paths of all searches of one plan, 10 to
 	// 30 ns each.
 	destWork = 1 << 25
-	// blockWork and phaseWork are the limits of one search, by blocks and by phases. Most
-	// successful searches by blocks take a tenth of it; the others are restarted,
-	// blockTries times.
+	// blockWork and phaseWork are the limits of one search, by blocks and by phases; by
+	// blocks at least edgeWork for each edge of the graph: about one is needed with a dead
+	// cable. Searches by blocks are restarted blockTries times.
 	blockWork  = 1 << 17
+	edgeWork   = 2
 	blockTries = 8
 	phaseWork  = 1 << 23
+	// phaseEdges is the most edges of a graph of phases that is coloured while blocks can be
+	// searched: with more, one more block than the bound costs little.
+	phaseEdges = 1 << 23
 )
 
 // phases plans in a number of phases, and more for the transfers that clash in these. It
