@@ -45,7 +45,7 @@ extern "C" {
 
 /* The version of this interface: it grows with every addition to it. */
 #define FORS_VERSION_MAJOR 1
-#define FORS_VERSION_MINOR 3
+#define FORS_VERSION_MINOR 4
 
 /* A table, read and checked from end to end. */
 typedef struct fors_table fors_table;
@@ -320,6 +320,47 @@ FORS_API int fors_remaining(const fors_table *table, uint32_t done, const char *
  * 1.3.
  */
 FORS_API int fors_measured(const fors_table *table, const char *times, struct fors_error *err);
+
+/*
+ * Phases by a clock. Instead of waiting for each other's messages, senders begin phase p at
+ * start + p·period by clocks that agree. All receives are posted before. Since 1.4.
+ */
+
+/* By how much this process's clock is ahead of another one's, in seconds; zero at first. */
+struct fors_clock {
+	double ahead; /* found so far */
+	double trip;  /* of the quickest answer, which bounds the error: half of it at most */
+};
+
+/*
+ * Adds a comparison: when this process asked, what the other one's clock said, and when the
+ * answer was here, in seconds. The quickest of some trips counts; a clock drifts by some
+ * microseconds a second, so begin again twice a second.
+ */
+FORS_API void fors_clock_add(struct fors_clock *clock, double asked, double theirs, double answered);
+
+/* The search for the best period; zero at first. One process searches, and tells all others. */
+struct fors_pace {
+	double period, took, step; /* seconds of a phase and of an exchange; a share */
+	uint32_t measured;
+	uint8_t trial, turn, reserved[2];
+};
+
+/*
+ * Returns the period of the next exchange, in seconds. guess is the first: somewhat less than
+ * an exchange without a clock takes for each of its phases, or than a block takes. If the
+ * exchange will be measured, every other one tries another period.
+ */
+FORS_API double fors_pace_next(struct fors_pace *pace, double guess, int measured);
+
+/*
+ * Tells how many seconds the exchange took on the slowest process, if it was measured. Returns 1
+ * if it was a trial, which pace->took leaves out, and 0 otherwise.
+ */
+FORS_API int fors_pace_took(struct fors_pace *pace, double seconds);
+
+/* Reports whether the period may still be far from the best: measure every exchange then. */
+FORS_API int fors_pace_seeks(const struct fors_pace *pace);
 
 #ifdef __cplusplus
 }

@@ -69,7 +69,7 @@ func TestFastest(t *testing.T) {
 // than the fastest way, also if that changes with the plan.
 func TestChoice(t *testing.T) {
 	needs(t)
-	cmd := exec.CommandContext(t.Context(), compile(t, "mpicc", "-Isrc", "-I../libfors", "-pthread", "testdata/choice.c", "src/choose.c", "-lm"))
+	cmd := exec.CommandContext(t.Context(), compile(t, "mpicc", "-Isrc", "-I../libfors", "-pthread", "testdata/choice.c", "src/choose.c", "../libfors/src/pace.c", "-lm"))
 	cases := []struct {
 		times string // by the plan, all at once and by MPI, with two plans; noise, late ones, by the clock
 		most  float64

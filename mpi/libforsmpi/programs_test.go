@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -260,6 +261,29 @@ func TestBaseLIDs(t *testing.T) {
 		if ok, _ := regexp.MatchString(want, stderr); !ok || !strings.Contains(stderr, "exchange 0: epoch 42, 6 servers") {
 			t.Errorf("FORS_LIDS=%s: errors %q, want %q", lids, stderr, want)
 		}
+	}
+}
+
+// TestPaced runs the example that exchanges by a clock with messages of its own.
+func TestPaced(t *testing.T) {
+	table := file(t, plan(t, fabgen.Spec{Spines: 4, Leaves: 3, LMC: 2}))
+	library, err := filepath.Glob("../libfors/src/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := compile(t, "mpicc", slices.Concat([]string{"-D_GNU_SOURCE", "-I../libfors", "../../examples/paced.c"}, library)...)
+	j := job{ranks: 6, env: []string{"FORSD_TABLE=" + table}, command: []string{program, "-b", "4096", "-n", "60"}}
+	out, stderr := j.run(t)
+	if !regexp.MustCompile(`^60 exchanges of 11 phases, \S+ µs a phase, \S+ MB/s a rank, wrong blocks: 0\n$`).MatchString(out) || stderr != "" {
+		t.Errorf("it prints %q, and errors %q", out, stderr)
+	}
+	j.env = []string{"FORSD_TABLE=" + small(t)}
+	r, err := j.start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Wait(); err == nil || !strings.Contains(r.err.String(), "the plan of epoch 42 sends to LIDs of lanes") {
+		t.Errorf("with a plan for lanes: %v, errors %q", err, r.err.String())
 	}
 }
 

@@ -16,11 +16,11 @@ type shim struct{ choice, part string }
 func compile(ctx context.Context, root, dir string) (*shim, error) {
 	at := filepath.Join(root, "mpi", "libforsmpi")
 	p := &shim{filepath.Join(dir, "choice"), filepath.Join(dir, "part")}
-	for to, more := range map[string]string{p.choice: "src/choose.c", p.part: ""} {
+	for to, more := range map[string][]string{p.choice: {"src/choose.c", "../libfors/src/pace.c"}, p.part: nil} {
 		args := []string{"-O2", "-Wall", "-Werror", "-I" + filepath.Join(at, "src"), "-I" + filepath.Join(root, "mpi", "libfors"), "-pthread", "-o", to,
 			filepath.Join(at, "testdata", filepath.Base(to)+".c")}
-		if more != "" {
-			args = append(args, filepath.Join(at, more))
+		for _, file := range more {
+			args = append(args, filepath.Join(at, file))
 		}
 		if out, err := exec.CommandContext(ctx, "mpicc", append(args, "-lm")...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("mpicc: %w\n%s", err, out)

@@ -23,9 +23,7 @@ struct choice {
 	bool guessed[WAYS];    /* took is of another size or plan, and counts as one measurement */
 	uint64_t ran[WAYS];    /* exchanges */
 	uint32_t since[WAYS];  /* exchanges since the way was tried */
-	double period;         /* BY_CLOCK: seconds of a phase */
-	double step;           /* the share by which it differs when another one is tried */
-	bool probing, probed;  /* it does in this exchange, and did in the last measured one */
+	struct fors_pace pace; /* BY_CLOCK */
 };
 
 enum {
@@ -189,9 +187,6 @@ static double period(const struct choice *h, int steps)
 	return 0.96 * least / steps;
 }
 
-/* seeks reports whether the period is still far from the best. */
-static bool seeks(const struct choice *h) { return h->step < -0.015 || h->step > 0.015; }
-
 void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 {
 	enum way way = fm_settings()->way;
@@ -216,38 +211,16 @@ void fm_choose(struct comm *c, const struct kind *kind, struct order *order)
 		way = h->best;
 		if (may_skip(c, h))
 			order->skip = (int32_t)(left < SKIP ? left : SKIP);
-		order->timed = order->skip > 0 || left % (way == BY_CLOCK && seeks(h) ? 2 : OFTEN) == 0;
+		order->timed = order->skip > 0 || left % (way == BY_CLOCK && fors_pace_seeks(&h->pace) ? 2 : OFTEN) == 0;
 	}
 	order->way = (int32_t)way;
-	if (way == BY_CLOCK && !(h->period > 0)) {
-		h->period = period(h, order->head.steps);
-		h->step = -0.05;
-	}
+	if (way == BY_CLOCK)
+		order->period = fors_pace_next(&h->pace, period(h, order->head.steps), order->timed);
 	if (way == BY_CLOCK && (c->compared == 0 || fm_now() > c->compared + DRIFT)) {
 		order->clocks = true;
 		c->compared = fm_now();
 	}
-	h->probing = way == BY_CLOCK && order->timed && h->tries[way] > 1 && (h->probed = !h->probed);
-	order->period = h->probing ? h->period * (1 + h->step) : h->period;
 	h->ran[way]++;
-}
-
-/* probed keeps another period if it was better; otherwise the next one is on the other side, and nearer. */
-static void probed(struct choice *h, double took)
-{
-	if (took < 0.995 * h->took[BY_CLOCK]) {
-		h->period *= 1 + h->step;
-		h->took[BY_CLOCK] = took;
-		return;
-	}
-	h->step *= seeks(h) ? -0.9 : -1;
-}
-
-/* weight divides the difference that a time makes to its way's mean. Phases by the clock change while they are sought. */
-static int weight(const struct choice *h, enum way w)
-{
-	const int most = w == BY_CLOCK ? 4 : SURE;
-	return (int)h->tries[w] < most ? (int)h->tries[w] + 1 : most;
 }
 
 int fm_took(struct comm *c, const struct kind *kind, enum way way, double seconds)
@@ -258,15 +231,15 @@ int fm_took(struct comm *c, const struct kind *kind, enum way way, double second
 	if (!h)
 		return failed;
 	double *took = &h->took[way];
-	if (h->probing) {
-		h->probing = false;
-		probed(h, most);
-		return MPI_SUCCESS;
-	}
-	if (h->tries[way] == 0 || h->guessed[way] || (h->tries[way] == 1 && most < *took))
+	const bool trial = way == BY_CLOCK && fors_pace_took(&h->pace, most);
+	if (way == BY_CLOCK)
+		*took = h->pace.took;
+	else if (h->tries[way] == 0 || h->guessed[way] || (h->tries[way] == 1 && most < *took))
 		*took = most;
 	else if (h->tries[way] > 1) /* at most half as much again: a rank may have been late for once */
-		*took += ((most < 1.5 * *took ? most : 1.5 * *took) - *took) / weight(h, way);
+		*took += ((most < 1.5 * *took ? most : 1.5 * *took) - *took) / (h->tries[way] < SURE ? h->tries[way] + 1 : SURE);
+	if (trial)
+		return MPI_SUCCESS;
 	h->tries[way] += !h->guessed[way];
 	h->guessed[way] = false;
 	for (enum way w = 0; w < WAYS; w++)
@@ -279,7 +252,7 @@ void fm_doubt(struct comm *c)
 {
 	for (int i = 0; i < c->choices; i++) {
 		struct choice *h = &c->choice[i];
-		h->period = 0; /* of the clock nothing is known then */
+		h->pace = (struct fors_pace){0}; /* of the clock nothing is known then */
 		h->tries[BY_CLOCK] = 0;
 		if (h->best == BY_CLOCK)
 			h->best = BY_PLAN;

@@ -1,8 +1,7 @@
 /*
  * clock.c: time that all ranks of a communicator agree on.
  *
- * Each rank compares its clock with rank 0's by messages to and fro, and believes the
- * quickest of them: the clocks differ by no more than half of the time that it took.
+ * Each rank compares its clock with rank 0's by messages to and fro.
  */
 #include <time.h>
 
@@ -35,19 +34,16 @@ int fm_clock(struct comm *c)
 	int failed = MPI_SUCCESS;
 	for (int r = 1; c->rank == 0 && r < c->size && !failed; r++)
 		failed = answer(c, r);
-	double quickest = 0;
+	struct fors_clock clock = {0};
 	for (int i = 0; c->rank > 0 && i < TRIPS && !failed; i++) {
 		double theirs = 0;
 		const double asked = fm_now();
 		failed = PMPI_Send(NULL, 0, MPI_BYTE, 0, c->tag + 1, c->channel->comm);
 		if (!failed)
 			failed = PMPI_Recv(&theirs, 1, MPI_DOUBLE, 0, c->tag + 1, c->channel->comm, MPI_STATUS_IGNORE);
-		const double took = fm_now() - asked;
-		if (i == 0 || took < quickest) {
-			quickest = took;
-			c->ahead = asked + took / 2 - theirs;
-		}
+		fors_clock_add(&clock, asked, theirs, fm_now());
 	}
+	c->ahead = clock.ahead;
 	return failed;
 }
 
