@@ -22,7 +22,7 @@ var largerSets = map[string]int{
 	"topology.core": 47, "topology.half": 46, "topology.podCore": 52,
 }
 
-// TestMethodSets limits the methods that can be called on a type, so that what a type may do can be
+// TestMethodSets limits the methods that can be called on a type, so that the abilities of a type can be
 // read where it is declared.
 func TestMethodSets(t *testing.T) {
 	loaded, err := load.Load(&load.Config{Dir: "../..", Mode: load.NeedName | load.NeedImports | load.NeedExportFile | load.NeedTypes | load.NeedSyntax}, "./...")
