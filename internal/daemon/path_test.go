@@ -5,8 +5,8 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime/coverage"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +15,18 @@ import (
 	"github.com/forsd/forsd/internal/exclusions"
 )
 
+// onlyPath names the event that a process of TestPath plays.
+const onlyPath = "FORSD_TEST_PATH"
+
 // TestPath takes a dead cable, and a drain, from the fabric to a new plan in force and tables read
-// back. Built to count coverage (make path), it limits the files and packages that run on the way.
+// back. Built to count coverage (make path), it limits the files and packages with statements that
+// run on the way, and not at a start.
 func TestPath(t *testing.T) {
 	healthy := fabric(4, 4)
-	for _, c := range []struct {
-		name            string
-		files, packages int // at most
-		happens         func(d *Daemon)
-	}{
-		{"dead cable", 40, 16, func(d *Daemon) { d.atRest(t, lacking(healthy, 4, 1, 2)) }},
-		{"drain", 45, 18, func(d *Daemon) {
+	events := map[string]func(d *Daemon){
+		"start":      func(*Daemon) {},
+		"dead cable": func(d *Daemon) { d.atRest(t, lacking(healthy, 4, 1, 2)) },
+		"drain": func(d *Daemon) {
 			part, name, err := exclusions.Find(d.state.Now().Latest.Tree, "Leaf001/7")
 			ok(t, err)
 			at, _ := d.loop.atRest()
@@ -39,50 +40,72 @@ func TestPath(t *testing.T) {
 				}
 				d.giveTurns(t.Context())
 			}
-		}},
-	} {
-		d := readable(newDaemon(t))
-		hasty(d)
-		d.atRest(t, healthy)
-		before := d.state.Now().EpochNumber()
-		files := covered(t, func() { c.happens(d) })
-		if now := d.state.Now(); now.EpochNumber() == before || d.core.State() != controller.Idle {
-			t.Errorf("%s: the plan stays, and the controller is %s", c.name, d.core.State())
+		},
+	}
+	only := os.Getenv(onlyPath)
+	if testing.CoverMode() == "" || only != "" {
+		for name, happens := range events {
+			if only != "" && only != name {
+				continue
+			}
+			d := readable(newDaemon(t))
+			hasty(d)
+			d.atRest(t, healthy)
+			before := d.state.Now().EpochNumber()
+			happens(d)
+			if now := d.state.Now().EpochNumber(); (now != before) != (name != "start") || d.core.State() != controller.Idle {
+				t.Errorf("%s: epoch %d follows %d, and the controller is %s", name, now, before, d.core.State())
+			}
 		}
-		var packages []string
+		return
+	}
+	start := covered(t, "start")
+	for _, most := range []struct {
+		name            string
+		files, packages int
+	}{{"dead cable", 40, 16}, {"drain", 45, 18}} {
+		var files, packages []string
+		statements := 0
+		for block, n := range covered(t, most.name) {
+			if start[block] == 0 {
+				file, _, _ := strings.Cut(block, ":")
+				files = append(files, file)
+				statements += n
+			}
+		}
+		slices.Sort(files)
+		files = slices.Compact(files)
 		for _, f := range files {
 			packages = append(packages, path.Dir(f))
 		}
 		packages = slices.Compact(packages)
-		t.Logf("%s: %d files of %d packages: %s", c.name, len(files), len(packages), strings.Join(packages, " "))
-		if len(files) > c.files || len(packages) > c.packages {
-			t.Errorf("%s: at most %d files of %d packages should run", c.name, c.files, c.packages)
+		t.Logf("%s: %d statements of %d files of %d packages: %s", most.name, statements, len(files), len(packages), strings.Join(packages, " "))
+		if len(files) > most.files || len(packages) > most.packages {
+			t.Errorf("%s: at most %d files of %d packages should run", most.name, most.files, most.packages)
 		}
 	}
 }
 
-// covered lists the project's files with statements that run in f, ascending; none unless the test
-// is built to count coverage.
-func covered(t *testing.T, f func()) (files []string) {
-	if testing.CoverMode() != "atomic" {
-		f()
-		return nil
+// covered plays an event in another process, and returns the number of statements of each block
+// that runs.
+func covered(t *testing.T, event string) map[string]int {
+	t.Helper()
+	profile := filepath.Join(t.TempDir(), "profile")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestPath$", "-test.coverprofile="+profile)
+	cmd.Env = append(os.Environ(), onlyPath+"="+event)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", event, err, out)
 	}
-	dir := t.TempDir()
-	ok(t, coverage.WriteMetaDir(dir), coverage.ClearCounters())
-	f()
-	ok(t, coverage.WriteCountersDir(dir))
-	text := filepath.Join(dir, "profile")
-	if out, err := exec.CommandContext(t.Context(), "go", "tool", "covdata", "textfmt", "-i="+dir, "-o="+text).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	profile, err := os.ReadFile(text)
+	text, err := os.ReadFile(profile)
 	ok(t, err)
-	for line := range strings.Lines(string(profile)) {
-		if file, counts, is := strings.Cut(line, ".go:"); is && !strings.HasSuffix(counts, " 0\n") {
-			files = append(files, strings.TrimPrefix(file, "github.com/forsd/forsd/")+".go")
+	ran := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		block, is := strings.CutPrefix(line, "github.com/forsd/forsd/")
+		if fields := strings.Fields(block); is && fields[2] != "0" { // lft/build.go:12.3,14.5 2 7
+			n, err := strconv.Atoi(fields[1])
+			ok(t, err)
+			ran[fields[0]] = n
 		}
 	}
-	slices.Sort(files)
-	return slices.Compact(files)
+	return ran
 }

@@ -47,3 +47,35 @@ func TestNewTopology(t *testing.T) {
 		t.Errorf("findings: %v", got.Findings)
 	}
 }
+
+// TestThreeLevels shows the mids of a tree of three levels as its leaves' neighbours.
+func TestThreeLevels(t *testing.T) {
+	f := fabgen.GenerateTree(fabgen.KAry(4))
+	got := Topology(fabgen.FittedPods(t, f).Exchange(), time.Time{})
+	if got.Servers != 16 || len(got.Leaves) != 8 || len(got.Hosts) != 16 || len(got.Findings) != 0 {
+		t.Errorf("%d servers of %d hosts on %d leaves, findings %v", got.Servers, len(got.Hosts), len(got.Leaves), got.Findings)
+	}
+}
+
+// TestCabling lists each cable that is up once, also those of hosts.
+func TestCabling(t *testing.T) {
+	f := fabgen.Generate(fabgen.Spec{Spines: 3, Leaves: 4, LMC: 2})
+	whole := Cabling(f, time.Time{})
+	f.Disconnect(topology.PortRef{Node: f.Find(fabgen.LeafGUID), Port: 4})
+	less := Cabling(f, time.Time{})
+	if len(whole.Links) != 12+12 || len(less.Links) != len(whole.Links)-1 {
+		t.Errorf("%d cables, and %d without one", len(whole.Links), len(less.Links))
+	}
+	hosts := 0
+	for _, l := range whole.Links {
+		if l.A.Host != 0 || l.B.Host != 0 {
+			hosts++
+		}
+		if l.Rate == "" || l.A.GUID == l.B.GUID {
+			t.Errorf("a cable is %+v", l)
+		}
+	}
+	if hosts != 12 {
+		t.Errorf("%d cables of hosts", hosts)
+	}
+}
