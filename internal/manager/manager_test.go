@@ -204,3 +204,68 @@ func TestPluginMissing(t *testing.T) {
 		t.Errorf("a sweep by no plugin: %v", err)
 	}
 }
+
+// TestSettingsInUse takes paths and the LMC of OpenSM's settings, unless forsd's own name others.
+func TestSettingsInUse(t *testing.T) {
+	m, _, _ := newManager(t)
+	names := filepath.Join(t.TempDir(), "names")
+	if err := os.WriteFile(names, []byte("0x200000 \"a leaf\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m.logPath() != opensm.DefaultLog || m.FallsBack() {
+		t.Errorf("without settings: %s", m.logPath())
+	}
+	m.running, m.settings = true, opensm.Settings{LogFile: "/log", LMC: 3, NodeNames: names, RoutingEngine: "file,updn"}
+	if m.logPath() != "/log" || m.lmc() != 3 || len(m.NodeNames()) != 1 || !m.FallsBack() {
+		t.Errorf("log %s, LMC %d, names %v", m.logPath(), m.lmc(), m.NodeNames())
+	}
+	m.Config.Log, m.Config.LMC = "/other", 1
+	m.settings.NodeNames = names + "x"
+	if m.logPath() != "/other" || m.lmc() != 1 || m.NodeNames() != nil {
+		t.Errorf("log %s, LMC %d, names %v", m.logPath(), m.lmc(), m.NodeNames())
+	}
+	m.PluginCame(plugin.Connected{Peer: plugin.Peer{Deadline: time.Second}})
+	m.SetState(plugin.Master)
+	if m.FallsBack() || m.Deadline() != time.Second || m.Status().Plugin.State != plugin.Master.String() {
+		t.Errorf("with the plugin: %+v", m.Status())
+	}
+}
+
+// TestFollowLog warns of a log that cannot be read.
+func TestFollowLog(t *testing.T) {
+	m, _, _ := newManager(t)
+	m.Config.Log = t.TempDir()
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- m.FollowLog(ctx) }()
+	for range 100 {
+		if m.raised(LogUnreadable) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if !m.raised(LogUnreadable) {
+		t.Error("no warning tells of a log that is a folder")
+	}
+	end()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWithdraw leaves the table file where OpenSM makes no tables of its own, and takes it away where
+// it does.
+func TestWithdraw(t *testing.T) {
+	m, f, _ := newManager(t)
+	c := *m.Config
+	c.LFTsFile, c.DumpDir = filepath.Join(t.TempDir(), "lfts.dump"), t.TempDir()
+	for engine, stays := range map[string]bool{"file,no_fallback": true, "file,updn": false} {
+		if err := errors.Join(os.WriteFile(c.LFTsFile, nil, 0o600), os.WriteFile(c.Conf, []byte("routing_engine "+engine+"\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		err := Withdraw(t.Context(), &c, f)
+		if _, there := os.Stat(c.LFTsFile); (err != nil) != stays || (there == nil) != stays {
+			t.Errorf("%s: %v, %v", engine, err, there)
+		}
+	}
+}

@@ -31,3 +31,35 @@ func TestLockedDirectory(t *testing.T) {
 		t.Error("a socket in a directory that does not exist")
 	}
 }
+
+// TestListen replaces the socket of a process that has crashed, and neither that of one that listens
+// nor another file.
+func TestListen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	first, err := Listen(path, 0o620)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o620 {
+		t.Errorf("the socket: %v, %v", info, err)
+	}
+	if _, err := Listen(path, 0o600); err == nil {
+		t.Error("two listen on one socket")
+	}
+	if err := first.UnixListener.Close(); err != nil { // as in a crash, the file stays
+		t.Fatal(err)
+	}
+	second, err := Listen(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path, 0o600); err == nil {
+		t.Error("a file is replaced")
+	}
+}

@@ -3,6 +3,10 @@ package sealed
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,5 +59,28 @@ func TestSeal(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestReadFile decodes files: sealed, damaged, with an unknown member, with more, and absent.
+func TestReadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for text, good := range map[string]bool{
+		string(Seal([]byte(`{"A": 3}`))): true,
+		`{"A": 3}`:                       true,
+		`{"A": 3} {}`:                    false,
+		`{"A": 3, "B": 4}`:               false,
+		strings.Replace(string(Seal([]byte(`{"A": 3}`))), "3", "4", 1): false,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var got struct{ A int }
+		if err := ReadFile(path, &got); (err == nil) != good || good && got.A != 3 {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	if err := ReadFile(path+"x", nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is absent: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,6 +72,7 @@ var tasks = map[string]Task{
 }
 
 func TestMain(m *testing.M) {
+	maps.Copy(tasks, Tasks())
 	Main(tasks)
 	os.Exit(m.Run())
 }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,9 +14,12 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/linkstate"
+	"github.com/forsd/forsd/internal/manager"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/internal/state"
+	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
 )
@@ -94,5 +98,60 @@ func TestPortsRead(t *testing.T) {
 	}
 	if said := p.PortsRead(linkstate.Answer{Switch: 4}); len(said.Answers) != 1 {
 		t.Errorf("%+v", said)
+	}
+}
+
+// TestTraps passes on traps of the log and of the subnet administrator, unless the plugin brings
+// them.
+func TestTraps(t *testing.T) {
+	p := newProbe()
+	p.Manager = manager.New(manager.Parts{Config: p.Config, State: p.State})
+	remote := *p.Config
+	remote.DiscoverCommand = []string{"ibnetdiscover"}
+	if s := Settings(p.Config); !s.Reads || s.DiscoverEvery != 0 || remote.Remote() && Settings(&remote).DiscoverEvery == 0 {
+		t.Errorf("settings %+v", s)
+	}
+	next := func(what string, f func()) linkstate.Event {
+		t.Helper()
+		go f()
+		select {
+		case e := <-p.Events:
+			return e
+		case <-time.After(time.Minute):
+			t.Fatal(what)
+			return nil
+		}
+	}
+	if e := next("a line of the log", func() { p.TrapLogged(7, true) }); e != (linkstate.TrapLogged{LID: 7, Told: true}) {
+		t.Errorf("of the log: %v", e)
+	}
+	for _, n := range []struct {
+		event umad.Event
+		trap  bool
+	}{{umad.Event{Manager: 3}, false}, {umad.Event{Notice: &umad.Notice{Trap: 65}}, false}, {umad.Event{Notice: &umad.Notice{Trap: umad.TrapLinkState, Subject: 9}}, true}} {
+		e := next("a notice", func() { p.notified(t.Context(), n.event) })
+		if x, trap := e.(linkstate.Trap); trap != n.trap || trap && x.LID != 9 {
+			t.Errorf("%+v is %v", n.event, e)
+		}
+	}
+	if p.wantsTraps() || p.Subscribed() {
+		t.Error("traps are wanted before a fabric is known")
+	}
+	v, err := view.Fit(fabgen.Generate(fabgen.Spec{Spines: 2, Leaves: 2, LMC: 1}), nil, &config.Planning{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.State.Remember(v)
+	if err := p.subscribe(t.Context()); err == nil || p.Subscribed() {
+		t.Errorf("without a port: %v", err)
+	}
+	ctx, end := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+	defer end()
+	if err := p.WatchTraps(ctx); err != nil || !p.raised(TrapsMissing) {
+		t.Errorf("no warning tells that traps are missing: %v", err)
+	}
+	p.Config.Traps = config.TrapsOff
+	if err := p.WatchTraps(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
