@@ -4,7 +4,9 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -157,12 +159,7 @@ func (t *Tracker) Set(source string, found []Finding, now time.Time) {
 			t.clear(key{source, w.Code})
 		}
 	}
-	codes := make([]string, 0, len(texts))
-	for code := range texts {
-		codes = append(codes, code)
-	}
-	slices.Sort(codes)
-	for _, code := range codes {
+	for _, code := range slices.Sorted(maps.Keys(texts)) {
 		t.raise(source, code, join(texts[code]), now)
 	}
 }
@@ -246,12 +243,6 @@ func (t *Tracker) List(now time.Time) []Warning {
 
 func sortWarnings(ws []Warning) {
 	slices.SortFunc(ws, func(a, b Warning) int {
-		if rank[a.Severity] != rank[b.Severity] {
-			return rank[a.Severity] - rank[b.Severity]
-		}
-		if a.Code != b.Code {
-			return strings.Compare(a.Code, b.Code)
-		}
-		return strings.Compare(a.Text, b.Text)
+		return cmp.Or(rank[a.Severity]-rank[b.Severity], strings.Compare(a.Code, b.Code), strings.Compare(a.Text, b.Text))
 	})
 }
