@@ -10,7 +10,7 @@ import (
 )
 
 // mostInSet limits a type's method set: its own methods, those of its pointer, and those promoted
-// from what it embeds.
+// from embedded types.
 const mostInSet = 40
 
 // largerSets are the limits of types with more. Lower them when the sets get smaller.
@@ -22,8 +22,8 @@ var largerSets = map[string]int{
 	"topology.core": 47, "topology.half": 46, "topology.podCore": 52,
 }
 
-// TestMethodSets limits the methods that can be called on a type, so that the abilities of a type can be
-// read where it is declared.
+// TestMethodSets limits the method sets of types, so that a reader of a type finds its methods in one
+// place.
 func TestMethodSets(t *testing.T) {
 	loaded, err := load.Load(&load.Config{Dir: "../..", Mode: load.NeedName | load.NeedImports | load.NeedExportFile | load.NeedTypes | load.NeedSyntax}, "./...")
 	if err != nil {
@@ -49,7 +49,7 @@ func TestMethodSets(t *testing.T) {
 				n = types.NewMethodSet(of.Type()).Len()
 			}
 			if most := cmp.Or(largerSets[key], mostInSet); n > most {
-				t.Errorf("%s has %d methods with those that it embeds, and at most %d", key, n, most)
+				t.Errorf("%s has %d methods with those of embedded types, and at most %d", key, n, most)
 			}
 		}
 	}
