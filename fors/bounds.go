@@ -47,7 +47,7 @@ type demands struct {
 	up     []LaneSet // [leaf]
 	to     []LaneSet // [leaf] lanes that lead to it: those up, unless spines are known
 	open   []LaneSet // [server] lanes on which it can be addressed; nil if all are open
-	flow   laneFlow
+	flow   LaneFlow
 }
 
 func newDemands(t *Tree) *demands {
@@ -70,7 +70,7 @@ func newDemands(t *Tree) *demands {
 		}
 	}
 	w.to, w.open = w.up, openLanes(t, servers)
-	w.flow.reset(t.Lanes)
+	w.flow.Reset(t.Lanes)
 	return w
 }
 
@@ -124,7 +124,7 @@ func (w *demands) serverBound() int {
 	bound := 0
 	for _, A := range w.leaves {
 		local := len(w.t.Slots[A]) - 1
-		w.flow.clear()
+		w.flow.Clear()
 		reached := 0
 		for _, B := range w.leaves {
 			if A != B {
@@ -161,23 +161,23 @@ func (w *demands) leafBound(least int) int {
 		if w.open == nil && w.twin(i) {
 			continue
 		}
-		w.flow.clear()
+		w.flow.Clear()
 		for _, B := range w.leaves {
 			if A != B {
 				w.fan(A, B)
 			}
 		}
-		least = w.flow.leastCapacity(least)
+		least = w.flow.Least(least)
 		if w.open == nil {
 			continue
 		}
-		w.flow.clear()
+		w.flow.Clear()
 		for _, B := range w.leaves {
 			if A != B {
 				w.fan(B, A)
 			}
 		}
-		least = w.flow.leastCapacity(least)
+		least = w.flow.Least(least)
 	}
 	return least
 }

@@ -125,15 +125,15 @@ func TestSkewedBounds(t *testing.T) {
 	}
 }
 
-// TestLaneFlow compares leastCapacity with Hall's condition on groups of any
+// TestLaneFlow compares Least with Hall's condition on groups of any
 // weights, where flows must be rerouted more than on trees.
 func TestLaneFlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lanes := rapid.IntRange(1, 7).Draw(t, "lanes")
 		masks := rapid.SliceOfN(rapid.IntRange(1, 1<<lanes-1), 1, 12).Draw(t, "masks")
 		weights := make([]int, len(masks))
-		var w laneFlow
-		w.reset(lanes)
+		var w LaneFlow
+		w.Reset(lanes)
 		for i, mask := range masks {
 			weights[i] = rapid.IntRange(1, 40).Draw(t, "weight")
 			set := LaneSet{uint64(mask)}
@@ -155,7 +155,7 @@ func TestLaneFlow(t *testing.T) {
 			}
 			want = max(want, up(sum, size))
 		}
-		if got := w.leastCapacity(0); got != want {
+		if got := w.Least(0); got != want {
 			t.Fatalf("capacity %d, want %d", got, want)
 		}
 	})

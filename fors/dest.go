@@ -124,7 +124,7 @@ func overOneLID(t *Tree, phases int) (over int) {
 	if err != nil {
 		return 0
 	}
-	x.eachCrowd(func(units *laneFlow, s int) { over += max(0, s*units.leastCapacity(phases/s)-phases) })
+	x.eachCrowd(func(units *LaneFlow, s int) { over += max(0, s*units.Least(phases/s)-phases) })
 	return over
 }
 
@@ -314,8 +314,8 @@ func (x *oneLID) alive(A, B, k int) bool {
 // them are at least as many as there are for each way.
 func (x *oneLID) least(b Bounds) (phases int, by Certificate) {
 	phases, by = b.LowerBound, b.Certificate
-	x.eachCrowd(func(units *laneFlow, s int) {
-		if C := units.leastCapacity(phases / s); C > phases/s {
+	x.eachCrowd(func(units *LaneFlow, s int) {
+		if C := units.Least(phases / s); C > phases/s {
 			phases, by = s*C, ByLID
 		}
 	})
@@ -355,7 +355,7 @@ func (x *oneLID) ways(A, B int) (n int) {
 
 // eachCrowd calls count for all units that share the links of a leaf: units of s transfers
 // each, of s or more, or units that count several times.
-func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
+func (x *oneLID) eachCrowd(count func(units *LaneFlow, s int)) {
 	sets, to := make([]LaneSet, x.leaves), make([]LaneSet, x.leaves)
 	for A := range sets {
 		sets[A], to[A] = laneSet(x.lanesOf(A)), laneSet(x.to[A*x.lanes:][:x.lanes])
@@ -363,10 +363,10 @@ func (x *oneLID) eachCrowd(count func(units *laneFlow, s int)) {
 	sizes := slices.Clone(x.size)
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
-	var flow laneFlow
-	flow.reset(x.lanes)
+	var flow LaneFlow
+	flow.Reset(x.lanes)
 	crowd := func(A, s int, units func(B int) int) {
-		flow.clear()
+		flow.Clear()
 		for B := range x.leaves {
 			if n := units(B); A != B && n > 0 && x.sameExchange(A, B) && flow.common(sets[A], to[B], nil) {
 				flow.add(n)

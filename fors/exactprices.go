@@ -221,5 +221,5 @@ func (s *spread) round(f *tariff, phases int) {
 			s.load[inward][pair.B*s.lanes+int(k)] += y[k]
 		}
 	}
-	s.setLimit(phases)
+	s.Φ = int32(phases)
 }

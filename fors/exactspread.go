@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -15,14 +14,9 @@ const (
 )
 
 const (
-	// quickMoves limits the forced moves in the search for a spread from each initial
-	// spread, and saveMoves those in each of the saveTries last attempts to save a phase.
-	quickMoves = 40
-	saveMoves  = 4000
-	saveTries  = 8
-	// searchWork limits the pairs of a link and a leaf that all searches visit, about 0.5
-	// s. It counts work and not time, so that a plan does not depend on the machine.
-	searchWork = 1 << 28
+	// searchWork limits the lanes of pairs that all searches visit, about 0.5 s. It counts
+	// work and not time, so that a plan does not depend on the machine.
+	searchWork = 1 << 27
 	// leastProof and mostProof are the first and the last work limit of prices, which is
 	// doubled in between: about 1 ms and 60 ms.
 	leastProof = 1 << 18
@@ -36,14 +30,12 @@ const (
 // carries more than Φ of a leaf's transfers out or in.
 type spread struct {
 	*net
-	Φ      int32
-	y      []int32    // [(A·leaves + B)·lanes + lane] transfers from leaf A to leaf B
-	load   [2][]int32 // [end][leaf·lanes + lane] Σ_B y[A][B][k] and Σ_A y[A][B][k]
-	excess int        // Σ max(0, load − Φ) over both ends
-	rng    *rand.Rand
-	tabu   []int32 // [as y] the forced move before which no transfer returns here
-	work   int     // left to the searches
-	relief relief
+	Φ    int32
+	y    []int32    // [(A·leaves + B)·lanes + lane] transfers from leaf A to leaf B
+	load [2][]int32 // [end][leaf·lanes + lane] Σ_B y[A][B][k] and Σ_A y[A][B][k]
+	work int        // left to the searches
+	flow *Multiflow // the transfers as demands, links as resources; nil before the first search
+	ways []int32    // [way] index of y
 }
 
 // spread returns y, [A][B][lane], the least number of phases from least on for which it was
@@ -55,14 +47,13 @@ func (n *net) spread(ctx context.Context, least int) (y []int32, phases, bound i
 
 // search starts from transfers poured over the lanes. If that does not lead to a spread,
 // prices either prove that none exists or give a solution of the linear programme that is
-// close to one. If that fails too, it searches with more phases, and then tries to save one
-// of them.
+// close to one. If that fails too, it searches with more phases.
 func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, bound int, err error) {
-	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), rng: rand.New(rand.NewPCG(1, 2)), work: work}
+	s := &spread{net: n, y: make([]int32, n.leaves*n.leaves*n.lanes), work: work}
 	for end := range s.load {
 		s.load[end] = make([]int32, n.leaves*n.lanes)
 	}
-	if s.fill(ctx, least, steepness); s.relieve(ctx, quickMoves) {
+	if s.fill(ctx, least); s.relieve(ctx) {
 		return s.y, least, least, ctx.Err()
 	}
 	f := newTariff(n)
@@ -71,27 +62,20 @@ func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, b
 		if bound = f.prove(ctx, bound, proof); ctx.Err() != nil {
 			return nil, 0, 0, ctx.Err()
 		}
-		if s.round(f, bound); s.relieve(ctx, quickMoves) {
+		if s.round(f, bound); s.relieve(ctx) {
 			return s.y, bound, bound, ctx.Err()
 		}
 	}
-	phases = s.extend(ctx, f, bound+1)
-	for ; phases > bound; phases-- {
-		found := slices.Clone(s.y)
-		if !s.save(ctx, phases-1) {
-			return found, phases, bound, ctx.Err()
-		}
-	}
-	return s.y, phases, bound, ctx.Err()
+	return s.y, s.extend(ctx, f, bound+1), bound, ctx.Err()
 }
 
 // extend finds a spread for phases or more, as many as are needed when the search must end.
 func (s *spread) extend(ctx context.Context, f *tariff, phases int) int {
 	for {
-		if s.fill(ctx, phases, steepness); s.relieve(ctx, quickMoves) {
+		if s.fill(ctx, phases); s.relieve(ctx) {
 			return phases
 		}
-		if s.round(f, phases); s.relieve(ctx, quickMoves) {
+		if s.round(f, phases); s.relieve(ctx) {
 			return phases
 		}
 		if s.work < 0 || ctx.Err() != nil {
@@ -103,40 +87,69 @@ func (s *spread) extend(ctx context.Context, f *tariff, phases int) int {
 
 // busiest returns the most transfers on a link.
 func (s *spread) busiest() int {
-	return int(max(slices.Max(s.load[outward]), slices.Max(s.load[inward])))
-}
-
-// save searches for a spread for fewer phases, from the current one and from new ones,
-// every other one of them filled as if all leaves were alike.
-func (s *spread) save(ctx context.Context, phases int) bool {
-	s.setLimit(phases)
-	for try := 0; try < saveTries && s.work >= 0 && ctx.Err() == nil; try++ {
-		if try > 0 {
-			s.fill(ctx, phases, try%2*steepness)
-		}
-		if s.relieve(ctx, saveMoves) {
-			return true
-		}
-	}
-	return false
-}
-
-// setLimit sets Φ and counts the excess over it.
-func (s *spread) setLimit(phases int) {
-	s.Φ = int32(phases)
-	s.excess = 0
+	most := int32(0)
 	for _, loads := range s.load {
 		for _, load := range loads {
-			s.excess += int(max(0, load-s.Φ))
+			most = max(most, load)
 		}
 	}
+	return int(most)
+}
+
+// relieve moves transfers until no link is overloaded, and reports whether it succeeded.
+func (s *spread) relieve(ctx context.Context) bool {
+	if s.busiest() <= int(s.Φ) {
+		return true
+	}
+	if s.work < 0 {
+		return false
+	}
+	if s.flow == nil {
+		s.connect()
+	}
+	m := s.flow
+	for r := range m.Room {
+		m.Room[r] = s.Φ
+	}
+	m.set(func(way int) int32 { return s.y[s.ways[way]] })
+	m.work = min(s.work, chaseWork)
+	s.work -= m.work
+	found := m.relieve(ctx)
+	s.work += m.work
+	for way, x := range m.Y {
+		s.y[s.ways[way]] = x
+	}
+	copy(s.load[outward], m.Load)
+	copy(s.load[inward], m.Load[len(s.load[outward]):])
+	return found
+}
+
+// connect makes the flow.
+func (s *spread) connect() {
+	links := s.leaves * s.lanes
+	s.flow = &Multiflow{Room: make([]int32, 2*links)}
+	for i, common := range s.common {
+		if common == 0 {
+			continue
+		}
+		A, B := i/s.leaves, i%s.leaves
+		s.flow.Demand(int32(s.units[A] * s.size[B]))
+		for k := range s.lanes {
+			if s.up[A*s.lanes+k] && s.up[B*s.lanes+k] {
+				s.flow.Way(int32(A*s.lanes+k), int32(links+B*s.lanes+k))
+				s.ways = append(s.ways, int32(i*s.lanes+k))
+			}
+		}
+	}
+	s.flow.close()
 }
 
 // fill assigns all transfers from scratch, the tightest leaves' pairs and those with the
 // fewest lanes first, each pair levelled over its lanes. The closer its leaf is to the
-// limit, the more a link counts: 1 + steep/16·(pressure)^4. After ctx has ended it assigns
-// no more.
-func (s *spread) fill(ctx context.Context, phases, steep int) {
+// limit, the more a link counts: 1 + steepness/16·(pressure)^4. After ctx has ended it
+// assigns no more.
+func (s *spread) fill(ctx context.Context, phases int) {
+	s.Φ = int32(phases)
 	clear(s.y)
 	clear(s.load[outward])
 	clear(s.load[inward])
@@ -144,7 +157,7 @@ func (s *spread) fill(ctx context.Context, phases, steep int) {
 	for A := range s.leaves {
 		living := commonLanes(s.lanesOf(A), s.lanesOf(A))
 		pressure[A] = float64(s.out(A)) / float64(max(1, living*phases))
-		weight[A] = 16 + int64(float64(steep)*math.Pow(min(1, pressure[A]), 4)) // in sixteenths
+		weight[A] = 16 + int64(steepness*math.Pow(min(1, pressure[A]), 4)) // in sixteenths
 	}
 	var pairs []int32 // A·leaves + B
 	for i, lanes := range s.common {
@@ -164,7 +177,6 @@ func (s *spread) fill(ctx context.Context, phases, steep int) {
 		A, B := int(i)/s.leaves, int(i)%s.leaves
 		s.level(&w, A, B, weight[A], weight[B])
 	}
-	s.setLimit(phases)
 }
 
 // leveller is the scratch memory of level.
@@ -218,24 +230,6 @@ func (s *spread) level(w *leveller, A, B int, weightA, weightB int64) {
 		out[k] += y[k]
 		in[k] += y[k]
 	}
-}
-
-// move moves one transfer from A to B to another lane.
-func (s *spread) move(A, B, from, to int) {
-	y := s.y[(A*s.leaves+B)*s.lanes:][:s.lanes]
-	y[from]--
-	y[to]++
-	s.add(outward, A, from, -1)
-	s.add(inward, B, from, -1)
-	s.add(outward, A, to, 1)
-	s.add(inward, B, to, 1)
-}
-
-func (s *spread) add(end, leaf, lane int, change int32) {
-	load := &s.load[end][leaf*s.lanes+lane]
-	s.excess -= int(max(0, *load-s.Φ))
-	*load += change
-	s.excess += int(max(0, *load-s.Φ))
 }
 
 // pair orders a leaf and its peer as source and destination, by the end of the

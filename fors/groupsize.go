@@ -100,20 +100,20 @@ func (n *net) leastBlocks(g int) int {
 // leastFlow returns the larger of least and the fewest blocks in which the lanes of each
 // leaf A carry own[A]·peer[B] units with every leaf B.
 func (n *net) leastFlow(sets []LaneSet, own, peer []int, least int) int {
-	var flow laneFlow
-	flow.reset(n.lanes)
+	var flow LaneFlow
+	flow.Reset(n.lanes)
 	for A := range n.leaves {
 		twin := slices.ContainsFunc(sets[:A], func(s LaneSet) bool { return slices.Equal(s, sets[A]) }) && n.exchange == nil
 		if twin && slices.Min(n.size) == slices.Max(n.size) {
 			continue
 		}
-		flow.clear()
+		flow.Clear()
 		for B := range n.leaves {
 			if A != B && n.sameExchange(A, B) && flow.common(sets[A], sets[B], nil) {
 				flow.add(own[A] * peer[B])
 			}
 		}
-		least = flow.leastCapacity(least)
+		least = flow.Least(least)
 	}
 	return least
 }

@@ -26,9 +26,10 @@ func (s LaneSet) Size() int {
 	return n
 }
 
-// laneFlow is a bipartite flow network: groups of transfers that may use the
-// same lanes on one side, lanes of equal capacity on the other.
-type laneFlow struct {
+// LaneFlow finds what lanes must carry so that groups of transfers, each confined to a set of
+// lanes, find room (Hall's condition): a bipartite flow network with the groups on one side
+// and lanes of equal capacity on the other. It keeps its memory from use to use.
+type LaneFlow struct {
 	lanes  int
 	sets   []LaneSet // [group], distinct
 	weight []int     // [group] transfers
@@ -43,18 +44,21 @@ type laneFlow struct {
 	queue    []int32
 }
 
-func (w *laneFlow) reset(lanes int) {
+// Reset begins with so many lanes, and no transfers.
+func (w *LaneFlow) Reset(lanes int) {
 	w.lanes = lanes
 	w.next = NewLaneSet(lanes)
 	w.room = make([]int, lanes)
 	w.fromSet = make([]int32, lanes)
+	w.Clear()
 }
 
-func (w *laneFlow) clear() { w.sets, w.weight = w.sets[:0], w.weight[:0] }
+// Clear removes all transfers.
+func (w *LaneFlow) Clear() { w.sets, w.weight = w.sets[:0], w.weight[:0] }
 
 // common sets the set that add uses to a ∩ b ∩ open (a nil open is every lane) and reports
 // whether it has a member.
-func (w *laneFlow) common(a, b, open LaneSet) bool {
+func (w *LaneFlow) common(a, b, open LaneSet) bool {
 	var members uint64
 	for i := range w.next {
 		w.next[i] = a[i] & b[i]
@@ -66,8 +70,19 @@ func (w *laneFlow) common(a, b, open LaneSet) bool {
 	return members != 0
 }
 
+// Add counts transfers confined to a set of lanes.
+func (w *LaneFlow) Add(in func(lane int) bool, transfers int) {
+	clear(w.next)
+	for k := range w.lanes {
+		if in(k) {
+			w.next.Add(k)
+		}
+	}
+	w.add(transfers)
+}
+
 // add counts transfers confined to the set made by common.
-func (w *laneFlow) add(transfers int) {
+func (w *LaneFlow) add(transfers int) {
 	for g, set := range w.sets {
 		if slices.Equal(set, w.next) {
 			w.weight[g] += transfers
@@ -84,11 +99,11 @@ func (w *laneFlow) add(transfers int) {
 	w.weight = append(w.weight, transfers)
 }
 
-// leastCapacity returns the least lane capacity ≥ least under which every transfer finds a
+// Least returns the least lane capacity ≥ least under which every transfer finds a
 // lane: by Hall's theorem the maximum over lane sets S of ⌈transfers confined to S / |S|⌉.
 // Each failed flow exposes a set S that is too small, which raises the capacity to its
 // quotient; a few rounds suffice.
-func (w *laneFlow) leastCapacity(least int) int {
+func (w *LaneFlow) Least(least int) int {
 	if len(w.sets) == 0 {
 		return least
 	}
@@ -104,7 +119,7 @@ func (w *laneFlow) leastCapacity(least int) int {
 }
 
 // sort puts the groups in order.
-func (w *laneFlow) sort() {
+func (w *LaneFlow) sort() {
 	w.order = w.order[:0]
 	for g := range w.sets {
 		w.order = append(w.order, int32(g))
@@ -124,16 +139,15 @@ func Crowded(of int, sets []LaneSet, transfers []int) (crowd, lanes int) {
 // LeastCapacity returns how many transfers each of so many lanes must carry at least so that
 // each transfer finds a lane of its set; transfers counts those that share a set.
 func LeastCapacity(of int, sets []LaneSet, transfers []int) int {
-	return flowOf(of, sets, transfers).leastCapacity(0)
+	return flowOf(of, sets, transfers).Least(0)
 }
 
-func flowOf(of int, sets []LaneSet, transfers []int) *laneFlow {
-	w := &laneFlow{}
-	w.reset(of)
+func flowOf(of int, sets []LaneSet, transfers []int) *LaneFlow {
+	w := &LaneFlow{}
+	w.Reset(of)
 	for i, set := range sets {
 		if transfers[i] > 0 {
-			copy(w.next, set)
-			w.add(transfers[i])
+			w.Add(set.Has, transfers[i])
 		}
 	}
 	return w
@@ -141,7 +155,7 @@ func flowOf(of int, sets []LaneSet, transfers []int) *laneFlow {
 
 // violated finds a lane set that carries more transfers than the capacity allows and
 // returns both numbers, zeros if there is none.
-func (w *laneFlow) violated(capacity int) (transfers, lanes int) {
+func (w *LaneFlow) violated(capacity int) (transfers, lanes int) {
 	w.on = grow(w.on, len(w.sets)*w.lanes)
 	clear(w.on)
 	w.left = append(w.left[:0], w.weight...)
@@ -163,7 +177,7 @@ func (w *laneFlow) violated(capacity int) (transfers, lanes int) {
 }
 
 // fill spreads a group evenly over its lanes as far as there is room.
-func (w *laneFlow) fill(g int) {
+func (w *LaneFlow) fill(g int) {
 	lanes := w.sets[g].Size()
 	for k := range w.lanes {
 		if !w.sets[g].Has(k) {
@@ -178,7 +192,7 @@ func (w *laneFlow) fill(g int) {
 }
 
 // augment assigns more of a group along a shortest path of reassignments.
-func (w *laneFlow) augment(root int32) bool {
+func (w *LaneFlow) augment(root int32) bool {
 	for g := range w.fromLane {
 		w.fromLane[g] = -1
 	}
@@ -210,7 +224,7 @@ func (w *laneFlow) augment(root int32) bool {
 }
 
 // push moves as much as the path found by augment allows; the path ends at lane.
-func (w *laneFlow) push(lane int) {
+func (w *LaneFlow) push(lane int) {
 	amount := w.room[lane]
 	g := int(w.fromSet[lane])
 	for k := w.fromLane[g]; k >= 0; k = w.fromLane[g] {
@@ -234,7 +248,7 @@ func (w *laneFlow) push(lane int) {
 
 // cut reads the violated set off the failed search: the lanes and groups it visited; the
 // groups have no other lanes.
-func (w *laneFlow) cut() (transfers, lanes int) {
+func (w *LaneFlow) cut() (transfers, lanes int) {
 	for g, from := range w.fromLane {
 		if from != -1 {
 			transfers += w.weight[g]

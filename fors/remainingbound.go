@@ -82,9 +82,9 @@ func (w *pairDemands) bound(ctx context.Context) (int, Certificate, error) {
 			if err := ctx.Err(); err != nil {
 				return 0, ByNothing, err
 			}
-			w.flow.clear()
+			w.flow.Clear()
 			w.fan(end, A)
-			least = w.flow.leastCapacity(least)
+			least = w.flow.Least(least)
 		}
 	}
 	if least > servers {

@@ -22,7 +22,7 @@ func (t *Tree) twoLevels() *fors.Tree {
 func ComputeBounds(t *Tree) Bounds {
 	x := newInstance(t, 1, 1)
 	b := Bounds{Certificate: fors.ByServers, LowerBound: x.mostPeers()}
-	c := cut{flow: &flow{}}
+	var c fors.LaneFlow
 	for a := range t.Leaves {
 		if n := x.leafCut(&c, a, b.LowerBound); n > b.LowerBound {
 			b = Bounds{n, fors.ByLeaf}
@@ -45,118 +45,42 @@ func OneLID(t *Tree, lanes Bounds) Bounds {
 	return lanes
 }
 
-// cut finds the least number of phases in which transfers pass lanes, of which those of
-// one kind may use the same, one a phase and lane.
-type cut struct {
-	*flow
-	kind map[string]int
-	of   []string
-	need []int
-}
-
-func (c *cut) clear() { c.kind, c.of, c.need = map[string]int{}, c.of[:0], c.need[:0] }
-
-// add counts transfers confined to lanes, which are the bytes that are not 0.
-func (c *cut) add(lanes []byte, need int) {
-	i, known := c.kind[string(lanes)]
-	if !known {
-		i = len(c.of)
-		c.kind[string(lanes)] = i
-		c.of, c.need = append(c.of, string(lanes)), append(c.need, 0)
-	}
-	c.need[i] += need
-}
-
-// least returns the least number of phases, not below the one given (Hall).
-func (c *cut) least(phases int) int {
-	most := phases
-	lanes, sum := 0, 0
-	for i, of := range c.of {
-		n := 0
-		for _, is := range []byte(of) {
-			n += int(is)
-		}
-		lanes = len(of)
-		most, sum = max(most, c.need[i]), sum+c.need[i]
-	}
-	low, high := phases, max(most, sum)
-	if len(c.of) == 0 || c.fits(low, lanes) {
-		return low
-	}
-	for low+1 < high {
-		if mid := (low + high) / 2; c.fits(mid, lanes) {
-			high = mid
-		} else {
-			low = mid
-		}
-	}
-	return high
-}
-
-// fits reports whether the given phases suffice.
-func (c *cut) fits(phases, lanes int) bool {
-	kinds := int32(len(c.of))
-	c.reset(int(kinds) + lanes + 1)
-	root := kinds + int32(lanes)
-	for i, of := range c.of {
-		c.arc(root, int32(i), int32(c.need[i]), int32(c.need[i]))
-		for k, is := range []byte(of) {
-			if is != 0 {
-				c.arc(int32(i), kinds+int32(k), 0, int32(c.need[i]))
-			}
-		}
-	}
-	for k := range lanes {
-		c.arc(kinds+int32(k), root, 0, int32(phases))
-	}
-	return c.circulate()
-}
-
 // leafCut returns the least number of phases for the transfers from leaf a to other leaves
 // by its planes.
-func (r *reach) leafCut(c *cut, a, phases int) int {
-	c.clear()
+func (r *reach) leafCut(c *fors.LaneFlow, a, phases int) int {
+	c.Reset(r.Planes())
 	var planes []bool
-	lanes := make([]byte, r.Planes())
 	for b := range r.Leaves {
 		if a == b || !r.ok(a, b) {
 			continue
 		}
 		planes = r.planes(a, b, planes)
-		for j, is := range planes {
-			if lanes[j] = 0; is {
-				lanes[j] = 1
-			}
-		}
-		c.add(lanes, len(r.Leaves[a].Slots)*len(r.Leaves[b].Slots))
+		c.Add(func(j int) bool { return planes[j] }, len(r.Leaves[a].Slots)*len(r.Leaves[b].Slots))
 	}
-	return c.least(phases)
+	return c.Least(phases)
 }
 
 // podCut returns the least number of phases for the transfers from pod p to other pods by
 // its cables to tops. Leaves of a pod with the same planes count together.
-func (x *instance) podCut(c *cut, p, phases int) int {
-	c.clear()
+func (x *instance) podCut(c *fors.LaneFlow, p, phases int) int {
+	c.Reset(x.Lanes())
 	x.blocks = 1 << 20
 	if x.cells == nil {
 		x.setCells()
 	}
-	lanes := make([]byte, x.Lanes())
 	for _, a := range x.ofPod[p] {
 		for b := range x.cells {
 			A, B := &x.cells[a], &x.cells[b]
 			if A.pod == B.pod || !x.linked(a, int32(b)) {
 				continue
 			}
-			for k, j := range x.planeOf {
-				if lanes[k] = 0; A.up[j] && B.up[j] && x.laneUp(int(A.pod), k) && x.laneUp(int(B.pod), k) {
-					lanes[k] = 1
-				}
-			}
-			c.add(lanes, int(A.size()*A.n*B.size()*B.n))
+			c.Add(func(k int) bool {
+				j := x.planeOf[k]
+				return A.up[j] && B.up[j] && x.laneUp(int(A.pod), k) && x.laneUp(int(B.pod), k)
+			}, int(A.size()*A.n*B.size()*B.n))
 		}
 	}
-	return c.least(phases)
+	return c.Least(phases)
 }
 
 // reach records which leaves have a path to one another.

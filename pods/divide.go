@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/forsd/forsd/bipartite"
+	"github.com/forsd/forsd/fors"
 )
 
 // division is how the units of every two pods are divided: z over lanes, own, within a pod,
@@ -47,7 +48,7 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 		}
 	}
 	// Resources: cells out, cells in, by plane; pods out, pods in, by plane or lane.
-	s := &spread{room: make([]int32, 2*cells*planes+2*pods*over)}
+	s := &fors.Multiflow{Room: make([]int32, 2*cells*planes+2*pods*over)}
 	outOf := func(c, j int32) int32 { return c*planes + j }
 	into := func(c, j int32) int32 { return (cells+c)*planes + j }
 	podOut := func(p, k int32) int32 { return 2*cells*planes + p*over + k }
@@ -55,13 +56,13 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 	for c := range cells {
 		for j := range planes {
 			if x.cells[c].up[j] {
-				s.room[outOf(c, j)], s.room[into(c, j)] = x.cells[c].size()*x.blocks, x.cells[c].size()*x.blocks
+				s.Room[outOf(c, j)], s.Room[into(c, j)] = x.cells[c].size()*x.blocks, x.cells[c].size()*x.blocks
 			}
 		}
 	}
 	for p := range pods {
 		for k := range over {
-			s.room[podOut(p, k)], s.room[podIn(p, k)] = room[p*over+k]*x.blocks, room[p*over+k]*x.blocks
+			s.Room[podOut(p, k)], s.Room[podIn(p, k)] = room[p*over+k]*x.blocks, room[p*over+k]*x.blocks
 		}
 	}
 	var pairs [][2]int32
@@ -71,44 +72,44 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 			if need == 0 {
 				continue
 			}
-			s.demand(need)
+			s.Demand(need)
 			pairs = append(pairs, [2]int32{c, d})
 			p, q := x.cells[c].pod, x.cells[d].pod
 			for j := range planes {
 				switch {
 				case !x.cells[c].up[j] || !x.cells[d].up[j] || !x.joined[(p*pods+q)*planes+j]:
 				case p == q:
-					s.way(outOf(c, j), into(d, j))
+					s.Way(outOf(c, j), into(d, j))
 				case !joint:
-					s.way(outOf(c, j), into(d, j), podOut(p, j), podIn(q, j))
+					s.Way(outOf(c, j), into(d, j), podOut(p, j), podIn(q, j))
 				default:
 					for k := int32(x.First[j]); k < int32(x.First[j+1]); k++ {
 						if x.Up[p*lanes+k] && x.Up[q*lanes+k] {
-							s.way(outOf(c, j), into(d, j), podOut(p, k), podIn(q, k))
+							s.Way(outOf(c, j), into(d, j), podOut(p, k), podIn(q, k))
 						}
 					}
 				}
 			}
 		}
 	}
-	if !s.solve(ctx) && !x.leaveOut(s) {
+	if !s.Solve(ctx) && !x.leaveOut(s) {
 		return nil, false
 	}
 	d := &division{y: make([]int32, cells*cells*planes), z: make([]int32, x.Pods*x.Pods*x.Lanes()), own: make([]int32, x.Pods*x.Planes()),
 		between: make([]int32, pods*pods*planes)}
 	for i, pair := range pairs {
 		p, q := x.cells[pair[0]].pod, x.cells[pair[1]].pod
-		first, end := s.ways(int32(i))
+		first, end := s.Ways(int32(i))
 		for w := first; w < end; w++ {
-			j := s.uses[w*mostUses] % planes
-			d.y[(pair[0]*cells+pair[1])*planes+j] += s.y[w]
+			j := s.Uses[w*fors.MostUses] % planes
+			d.y[(pair[0]*cells+pair[1])*planes+j] += s.Y[w]
 			switch {
 			case p == q:
-				d.own[p*planes+j] += s.y[w]
+				d.own[p*planes+j] += s.Y[w]
 			case joint:
-				d.z[(p*pods+q)*lanes+(s.uses[w*mostUses+2]-2*cells*planes)%lanes] += s.y[w]
+				d.z[(p*pods+q)*lanes+(s.Uses[w*fors.MostUses+2]-2*cells*planes)%lanes] += s.Y[w]
 			default:
-				d.between[(p*pods+q)*planes+j] += s.y[w]
+				d.between[(p*pods+q)*planes+j] += s.Y[w]
 			}
 		}
 	}
@@ -123,9 +124,9 @@ func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 			return ok
 		}
 	}
-	s := &spread{room: make([]int32, 2*x.Pods*lanes)}
-	for i := range s.room {
-		s.room[i] = x.blocks
+	s := &fors.Multiflow{Room: make([]int32, 2*x.Pods*lanes)}
+	for i := range s.Room {
+		s.Room[i] = x.blocks
 	}
 	var ways [][3]int
 	for p := range x.Pods {
@@ -134,37 +135,37 @@ func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 			if need == 0 {
 				continue
 			}
-			s.demand(need)
+			s.Demand(need)
 			for k := range lanes {
 				if x.laneUp(p, x.First[j]+k) && x.laneUp(q, x.First[j]+k) {
-					s.way(int32(p*lanes+k), int32((x.Pods+q)*lanes+k))
+					s.Way(int32(p*lanes+k), int32((x.Pods+q)*lanes+k))
 					ways = append(ways, [3]int{p, q, x.First[j] + k})
 				}
 			}
 		}
 	}
-	if !s.solve(ctx) && !x.leaveOut(s) {
+	if !s.Solve(ctx) && !x.leaveOut(s) {
 		return false
 	}
 	for w, to := range ways {
-		d.z[(to[0]*x.Pods+to[1])*x.Lanes()+to[2]] = s.y[w]
+		d.z[(to[0]*x.Pods+to[1])*x.Lanes()+to[2]] = s.Y[w]
 	}
 	return true
 }
 
 // leaveOut removes units from overloaded resources, if allowed.
-func (x *instance) leaveOut(s *spread) bool {
+func (x *instance) leaveOut(s *fors.Multiflow) bool {
 	if !x.mayDrop {
 		return false
 	}
-	for w := range s.y {
+	for w := range s.Y {
 		over := int32(0)
-		for _, r := range s.uses[w*mostUses:][:mostUses] {
+		for _, r := range s.Uses[w*fors.MostUses:][:fors.MostUses] {
 			if r >= 0 {
-				over = max(over, s.load[r]-s.room[r])
+				over = max(over, s.Load[r]-s.Room[r])
 			}
 		}
-		s.add(int32(w), -min(over, s.y[w]))
+		s.Add(int32(w), -min(over, s.Y[w]))
 	}
 	return true
 }
