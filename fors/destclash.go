@@ -120,7 +120,7 @@ func (g *destFrame) walk(p, q int, start int32) bool {
 			return true
 		}
 		if v < 0 {
-			g.more[1] = g.ends[outward].leaf[u]
+			g.more[1] = g.ends[outward].Of[u]
 			break
 		}
 		g.path = append(g.path, v)
@@ -128,7 +128,7 @@ func (g *destFrame) walk(p, q int, start int32) bool {
 	last := start
 	for u := leftQ[last]; u >= 0; u = leftQ[last] {
 		if last = rightP[u]; last < 0 {
-			g.more[0] = g.ends[outward].leaf[u]
+			g.more[0] = g.ends[outward].Of[u]
 			break
 		}
 		g.path = append(g.path, last)

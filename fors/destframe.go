@@ -2,6 +2,7 @@ package fors
 
 import (
 	"context"
+	"math"
 
 	"github.com/forsd/forsd/bipartite"
 )
@@ -17,10 +18,10 @@ import (
 // have two transfers in a slot.
 type destFrame struct {
 	*laning
-	ends     [2]bins // out-bins, in-bins
-	inBin    []int32 // [server·lanes + lane] in-bin, −1 where nothing travels
-	n        int     // vertices of either side
-	arcs     []bipartite.Arc
+	bipartite.Frame
+	ends     [2]side    // out-bins, in-bins
+	inBin    []int32    // [server·lanes + lane] in-bin, −1 where nothing travels
+	n        int        // vertices of either side
 	runs     []run      // the units between two bins
 	runOf    []int32    // [left·n + right] the first of their runs, −1 if none
 	left     []int32    // [slot·n + right] left vertex, −1 if none in a loose graph
@@ -52,18 +53,21 @@ func newDestFrame(l *laning) *destFrame {
 		g.inBin[i] = -1
 	}
 	outs, ins := &g.ends[outward], &g.ends[inward]
+	g.Frame = bipartite.Frame{Degree: int32(l.slots), Left: &outs.Side, Right: &ins.Side}
 	outBin := make([]int32, l.leaves*l.lanes)
 	for A := range l.leaves {
-		outs.first = append(outs.first, int32(len(outs.leaf)))
-		ins.first = append(ins.first, int32(len(ins.leaf)))
+		outs.first = append(outs.first, int32(len(outs.Of)))
+		ins.first = append(ins.first, int32(len(ins.Of)))
 		g.packOut(A, outBin[A*l.lanes:][:l.lanes])
 		g.packIn(A)
 	}
-	outs.first, ins.first = append(outs.first, int32(len(outs.leaf))), append(ins.first, int32(len(ins.leaf)))
+	outs.first, ins.first = append(outs.first, int32(len(outs.Of))), append(ins.first, int32(len(ins.Of)))
 	g.dummies()
-	g.n = len(outs.leaf)
+	g.n = g.Even()
 	g.transfers(outBin)
-	g.fill()
+	for A := range l.leaves {
+		g.Pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1], math.MaxInt32)
+	}
 	g.watch()
 	return g
 }
@@ -76,7 +80,7 @@ func (g *destFrame) packOut(A int, bin []int32) {
 		if load == 0 {
 			continue
 		}
-		bin[k] = outs.fit(outs.first[A], load, A, g.slots)
+		bin[k] = outs.Fit(outs.first[A], load, int32(A), g.Degree)
 	}
 }
 
@@ -92,10 +96,10 @@ func (g *destFrame) packIn(B int) {
 	}
 	put := func(i, k int, bin int32) bool {
 		at := (int(g.base[B])+i)*g.lanes + k
-		if bin < 0 || ins.room[bin] < int32(g.uses[at]) {
+		if bin < 0 || ins.Room[bin] < int32(g.uses[at]) {
 			return false
 		}
-		ins.room[bin] -= int32(g.uses[at])
+		ins.Room[bin] -= int32(g.uses[at])
 		g.inBin[at] = bin
 		return true
 	}
@@ -109,7 +113,7 @@ func (g *destFrame) packIn(B int) {
 		}
 		if k := main[i]; most > 0 {
 			if owners[k]++; ofLane[k] < 0 {
-				ofLane[k] = ins.add(B, g.slots)
+				ofLane[k] = ins.Add(int32(B), g.Degree)
 			}
 			put(i, k, ofLane[k])
 		}
@@ -128,7 +132,7 @@ func (g *destFrame) packIn(B int) {
 				if pass == 0 && put(i, k, ofLane[k]) || pass > 0 && put(i, k, own) || put(i, k, ofLane[k]) {
 					continue
 				}
-				bin := ins.add(B, g.slots)
+				bin := ins.Add(int32(B), g.Degree)
 				if ofLane[k] < 0 {
 					ofLane[k] = bin
 				}
@@ -138,22 +142,18 @@ func (g *destFrame) packIn(B int) {
 	}
 }
 
-// dummies adds those that hold a leaf's bins beyond c_A, and makes both sides equal.
+// dummies adds those that hold a leaf's bins beyond c_A.
 func (g *destFrame) dummies() {
+	outs, ins := &g.ends[outward], &g.ends[inward]
 	for A := range g.leaves {
-		busy := g.busy(A)
-		bins := [2]int{int(g.ends[outward].first[A+1] - g.ends[outward].first[A]), int(g.ends[inward].first[A+1] - g.ends[inward].first[A])}
-		for end := range bins {
-			for range bins[end] - busy {
-				v := g.ends[1-end].add(-1, g.slots)
-				g.hold(end, A, v)
-			}
+		busy := int32(g.busy(A))
+		for range outs.first[A+1] - outs.first[A] - busy {
+			v := g.Dummy(g.Right)
+			g.Pour(outs.first[A], outs.first[A+1], v, v+1, g.Degree)
 		}
-	}
-	n := max(len(g.ends[outward].leaf), len(g.ends[inward].leaf))
-	for end := range g.ends {
-		for len(g.ends[end].leaf) < n {
-			g.ends[end].add(-1, g.slots)
+		for range ins.first[A+1] - ins.first[A] - busy {
+			u := g.Dummy(g.Left)
+			g.Pour(u, u+1, ins.first[A], ins.first[A+1], g.Degree)
 		}
 	}
 }
@@ -165,27 +165,6 @@ func (g *destFrame) busy(A int) int {
 		out, in = out+g.out[A*g.lanes+k], in+g.in[A*g.lanes+k]
 	}
 	return ceilDiv(max(out, in), max(1, g.slots))
-}
-
-// hold joins a dummy of the other side to the bins of a leaf.
-func (g *destFrame) hold(end, A int, dummy int32) {
-	b := &g.ends[end]
-	for v := b.first[A]; v < b.first[A+1] && g.ends[1-end].room[dummy] > 0; v++ {
-		if end == outward {
-			g.join(v, dummy, g.slots)
-		} else {
-			g.join(dummy, v, g.slots)
-		}
-	}
-}
-
-// join adds edges between two vertices, as many as both have room for, at most count.
-func (g *destFrame) join(u, v int32, count int) {
-	if x := min(g.ends[outward].room[u], g.ends[inward].room[v], int32(count)); x > 0 {
-		g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: x})
-		g.ends[outward].room[u] -= x
-		g.ends[inward].room[v] -= x
-	}
 }
 
 // transfers adds the edges of the units.
@@ -217,30 +196,10 @@ func (g *destFrame) transfers(outBin []int32) {
 			counts[v] += count
 		}
 		for _, v := range reached {
-			g.arcs = append(g.arcs, bipartite.Arc{Left: int32(u), Right: v, Count: counts[v]})
+			g.Arcs = append(g.Arcs, bipartite.Arc{Left: int32(u), Right: v, Count: counts[v]})
 			counts[v] = 0
 		}
 	}
-}
-
-// fill fills the room that is left, first within leaves, and sorts the edges.
-func (g *destFrame) fill() {
-	outs, ins := &g.ends[outward], &g.ends[inward]
-	pour := func(u, uEnd, v, vEnd int32) {
-		for u < uEnd && v < vEnd {
-			g.join(u, v, g.slots)
-			if outs.room[u] == 0 {
-				u++
-			} else {
-				v++
-			}
-		}
-	}
-	for A := range g.leaves {
-		pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1])
-	}
-	pour(0, int32(g.n), 0, int32(g.n))
-	g.arcs = bipartite.ByLeft(g.n, g.arcs)
 }
 
 // watch numbers the servers and the links that have several in-bins.
@@ -287,8 +246,7 @@ func (g *destFrame) watch() {
 func (g *destFrame) colour(ctx context.Context) error {
 	g.right, g.left = make([]int32, g.slots*g.n), make([]int32, g.slots*g.n)
 	g.unit = make([]int32, g.slots*g.n)
-	c := bipartite.Colourer{Workers: g.workers}
-	if err := c.Arcs(ctx, g.n, g.slots, g.arcs, g.right); err != nil {
+	if err := g.Colour(ctx, &bipartite.Colourer{Workers: g.workers}, g.right); err != nil {
 		return err
 	}
 	const few = 16 // vertices at a time: what is looked up of them stays in the cache

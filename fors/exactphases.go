@@ -49,23 +49,23 @@ func newFrame(n *net, phases int, y []int32) *frame {
 		}
 		busy := ceilDiv(n.out(A), phases) // c_A
 		for range int(g.bins[inward].count[A]) - busy {
-			g.bins[outward].add(-1, phases)
+			g.bins[outward].Add(-1, int32(phases))
 		}
 		for range int(g.bins[outward].count[A]) - busy {
-			g.bins[inward].add(-1, phases)
+			g.bins[inward].Add(-1, int32(phases))
 		}
 	}
 	for end := range g.bins {
 		b := &g.bins[end]
-		b.first = append(b.first, int32(len(b.leaf)))
+		b.first = append(b.first, int32(len(b.Of)))
 	}
-	g.n = len(g.bins[outward].leaf)
+	g.n = len(g.bins[outward].Of)
 	return g
 }
 
 // pack puts the lanes of a leaf into bins, each into the first that has room.
 func (g *frame) pack(b *binning, A int, load []int32) {
-	first := len(b.leaf)
+	first := len(b.Of)
 	b.first = append(b.first, int32(first))
 	of, after := b.of[A*g.lanes:][:g.lanes], b.after[A*g.lanes:][:g.lanes]
 	for k, x := range load {
@@ -73,19 +73,19 @@ func (g *frame) pack(b *binning, A int, load []int32) {
 		if x == 0 {
 			continue
 		}
-		v := b.fit(int32(first), x, A, g.phases)
+		v := b.Fit(int32(first), x, int32(A), int32(g.phases))
 		b.name()
 		of[k], after[k], b.lane[v] = v, b.lane[v], int32(k)
 		if b.only[v] = Lane(k); after[k] >= 0 {
 			b.only[v] = -1
 		}
 	}
-	b.count = append(b.count, int32(len(b.leaf)-first))
+	b.count = append(b.count, int32(len(b.Of)-first))
 }
 
 // name allocates the lanes of added vertices.
 func (b *binning) name() {
-	for len(b.lane) < len(b.leaf) {
+	for len(b.lane) < len(b.Of) {
 		b.lane, b.only = append(b.lane, -1), append(b.only, -1)
 	}
 }
@@ -143,13 +143,13 @@ func (g *frame) transfers(A int, u int32, y, count, reached []int32) []int32 {
 // from v on, and returns the first that has room left.
 func (g *frame) pour(A int, u, v int32) int32 {
 	outs, ins := &g.bins[outward], &g.bins[inward]
-	for outs.room[u] > 0 {
-		if x := min(outs.room[u], ins.room[v]); x > 0 {
+	for outs.Room[u] > 0 {
+		if x := min(outs.Room[u], ins.Room[v]); x > 0 {
 			g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: x})
-			outs.room[u] -= x
-			ins.room[v] -= x
+			outs.Room[u] -= x
+			ins.Room[v] -= x
 		}
-		if ins.room[v] == 0 {
+		if ins.Room[v] == 0 {
 			v = ins.next(A, v)
 		}
 	}

@@ -40,7 +40,7 @@ func (w *seater) seatSenders(ctx context.Context, A int) error {
 // depart reads the transfers of leaf A off the phases and adds them. Same-leaf transfers go
 // to the first phases in which servers are left.
 func (w *seater) depart(A int) {
-	outs, leaves := &w.frame.bins[outward], w.frame.bins[inward].leaf
+	outs, leaves := &w.frame.bins[outward], w.frame.bins[inward].Of
 	first, bins, end := outs.first[A], outs.first[A]+outs.count[A], outs.first[A+1]
 	only, size := outs.only[first:bins], int32(w.size)
 	local, locals := w.size*(w.size-1), 0

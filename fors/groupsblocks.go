@@ -12,57 +12,31 @@ import (
 // If a leaf has more bins than it may have units in a block, a dummy on the other side
 // keeps one of them idle.
 type side struct {
-	bins
-	of []int32 // [leaf·lanes + lane] bin, −1 if unused
-}
-
-// bins are the vertices of a side.
-type bins struct {
-	first []int32 // [leaf] its first bin, one more at the end
-	leaf  []int32 // [vertex] −1 for a dummy
-	room  []int32 // [vertex] of Φ
-}
-
-// add appends a vertex and returns it.
-func (b *bins) add(leaf, room int) int32 {
-	b.leaf, b.room = append(b.leaf, int32(leaf)), append(b.room, int32(room))
-	return int32(len(b.leaf) - 1)
-}
-
-// fit returns the first vertex from first on with room for a load, or a new vertex of the
-// leaf.
-func (b *bins) fit(first int32, load int32, leaf, room int) int32 {
-	v := first
-	for int(v) < len(b.leaf) && b.room[v] < load {
-		v++
-	}
-	if int(v) == len(b.leaf) {
-		v = b.add(leaf, room)
-	}
-	b.room[v] -= load
-	return v
+	bipartite.Side         // of leaves
+	first          []int32 // [leaf] its first bin, one more at the end
+	of             []int32 // [leaf·lanes + lane] bin, −1 if unused
 }
 
 // blockGraph is that graph.
 type blockGraph struct {
 	*grouping
+	bipartite.Frame
 	outs, ins side
-	arcs      []bipartite.Arc
 }
 
 // setBlocks colours the graph, and turns its edges into units.
 func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 	g := &blockGraph{grouping: x}
+	g.Frame = bipartite.Frame{Degree: int32(x.blocks), Left: &g.outs.Side, Right: &g.ins.Side}
 	g.pack(&g.outs, func(A, B, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
 	g.pack(&g.ins, func(B, A, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
 	g.connect(y)
 	for A := range x.leaves {
 		g.connectOwn(A)
 	}
-	n := g.regulate()
+	n := g.Even()
 	match := make([]int32, n*x.blocks)
-	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(ctx, n, x.blocks, bipartite.ByLeft(n, g.arcs), match); err != nil {
+	if err := g.Colour(ctx, &bipartite.Colourer{Workers: x.workers}, match); err != nil {
 		return err
 	}
 	g.read(n, match, y)
@@ -77,7 +51,7 @@ func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
 	s.of = make([]int32, g.leaves*g.lanes)
 	for A := range g.leaves {
-		first, own := len(s.leaf), g.own(A)
+		first, own := len(s.Of), g.own(A)
 		s.first = append(s.first, int32(first))
 		for k := range g.lanes {
 			load := int32(0)
@@ -88,38 +62,29 @@ func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
 			if load == 0 {
 				continue
 			}
-			s.of[A*g.lanes+k] = s.fit(int32(first), load, A, g.blocks)
+			s.of[A*g.lanes+k] = s.Fit(int32(first), load, int32(A), g.Degree)
 		}
-		for _, room := range s.room[first:] {
+		for _, room := range s.Room[first:] {
 			own -= int(room)
 		}
 		for ; own > 0; own -= g.blocks {
-			s.add(A, g.blocks)
+			s.Add(int32(A), g.Degree)
 		}
 	}
-	s.first = append(s.first, int32(len(s.leaf)))
+	s.first = append(s.first, int32(len(s.Of)))
 }
 
 // own returns the number of units that a leaf has with itself.
 func (g *blockGraph) own(A int) int { return g.net.units[A] * g.size[A] }
 
-// addDummies appends dummies and returns the first, and the vertex after the last.
-func (s *side) addDummies(count, blocks int) (first, end int) {
-	first = len(s.leaf)
-	for range count {
-		s.add(-1, blocks)
-	}
-	return first, len(s.leaf)
-}
-
 // connect makes the arcs of the units between leaves.
 func (g *blockGraph) connect(y []int32) {
-	g.arcs = make([]bipartite.Arc, 0, len(y))
+	g.Arcs = make([]bipartite.Arc, 0, len(y))
 	for A := range g.leaves {
 		for B := range g.leaves {
 			for k, count := range y[(A*g.leaves+B)*g.lanes:][:g.lanes] {
 				if count > 0 {
-					g.arcs = append(g.arcs, bipartite.Arc{Left: g.outs.of[A*g.lanes+k], Right: g.ins.of[B*g.lanes+k], Count: count})
+					g.Arcs = append(g.Arcs, bipartite.Arc{Left: g.outs.of[A*g.lanes+k], Right: g.ins.of[B*g.lanes+k], Count: count})
 				}
 			}
 		}
@@ -130,45 +95,17 @@ func (g *blockGraph) connect(y []int32) {
 // most g destinations each and its servers one sender each: dummies hold the
 // bins beyond these numbers.
 func (g *blockGraph) connectOwn(A int) {
-	u, uEnd := int(g.outs.first[A]), int(g.outs.first[A+1])
-	v, vEnd := int(g.ins.first[A]), int(g.ins.first[A+1])
-	g.pour(u, uEnd, v, vEnd, g.own(A))
-	if idle := uEnd - u - g.net.units[A]*g.g; idle > 0 {
-		first, end := g.ins.addDummies(idle, g.blocks)
-		g.pour(u, uEnd, first, end, idle*g.blocks)
+	u, uEnd := g.outs.first[A], g.outs.first[A+1]
+	v, vEnd := g.ins.first[A], g.ins.first[A+1]
+	g.Pour(u, uEnd, v, vEnd, int32(g.own(A)))
+	for range int(uEnd-u) - g.net.units[A]*g.g {
+		dummy := g.Dummy(g.Right)
+		g.Pour(u, uEnd, dummy, dummy+1, g.Degree)
 	}
-	if idle := vEnd - v - g.size[A]; idle > 0 {
-		first, end := g.outs.addDummies(idle, g.blocks)
-		g.pour(first, end, v, vEnd, idle*g.blocks)
+	for range int(vEnd-v) - g.size[A] {
+		dummy := g.Dummy(g.Left)
+		g.Pour(dummy, dummy+1, v, vEnd, g.Degree)
 	}
-}
-
-// pour fills the room of left vertices from u on with edges to right vertices
-// from v on, corner-wise, count of them.
-func (g *blockGraph) pour(u, uEnd, v, vEnd, count int) {
-	for count > 0 && u < uEnd && v < vEnd {
-		if x := min(g.outs.room[u], g.ins.room[v], int32(count)); x > 0 {
-			g.arcs = append(g.arcs, bipartite.Arc{Left: int32(u), Right: int32(v), Count: x})
-			g.outs.room[u] -= x
-			g.ins.room[v] -= x
-			count -= int(x)
-		}
-		if g.outs.room[u] == 0 {
-			u++
-		} else if g.ins.room[v] == 0 {
-			v++
-		}
-	}
-}
-
-// regulate makes the graph regular by edges that stand for idling, and returns
-// the number of vertices of either side.
-func (g *blockGraph) regulate() int {
-	n := max(len(g.outs.leaf), len(g.ins.leaf))
-	g.outs.addDummies(n-len(g.outs.leaf), g.blocks)
-	g.ins.addDummies(n-len(g.ins.leaf), g.blocks)
-	g.pour(0, n, 0, n, n*g.blocks)
-	return n
 }
 
 // read makes units of the matched bins, ordered by block and source leaf. Of the
@@ -187,7 +124,7 @@ func (g *blockGraph) read(n int, match, y []int32) {
 	g.units = make([]unit, 0, total)
 	for block := range g.blocks {
 		for u, v := range match[block*n : (block+1)*n] {
-			A, B := g.outs.leaf[u], g.ins.leaf[v]
+			A, B := g.outs.Of[u], g.ins.Of[v]
 			if A < 0 || B < 0 {
 				continue
 			}

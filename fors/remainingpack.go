@@ -2,6 +2,7 @@ package fors
 
 import (
 	"context"
+	"math"
 
 	"github.com/forsd/forsd/bipartite"
 )
@@ -14,14 +15,11 @@ import (
 // idle ends fill the rest, so that the graph is Φ-regular and has a colouring
 // with Φ colours (König).
 type packing struct {
+	bipartite.Frame
 	colourer bipartite.Colourer
 	phases   int
-	vertex   []int32    // [server] on either side
-	first    []int32    // [leaf] its first vertex, its servers' before its dummies'
-	server   []Server   // [vertex] Idle for a dummy
-	room     [2][]int32 // [end][vertex] of Φ
-	arcs     [][]bipartite.Arc
-	flat     []bipartite.Arc
+	vertex   []int32 // [server] on either side
+	first    []int32 // [leaf] its first vertex, its servers' before its dummies'
 	match    []int32
 }
 
@@ -44,19 +42,16 @@ func (m *mender) pack(ctx context.Context, all bool) error {
 	}
 	w.layOut(m.tree, demand, rest, all)
 	w.fill(m.tree)
-	n := len(w.server)
-	w.match, w.flat = grow(w.match, n*w.phases), w.flat[:0]
-	for _, arcs := range w.arcs {
-		w.flat = append(w.flat, arcs...)
-	}
-	if err := w.colourer.Arcs(ctx, n, w.phases, w.flat, w.match); err != nil {
+	n := len(w.Left.Of)
+	w.match = grow(w.match, n*w.phases)
+	if err := w.Colour(ctx, &w.colourer, w.match); err != nil {
 		return err
 	}
 	for c := range w.phases {
 		m.plan.addPhase()
 		to, _ := m.plan.Row(Phase(m.plan.Phases - 1))
 		for u, v := range w.match[c*n:][:n] {
-			s, d := w.server[u], w.server[v]
+			s, d := Server(w.Left.Of[u]), Server(w.Right.Of[v])
 			if s != Idle && d != Idle && m.left.Remove(s, d) { // no filler
 				to[s] = d
 			}
@@ -75,34 +70,28 @@ func (w *packing) layOut(t *Tree, demand *pairDemands, pairs []Pair, all bool) {
 			local[A]++
 		}
 	}
-	w.vertex, w.first, w.server = w.vertex[:0], w.first[:0], w.server[:0]
+	w.vertex, w.first = w.vertex[:0], w.first[:0]
+	w.Frame = bipartite.Frame{Degree: int32(w.phases), Left: &bipartite.Side{}, Right: &bipartite.Side{}}
+	add := func(s Server) int32 {
+		w.Left.Add(int32(s), w.Degree)
+		return w.Right.Add(int32(s), w.Degree)
+	}
 	for A, slots := range t.Slots {
-		w.first = append(w.first, int32(len(w.server)))
+		w.first = append(w.first, int32(len(w.Left.Of)))
 		for range slots {
-			w.vertex = append(w.vertex, int32(len(w.server)))
-			w.server = append(w.server, Server(len(w.vertex)-1))
+			w.vertex = append(w.vertex, add(Server(len(w.vertex))))
 		}
 		remote := max(demand.load(outward, A), demand.load(inward, A))
 		busy := ceilDiv(remote, w.phases) // c_A
 		busy = min(len(slots), max(busy, min(demand.up[A].Size(), ceilDiv(remote+local[A], w.phases))))
 		for range len(slots) - busy {
-			w.server = append(w.server, Idle)
+			add(Idle)
 		}
 		if !all {
 			local[A] = min(local[A], busy*w.phases-remote)
 		}
 	}
-	w.first = append(w.first, int32(len(w.server)))
-	for end := range w.room {
-		w.room[end] = grow(w.room[end], len(w.server))
-		for v := range w.room[end] {
-			w.room[end][v] = int32(w.phases)
-		}
-	}
-	w.arcs = grow(w.arcs, len(w.server))
-	for u := range w.arcs {
-		w.arcs[u] = w.arcs[u][:0]
-	}
+	w.first = append(w.first, int32(len(w.Left.Of)))
 	for _, x := range pairs {
 		if A := demand.leaf[x.Src]; A == demand.leaf[x.Dst] {
 			if local[A] == 0 {
@@ -110,42 +99,17 @@ func (w *packing) layOut(t *Tree, demand *pairDemands, pairs []Pair, all bool) {
 			}
 			local[A]--
 		}
-		w.join(w.vertex[x.Src], w.vertex[x.Dst], 1)
+		w.Join(w.vertex[x.Src], w.vertex[x.Dst], 1)
 	}
 }
 
-// join makes edges.
-func (w *packing) join(u, v, count int32) {
-	w.arcs[u] = append(w.arcs[u], bipartite.Arc{Left: u, Right: v, Count: count})
-	w.room[outward][u] -= count
-	w.room[inward][v] -= count
-}
-
-// fill makes the graph regular: each leaf's dummies first, whose edges lead to
-// servers of the leaf, then servers of any leaves.
+// fill joins each leaf's dummies to servers of the leaf.
 func (w *packing) fill(t *Tree) {
 	for A, slots := range t.Slots {
 		first, last := w.first[A], w.first[A+1]
 		servers := first + int32(len(slots))
-		w.pour(first, servers, servers, last)
-		w.pour(servers, last, first, servers)
-		w.pour(servers, last, servers, last)
-	}
-	w.pour(0, int32(len(w.server)), 0, int32(len(w.server)))
-}
-
-// pour joins left vertices u…uEnd−1 to right vertices v…vEnd−1 as far as both
-// have room, corner-wise.
-func (w *packing) pour(u, uEnd, v, vEnd int32) {
-	for u < uEnd && v < vEnd {
-		x := min(w.room[outward][u], w.room[inward][v])
-		if x > 0 {
-			w.join(u, v, x)
-		}
-		if w.room[outward][u] == 0 {
-			u++
-		} else {
-			v++
-		}
+		w.Pour(first, servers, servers, last, math.MaxInt32)
+		w.Pour(servers, last, first, servers, math.MaxInt32)
+		w.Pour(servers, last, servers, last, math.MaxInt32)
 	}
 }

@@ -16,22 +16,21 @@ import (
 type frame struct {
 	*instance
 	*division
+	bipartite.Frame
 	outs, ins bins
-	arcs      []bipartite.Arc
 }
 
 // bins are the vertices of one side.
 type bins struct {
-	pod  []int32 // [vertex] −1 for a dummy
-	lane []int32 // [vertex] −1 for a loop
-	of   []int32 // [vertex] its plane
-	room []int32 // [vertex] of the blocks
-	at   []int32 // [pod·lanes + lane] vertex
+	bipartite.Side         // of pods
+	lane           []int32 // [bin] −1 for a loop
+	plane          []int32 // [bin]
+	at             []int32 // [pod·lanes + lane] bin
 }
 
 func (b *bins) add(pod, lane, plane, room int32) int32 {
-	b.pod, b.lane, b.of, b.room = append(b.pod, pod), append(b.lane, lane), append(b.of, plane), append(b.room, room)
-	return int32(len(b.pod) - 1)
+	b.lane, b.plane = append(b.lane, lane), append(b.plane, plane)
+	return b.Add(pod, room)
 }
 
 // units are what one group sends to one server, by block.
@@ -72,13 +71,14 @@ func (u *units) add(block int32, way, p, q int16) {
 // tries have other colourings.
 func (x *instance) setBlocks(ctx context.Context, d *division, try int) (*units, error) {
 	f := &frame{instance: x, division: d}
+	f.Frame = bipartite.Frame{Degree: x.blocks, Left: &f.outs.Side, Right: &f.ins.Side}
 	f.makeBins()
 	f.connect()
-	n := f.regulate()
+	n := f.Even()
+	f.Pour(0, int32(n), 0, int32(n), int32(n)*f.Degree)
 	left, right := f.shuffle(n, try)
 	match := make([]int32, n*int(x.blocks))
-	colourer := bipartite.Colourer{Workers: x.workers}
-	if err := colourer.Arcs(ctx, n, int(x.blocks), bipartite.ByLeft(n, f.arcs), match); err != nil {
+	if err := f.Colour(ctx, &bipartite.Colourer{Workers: x.workers}, match); err != nil {
 		return nil, err
 	}
 	return f.read(n, match, left, right), nil
@@ -112,20 +112,20 @@ func (f *frame) connect() {
 		for q := range f.Pods {
 			for k, count := range f.z[(p*f.Pods+q)*lanes:][:lanes] {
 				if count > 0 {
-					f.join(f.outs.at[p*lanes+k], f.ins.at[q*lanes+k], count)
+					f.Join(f.outs.at[p*lanes+k], f.ins.at[q*lanes+k], count)
 				}
 			}
 		}
 	}
 	for p, first := 0, 0; p < f.Pods; p++ {
 		end := first
-		for end < len(f.ins.pod) && int(f.ins.pod[end]) == p {
+		for end < len(f.ins.Of) && int(f.ins.Of[end]) == p {
 			end++
 		}
 		var outs, ins []rest
 		for at, j := first, 0; j < planes; j++ {
 			next := at
-			for next < end && int(f.ins.of[next]) == j {
+			for next < end && int(f.ins.plane[next]) == j {
 				next++
 			}
 			f.stay(at, next, f.own[p*planes+j])
@@ -138,22 +138,12 @@ func (f *frame) connect() {
 	}
 }
 
-// join adds an arc.
-func (f *frame) join(u, v, count int32) {
-	f.arcs = append(f.arcs, bipartite.Arc{Left: u, Right: v, Count: count})
-	f.outs.room[u] -= count
-	f.ins.room[v] -= count
-}
-
 // stay joins the out-bins of a pod's plane with its in-bins for units within the pod, from
 // the last on: loops first.
 func (f *frame) stay(first, end int, count int32) {
 	for u, v := end-1, end-1; count > 0 && u >= first && v >= first; {
-		if n := min(f.outs.room[u], f.ins.room[v], count); n > 0 {
-			f.join(int32(u), int32(v), n)
-			count -= n
-		}
-		if f.outs.room[u] == 0 {
+		count -= f.Join(int32(u), int32(v), count)
+		if f.outs.Room[u] == 0 {
 			u--
 		} else {
 			v--
@@ -184,17 +174,17 @@ func (f *frame) idle(first, end int, out bool) rest {
 
 func (f *frame) roomOf(out bool) []int32 {
 	if out {
-		return f.outs.room
+		return f.outs.Room
 	}
-	return f.ins.room
+	return f.ins.Room
 }
 
 // dummy adds a dummy for bins, which is on the other side.
 func (f *frame) dummy(out bool) int32 {
 	if out {
-		return f.ins.add(-1, -1, -1, f.blocks)
+		return f.Dummy(f.Right)
 	}
-	return f.outs.add(-1, -1, -1, f.blocks)
+	return f.Dummy(f.Left)
 }
 
 // idleRest joins the remaining bins of a pod with dummies: a dummy for each plane or, if
@@ -228,38 +218,12 @@ func (f *frame) idleRest(planes []rest, pod int, out bool) {
 // hold joins bins, from the last on, with a dummy.
 func (f *frame) hold(first, end int, dummy, count int32, out bool) {
 	for v := end - 1; v >= first && count > 0; v-- {
-		if n := min(count, f.roomOf(out)[v]); n > 0 {
-			if out {
-				f.join(int32(v), dummy, n)
-			} else {
-				f.join(dummy, int32(v), n)
-			}
-			count -= n
-		}
-	}
-}
-
-// regulate makes the graph regular by edges that stand for idling, and returns the number
-// of vertices of either side.
-func (f *frame) regulate() int {
-	n := max(len(f.outs.pod), len(f.ins.pod))
-	for len(f.outs.pod) < n {
-		f.outs.add(-1, -1, -1, f.blocks)
-	}
-	for len(f.ins.pod) < n {
-		f.ins.add(-1, -1, -1, f.blocks)
-	}
-	for u, v := 0, 0; u < n && v < n; {
-		if x := min(f.outs.room[u], f.ins.room[v]); x > 0 {
-			f.join(int32(u), int32(v), x)
-		}
-		if f.outs.room[u] == 0 {
-			u++
+		if out {
+			count -= f.Join(int32(v), dummy, count)
 		} else {
-			v++
+			count -= f.Join(dummy, int32(v), count)
 		}
 	}
-	return n
 }
 
 // shuffle renumbers the vertices, unless it is the first try: left tells the numbers of
@@ -278,8 +242,8 @@ func (f *frame) shuffle(n, try int) (left, right []int) {
 	for i, v := range to {
 		right[v] = i
 	}
-	for i := range f.arcs {
-		f.arcs[i].Left, f.arcs[i].Right = int32(left[f.arcs[i].Left]), int32(to[f.arcs[i].Right])
+	for i := range f.Arcs {
+		f.Arcs[i].Left, f.Arcs[i].Right = int32(left[f.Arcs[i].Left]), int32(to[f.Arcs[i].Right])
 	}
 	return left, right
 }
@@ -300,14 +264,14 @@ func (f *frame) read(n int, match []int32, left, right []int) *units {
 	for block := range f.blocks {
 		for a := range n {
 			b := right[match[int(block)*n+left[a]]]
-			p, q := f.outs.pod[a], f.ins.pod[b]
+			p, q := f.outs.Of[a], f.ins.Of[b]
 			if p < 0 || q < 0 {
 				continue
 			}
 			if p == q {
-				if left := &ownLeft[int(p)*planes+int(f.outs.of[a])]; f.outs.of[a] == f.ins.of[b] && *left > 0 {
+				if left := &ownLeft[int(p)*planes+int(f.outs.plane[a])]; f.outs.plane[a] == f.ins.plane[b] && *left > 0 {
 					*left--
-					u.add(block, int16(lanes+int(f.outs.of[a])), int16(p), int16(q))
+					u.add(block, int16(lanes+int(f.outs.plane[a])), int16(p), int16(q))
 				}
 				continue
 			}
