@@ -1,8 +1,8 @@
 // Package bipartite is a kernel of algorithms on bipartite multigraphs: edge colouring of
-// regular graphs, matchings of maximum size and weight, linear assignment, and the
-// decomposition of matrices into weighted matchings. Graphs are flat slices of int32,
-// scratch memory is reused from call to call, and equal input gives equal output with any
-// number of workers.
+// regular graphs, matchings of maximum size and weight, linear assignment, maximum flows,
+// and the decomposition of matrices into weighted matchings. Graphs are flat slices of
+// int32, scratch memory is reused from call to call, and equal input gives equal output
+// with any number of workers.
 //
 // A D-regular bipartite multigraph splits into D perfect matchings (König 1916). Colourer
 // finds them in two ways.

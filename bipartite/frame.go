@@ -3,9 +3,9 @@ package bipartite
 import "context"
 
 // Frame is a bipartite multigraph that is made regular and coloured: its edges are things to
-// be done, its vertices what can do one of them at a time, its colours the times. Vertices
-// that belong to nothing (dummies) keep others from doing anything, and what room is left is
-// filled by edges that stand for nothing.
+// be done, each vertex can do one of them at a time, and colours are times. Vertices that
+// belong to nothing (dummies) keep others idle, and edges that stand for nothing fill the
+// room that is left.
 type Frame struct {
 	Degree      int32
 	Left, Right *Side

@@ -3,6 +3,8 @@ package fors
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/forsd/forsd/bipartite"
 )
 
 // LaneSet is a bitmap of lanes.
@@ -34,22 +36,13 @@ type LaneFlow struct {
 	sets   []LaneSet // [group], distinct
 	weight []int     // [group] transfers
 	next   LaneSet   // the set of the group being added
-
-	order    []int32 // groups, those with the fewest lanes first
-	on       []int   // [group·lanes + lane] transfers assigned
-	left     []int   // [group] transfers not assigned yet
-	room     []int   // [lane] capacity left
-	fromLane []int32 // [group] lane through which the search came, −1 unseen, −2 root
-	fromSet  []int32 // [lane] group from which the search came, −1 unseen
-	queue    []int32
+	flow   bipartite.Flow
 }
 
 // Reset begins with so many lanes, and no transfers.
 func (w *LaneFlow) Reset(lanes int) {
 	w.lanes = lanes
 	w.next = NewLaneSet(lanes)
-	w.room = make([]int, lanes)
-	w.fromSet = make([]int32, lanes)
 	w.Clear()
 }
 
@@ -107,7 +100,6 @@ func (w *LaneFlow) Least(least int) int {
 	if len(w.sets) == 0 {
 		return least
 	}
-	w.sort()
 	least = max(least, 1)
 	for {
 		transfers, lanes := w.violated(least)
@@ -118,22 +110,11 @@ func (w *LaneFlow) Least(least int) int {
 	}
 }
 
-// sort puts the groups in order.
-func (w *LaneFlow) sort() {
-	w.order = w.order[:0]
-	for g := range w.sets {
-		w.order = append(w.order, int32(g))
-	}
-	slices.SortStableFunc(w.order, func(a, b int32) int { return w.sets[a].Size() - w.sets[b].Size() })
-}
-
 // Crowded finds transfers confined to fewer lanes than there are such transfers; by Hall's
 // theorem they exist unless all transfers can have different lanes. transfers counts those
 // that share a set. It returns both numbers, zeros if there are none.
 func Crowded(of int, sets []LaneSet, transfers []int) (crowd, lanes int) {
-	w := flowOf(of, sets, transfers)
-	w.sort()
-	return w.violated(1)
+	return flowOf(of, sets, transfers).violated(1)
 }
 
 // LeastCapacity returns how many transfers each of so many lanes must carry at least so that
@@ -153,109 +134,35 @@ func flowOf(of int, sets []LaneSet, transfers []int) *LaneFlow {
 	return w
 }
 
-// violated finds a lane set that carries more transfers than the capacity allows and
-// returns both numbers, zeros if there is none.
+// violated finds a lane set that carries more transfers than the capacity allows, on the near
+// side of a minimum cut, and returns both numbers, zeros if there is none.
 func (w *LaneFlow) violated(capacity int) (transfers, lanes int) {
-	w.on = grow(w.on, len(w.sets)*w.lanes)
-	clear(w.on)
-	w.left = append(w.left[:0], w.weight...)
-	w.fromLane = grow(w.fromLane, len(w.sets))
-	for k := range w.room {
-		w.room[k] = capacity
-	}
-	for _, g := range w.order {
-		w.fill(int(g))
-	}
-	for _, g := range w.order {
-		for w.left[g] > 0 {
-			if !w.augment(g) {
-				return w.cut()
-			}
-		}
-	}
-	return 0, 0
-}
-
-// fill spreads a group evenly over its lanes as far as there is room.
-func (w *LaneFlow) fill(g int) {
-	lanes := w.sets[g].Size()
-	for k := range w.lanes {
-		if !w.sets[g].Has(k) {
-			continue
-		}
-		x := min(ceilDiv(w.left[g], lanes), w.room[k])
-		w.on[g*w.lanes+k] += x
-		w.left[g] -= x
-		w.room[k] -= x
-		lanes--
-	}
-}
-
-// augment assigns more of a group along a shortest path of reassignments.
-func (w *LaneFlow) augment(root int32) bool {
-	for g := range w.fromLane {
-		w.fromLane[g] = -1
-	}
-	for k := range w.fromSet {
-		w.fromSet[k] = -1
-	}
-	w.fromLane[root] = -2
-	w.queue = append(w.queue[:0], root)
-	for head := 0; head < len(w.queue); head++ {
-		g := w.queue[head]
+	groups := int32(len(w.sets))
+	source, sink := groups+int32(w.lanes), groups+int32(w.lanes)+1
+	w.flow.Reset(int(sink) + 1)
+	total := 0
+	for g, set := range w.sets {
+		total += w.weight[g]
+		w.flow.Arc(source, int32(g), 0, w.weight[g])
 		for k := range w.lanes {
-			if w.fromSet[k] >= 0 || !w.sets[g].Has(k) {
-				continue
-			}
-			w.fromSet[k] = g
-			if w.room[k] > 0 {
-				w.push(k)
-				return true
-			}
-			for h := range w.sets {
-				if w.fromLane[h] == -1 && w.on[h*w.lanes+k] > 0 {
-					w.fromLane[h] = int32(k)
-					w.queue = append(w.queue, int32(h))
-				}
+			if set.Has(k) {
+				w.flow.Arc(int32(g), groups+int32(k), 0, w.weight[g])
 			}
 		}
 	}
-	return false
-}
-
-// push moves as much as the path found by augment allows; the path ends at lane.
-func (w *LaneFlow) push(lane int) {
-	amount := w.room[lane]
-	g := int(w.fromSet[lane])
-	for k := w.fromLane[g]; k >= 0; k = w.fromLane[g] {
-		amount = min(amount, w.on[g*w.lanes+int(k)])
-		g = int(w.fromSet[k])
+	for k := range w.lanes {
+		w.flow.Arc(groups+int32(k), sink, 0, capacity)
 	}
-	amount = min(amount, w.left[g])
-	w.left[g] -= amount
-	w.room[lane] -= amount
-	for k := lane; ; {
-		g := int(w.fromSet[k])
-		w.on[g*w.lanes+k] += amount
-		from := int(w.fromLane[g])
-		if from < 0 {
-			return
-		}
-		w.on[g*w.lanes+from] -= amount
-		k = from
+	if w.flow.Maximum(source, sink) == total {
+		return 0, 0
 	}
-}
-
-// cut reads the violated set off the failed search: the lanes and groups it visited; the
-// groups have no other lanes.
-func (w *LaneFlow) cut() (transfers, lanes int) {
-	for g, from := range w.fromLane {
-		if from != -1 {
-			transfers += w.weight[g]
+	for g, weight := range w.weight {
+		if w.flow.Reached(int32(g)) {
+			transfers += weight
 		}
 	}
-	for _, from := range w.fromSet {
-		if from >= 0 {
+	for k := range w.lanes {
+		if w.flow.Reached(groups + int32(k)) {
 			lanes++
 		}
 	}

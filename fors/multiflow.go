@@ -20,7 +20,7 @@ const (
 // for: an integer multicommodity flow by paths. A demand is what one place sends to another,
 // a way a plane or a lane, a resource a directed cable, or several of one kind. Demands are
 // poured over their ways; then chains of moves relieve the resources that carry too much,
-// and forced moves where no chain is left (tabu search). It may fail where there is a flow.
+// and forced moves where no chain is left (tabu search). It may fail although a flow exists.
 type Multiflow struct {
 	Room []int32 // [resource]
 	Load []int32 // [resource]

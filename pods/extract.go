@@ -81,7 +81,7 @@ func (w *seater) extract(c *cell, others []*cell, in, strict bool, want func(key
 		w.count[rows+w.u.block[u]]++
 	}
 	f := &w.flow
-	f.reset(int(keys + rows + w.blocks + 1))
+	f.Reset(int(keys + rows + w.blocks + 1))
 	sink := keys + rows + w.blocks
 	w.offer(c, in, strict, want, sink, true)
 	for r := range rows {
@@ -101,7 +101,7 @@ func (w *seater) extract(c *cell, others []*cell, in, strict bool, want func(key
 		if byBlock {
 			to = keys + rows + r/planes
 		}
-		f.arc(keys+r, to, least, most)
+		f.Arc(keys+r, to, int(least), int(most))
 	}
 	if byBlock {
 		for b := range w.blocks {
@@ -109,10 +109,10 @@ func (w *seater) extract(c *cell, others []*cell, in, strict bool, want func(key
 			if least > most {
 				return fmt.Errorf("%w: pod %d has %d units in a block", errSeats, c.pod, w.count[rows+b])
 			}
-			f.arc(keys+rows+b, sink, least, most)
+			f.Arc(keys+rows+b, sink, int(least), int(most))
 		}
 	}
-	if !f.circulate() {
+	if !f.Circulate() {
 		return fmt.Errorf("%w: a cell of %d leaves of pod %d", errSeats, c.size(), c.pod)
 	}
 	w.takeCarried()
@@ -135,18 +135,18 @@ func (w *seater) offer(c *cell, in, strict bool, want func(key int32) int32, sou
 	w.want = grow(w.want, int(keys))
 	for k := range keys {
 		if w.want[k] = want(k); w.want[k] > 0 {
-			least := int32(0)
+			least := 0
 			if all {
-				least = w.want[k]
+				least = int(w.want[k])
 			}
-			f.arc(source, k, least, w.want[k])
+			f.Arc(source, k, least, int(w.want[k]))
 		}
 	}
 	w.arcOf = grow(w.arcOf, len(w.order))
 	for i, u := range w.order {
 		w.arcOf[i] = -1
 		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, strict)] > 0 {
-			w.arcOf[i] = f.arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
+			w.arcOf[i] = f.Arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (w *seater) takeCarried() {
 	w.next = w.next[:0]
 	left := w.order[:0]
 	for i, u := range w.order {
-		if w.arcOf[i] >= 0 && f.carried(w.arcOf[i]) > 0 {
+		if w.arcOf[i] >= 0 && f.Carried(w.arcOf[i]) > 0 {
 			w.next = append(w.next, u)
 		} else {
 			left = append(left, u)
@@ -173,20 +173,15 @@ func (w *seater) extractSome(cell int32, in bool) {
 	planes := int32(w.Planes())
 	rows, keys := w.blocks*planes, w.keys(in, false)
 	f := &w.flow
-	f.reset(int(keys + rows + w.blocks))
+	f.Reset(int(keys + rows + w.blocks))
 	s, t := keys+rows+w.blocks, keys+rows+w.blocks+1
 	w.offer(c, in, false, func(key int32) int32 { return w.wanted(cell, key, in, false) }, s, false)
 	for r := range rows {
-		f.arc(keys+r, keys+rows+r/planes, 0, c.size())
+		f.Arc(keys+r, keys+rows+r/planes, 0, int(c.size()))
 	}
 	for b := range w.blocks {
-		f.arc(keys+rows+b, t, 0, c.size()*w.most(c, in))
+		f.Arc(keys+rows+b, t, 0, int(c.size()*w.most(c, in)))
 	}
-	for f.rank(s, t) {
-		f.at = append(f.at[:0], f.head...)
-		for pushed := f.push(s, t, 1<<30); pushed > 0; {
-			pushed = f.push(s, t, 1<<30)
-		}
-	}
+	f.Maximum(s, t)
 	w.takeCarried()
 }

@@ -20,7 +20,7 @@ type seater struct {
 	d        *division
 	u        *units
 	colourer bipartite.Colourer
-	flow     flow
+	flow     bipartite.Flow
 	rows     []int32
 	colours  []uint16
 	order    []int32 // units at hand

@@ -109,3 +109,12 @@ func (w *seater) pair(keys []int32, n, group int32) []int32 {
 	}
 	return mates
 }
+
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
