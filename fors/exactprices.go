@@ -5,66 +5,55 @@ import (
 	"slices"
 )
 
-// tariff is prices on the links, which prove a lower bound on the phases. If a transfer
-// pays for the link out of its source leaf and for the one into its destination leaf, it
-// pays at least the price of its cheapest lane, and in a phase a link earns its price at
-// most once. So for any prices u, v ≥ 0 the phases are at least
+// tariff is prices on the resources of a flow, which prove a lower bound on the phases in
+// which the demands pass if a resource carries cap units in each. If a unit pays for all
+// resources of its way, it pays at least the price of its cheapest way, and in a phase a
+// resource earns its price at most cap times. So for any prices ≥ 0 the phases are at least
 //
-//	Σ_{A≠B} d[A][B]·min_k (u[A][k] + v[B][k]) / Σ_{A,k} (u[A][k] + v[A][k]),
+//	Σ_demands need·min_way Σ_resources price / Σ_resources cap·price.
 //
-// where d is the transfers from leaf to leaf and k runs over the lanes up at both. The best
+// On two levels, with transfers d[A][B] from leaf to leaf and the lanes k up at both, that is
+// Σ_{A≠B} d[A][B]·min_k (u[A][k] + v[B][k]) / Σ_{A,k} (u[A][k] + v[A][k]). The best
 // prices prove the optimum of the joint linear programme, whose dual solution they are; the
 // leaf bound, which corresponds to a price of 1 on some lanes of one leaf, may be lower.
 // All numbers are integers, so that the proof is exact.
 type tariff struct {
-	*net
-	pairs   []fare
-	ways    []int32    // lanes of all pairs, one pair after the other
-	price   [2][]int64 // [end][leaf·lanes + lane] u, v
-	rounded [2][]int64 // of simplify, as price
-	load    [2][]int64 // [end][leaf·lanes + lane] transfers on it if all take their cheapest lanes
-	flow    []int64    // [as ways] transfers on a lane, summed over the steps, the n-th n times
+	*Multiflow
+	cap     []int64 // [resource] units a phase
+	price   []int64 // [resource]
+	rounded []int64 // of simplify, as price
+	load    []int64 // [resource] units on it if all take their cheapest ways
+	costs   []int64 // [way of a demand] its price
+	flow    []int64 // [way] units on it, summed over the steps, the n-th n times
 	steps   int64
-	most    int64 // limit of prices, so that the sum paid by all transfers fits 63 bits
+	most    int64 // limit of prices, so that the sum paid by all units fits 63 bits
 }
 
-// fare is the transfers of two leaves and the lanes that they may take.
-type fare struct {
-	A, B        int
-	transfers   int64
-	first, last int // in ways
-}
-
-func newTariff(n *net) *tariff {
-	f := &tariff{net: n}
-	for end := range f.price {
-		links := n.leaves * n.lanes
-		f.price[end], f.rounded[end], f.load[end] = make([]int64, links), make([]int64, links), make([]int64, links)
+// newTariff begins without prices. The flow's room is that of one phase.
+func newTariff(m *Multiflow) *tariff {
+	n := len(m.Room)
+	f := &tariff{Multiflow: m, cap: make([]int64, n), price: make([]int64, n), rounded: make([]int64, n), load: make([]int64, n), flow: make([]int64, len(m.Y))}
+	for r, room := range m.Room {
+		f.cap[r] = int64(room)
 	}
 	total := int64(1)
-	for A := range n.leaves {
-		for B := range n.leaves {
-			if n.common[A*n.leaves+B] == 0 {
-				continue
-			}
-			first := len(f.ways)
-			for k, up := range n.lanesOf(A) {
-				if up && n.up[B*n.lanes+k] {
-					f.ways = append(f.ways, int32(k))
-				}
-			}
-			transfers := int64(n.units[A] * n.size[B])
-			f.pairs = append(f.pairs, fare{A, B, transfers, first, len(f.ways)})
-			total += transfers
-		}
+	for _, need := range m.need {
+		total += int64(need)
 	}
-	f.most = min(1<<40, 1<<61/total)
-	f.flow = make([]int64, len(f.ways))
+	f.most = min(1<<40, 1<<62/(total*int64(m.Width)))
 	return f
 }
 
-// prove raises a bound as far as it finds prices that prove it, until the work limit (lanes
-// of pairs visited) is reached or ctx ends. It continues from the prices of the previous
+// Prove returns a lower bound on the phases in which the demands pass if the room is that of
+// one phase, at least the bound given. The search for prices is limited in work: a million is
+// some milliseconds.
+func (s *Multiflow) Prove(ctx context.Context, bound, work int) int {
+	s.close()
+	return newTariff(s).prove(ctx, bound, work)
+}
+
+// prove raises a bound as far as it finds prices that prove it, until the work limit (ways
+// visited) is reached or ctx ends. It continues from the prices of the previous
 // call.
 //
 // All transfers take their cheapest lanes; then the price of a link rises by its transfers
@@ -76,12 +65,10 @@ func newTariff(n *net) *tariff {
 // the same reason, no link carries more than Φ + G/√n in the mean of n steps. In the mean
 // that round uses, later steps count more, because the first ones are far off.
 func (f *tariff) prove(ctx context.Context, bound, work int) int {
-	for ; work > 0 && f.steps < mostSteps && ctx.Err() == nil; work -= len(f.ways) + len(f.price[outward]) {
+	for ; work > 0 && f.steps < mostSteps && ctx.Err() == nil; work -= len(f.Y) + len(f.price)/2 {
 		paid, cost := f.choose(), int64(0)
-		for _, prices := range f.price {
-			for _, price := range prices {
-				cost += price
-			}
+		for r, price := range f.price {
+			cost += f.cap[r] * price
 		}
 		if cost > 0 {
 			bound = max(bound, int((paid+cost-1)/cost))
@@ -89,7 +76,7 @@ func (f *tariff) prove(ctx context.Context, bound, work int) int {
 		f.adjust(int64(bound))
 		if f.steps%simplifyEvery == 0 {
 			bound = max(bound, f.simplify())
-			work -= finest * len(f.ways)
+			work -= finest * len(f.Y)
 		}
 	}
 	return bound
@@ -109,61 +96,70 @@ const (
 // values. Optimal prices are mostly small integers or multiples of them: the steps only
 // approach them, rounding hits them.
 func (f *tariff) simplify() (bound int) {
-	dearest := max(slices.Max(f.price[outward]), slices.Max(f.price[inward]))
+	dearest := slices.Max(f.price)
 	for c := int64(1); c <= finest && dearest > 0; c++ {
 		cost := int64(0)
-		for end, prices := range f.price {
-			for i, price := range prices {
-				x := (2*c*price + dearest) / (2 * dearest)
-				f.rounded[end][i] = x
-				cost += x
-			}
+		for r, price := range f.price {
+			f.rounded[r] = (2*c*price + dearest) / (2 * dearest)
+			cost += f.cap[r] * f.rounded[r]
 		}
 		paid := int64(0)
-		for _, pair := range f.pairs {
-			u, v := f.rounded[outward][pair.A*f.lanes:][:f.lanes], f.rounded[inward][pair.B*f.lanes:][:f.lanes]
-			least := 2 * c
-			for _, k := range f.ways[pair.first:pair.last] {
-				least = min(least, u[k]+v[k])
-			}
-			paid += pair.transfers * least
+		for i, need := range f.need {
+			paid += int64(need) * slices.Min(f.costsOf(int32(i), f.rounded))
 		}
 		bound = max(bound, int((paid+cost-1)/cost))
 	}
 	return bound
 }
 
-// choose loads the links with all transfers on their cheapest lanes, evenly where
-// there are several, and returns what they pay.
-func (f *tariff) choose() (paid int64) {
-	for end := range f.load {
-		clear(f.load[end])
+// costsOf returns the prices of the ways of a demand.
+func (f *tariff) costsOf(demand int32, price []int64) []int64 {
+	f.costs = f.costs[:0]
+	first, end := f.Ways(demand)
+	for w := first; w < end; w++ {
+		sum := int64(0)
+		for _, r := range f.Resources(w) {
+			if r >= 0 {
+				sum += price[r]
+			}
+		}
+		f.costs = append(f.costs, sum)
 	}
+	return f.costs
+}
+
+// choose loads the resources with all units on their cheapest ways, evenly if there are
+// several, and returns their payment.
+func (f *tariff) choose() (paid int64) {
+	clear(f.load)
 	f.steps++
-	for _, pair := range f.pairs {
-		u, v := f.price[outward][pair.A*f.lanes:][:f.lanes], f.price[inward][pair.B*f.lanes:][:f.lanes]
-		out, in := f.load[outward][pair.A*f.lanes:][:f.lanes], f.load[inward][pair.B*f.lanes:][:f.lanes]
-		ways := f.ways[pair.first:pair.last]
-		least, ties := u[ways[0]]+v[ways[0]], int64(0)
-		for _, k := range ways {
-			switch price := u[k] + v[k]; {
-			case price < least:
-				least, ties = price, 1
-			case price == least:
+	for i, need := range f.need {
+		costs := f.costsOf(int32(i), f.price)
+		least, ties := costs[0], int64(0)
+		for _, cost := range costs {
+			switch {
+			case cost < least:
+				least, ties = cost, 1
+			case cost == least:
 				ties++
 			}
 		}
-		paid += pair.transfers * least
-		left := pair.transfers
-		for i, k := range ways {
-			if u[k]+v[k] == least {
-				x := (left + ties - 1) / ties
-				f.flow[pair.first+i] += f.steps * x
-				out[k] += x
-				in[k] += x
-				left -= x
-				ties--
+		left := int64(need)
+		paid += left * least
+		for at, cost := range costs {
+			if cost != least {
+				continue
 			}
+			x := (left + ties - 1) / ties
+			w := f.first[i] + int32(at)
+			f.flow[w] += f.steps * x
+			for _, r := range f.Resources(w) {
+				if r >= 0 {
+					f.load[r] += x
+				}
+			}
+			left -= x
+			ties--
 		}
 	}
 	return paid
@@ -172,18 +168,13 @@ func (f *tariff) choose() (paid int64) {
 // adjust raises and lowers the prices, and halves them all where they get large.
 func (f *tariff) adjust(Φ int64) {
 	large := false
-	for end, prices := range f.price {
-		for i, load := range f.load[end] {
-			prices[i] = max(0, prices[i]+load-Φ)
-			large = large || prices[i] >= f.most/2
-		}
+	for r, load := range f.load {
+		f.price[r] = max(0, f.price[r]+load-Φ*f.cap[r])
+		large = large || f.price[r] >= f.most/2
 	}
-	if !large {
-		return
-	}
-	for _, prices := range f.price {
-		for i := range prices {
-			prices[i] /= 2
+	for r := range f.price {
+		if large {
+			f.price[r] /= 2
 		}
 	}
 }
@@ -192,34 +183,26 @@ func (f *tariff) adjust(Φ int64) {
 // down, and the rest of a pair to the lanes with the largest fractions. The mean is close
 // to a solution of the linear programme.
 func (s *spread) round(f *tariff, phases int) {
-	clear(s.y)
-	clear(s.load[outward])
-	clear(s.load[inward])
+	s.Φ = int32(phases)
 	weight := f.steps * (f.steps + 1) / 2
-	fraction := make([]int64, s.lanes)
-	for _, pair := range f.pairs {
-		ways, flow := f.ways[pair.first:pair.last], f.flow[pair.first:pair.last]
-		y := s.y[(pair.A*s.leaves+pair.B)*s.lanes:][:s.lanes]
-		left := pair.transfers
-		for i, k := range ways {
-			y[k] = int32(flow[i] / weight)
-			fraction[k] = flow[i] % weight
-			left -= int64(y[k])
+	for i, need := range f.need {
+		first, end := f.Ways(int32(i))
+		flow, left := f.flow[first:end], need
+		fraction := f.costs[:0]
+		for _, x := range flow {
+			fraction = append(fraction, x%weight)
+			left -= int32(x / weight)
+		}
+		for w, x := range flow {
+			s.y[s.ways[int(first)+w]] = int32(x / weight)
 		}
 		for ; left > 0; left-- {
-			largest := ways[0]
-			for _, k := range ways[1:] {
-				if fraction[k] > fraction[largest] {
-					largest = k
-				}
-			}
+			largest := slices.Index(fraction, slices.Max(fraction))
 			fraction[largest] = -1
-			y[largest]++
-		}
-		for _, k := range ways {
-			s.load[outward][pair.A*s.lanes+int(k)] += y[k]
-			s.load[inward][pair.B*s.lanes+int(k)] += y[k]
+			s.y[s.ways[int(first)+largest]]++
 		}
 	}
-	s.Φ = int32(phases)
+	s.flow.set(func(way int) int32 { return s.y[s.ways[way]] })
+	copy(s.load[outward], f.Load)
+	copy(s.load[inward], f.Load[len(s.load[outward]):])
 }

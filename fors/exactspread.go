@@ -56,7 +56,10 @@ func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, b
 	if s.fill(ctx, least); s.relieve(ctx) {
 		return s.y, least, least, ctx.Err()
 	}
-	f := newTariff(n)
+	for r := range s.connect().Room {
+		s.flow.Room[r] = 1
+	}
+	f := newTariff(s.flow)
 	bound = least
 	for proof := leastProof; proof <= mostProof; proof *= 2 {
 		if bound = f.prove(ctx, bound, proof); ctx.Err() != nil {
@@ -104,10 +107,7 @@ func (s *spread) relieve(ctx context.Context) bool {
 	if s.work < 0 {
 		return false
 	}
-	if s.flow == nil {
-		s.connect()
-	}
-	m := s.flow
+	m := s.connect()
 	for r := range m.Room {
 		m.Room[r] = s.Φ
 	}
@@ -124,10 +124,13 @@ func (s *spread) relieve(ctx context.Context) bool {
 	return found
 }
 
-// connect makes the flow.
-func (s *spread) connect() {
+// connect makes the flow, once.
+func (s *spread) connect() *Multiflow {
+	if s.flow != nil {
+		return s.flow
+	}
 	links := s.leaves * s.lanes
-	s.flow = &Multiflow{Room: make([]int32, 2*links)}
+	s.flow = &Multiflow{Room: make([]int32, 2*links), Width: 2}
 	for i, common := range s.common {
 		if common == 0 {
 			continue
@@ -142,6 +145,7 @@ func (s *spread) connect() {
 		}
 	}
 	s.flow.close()
+	return s.flow
 }
 
 // fill assigns all transfers from scratch, the tightest leaves' pairs and those with the

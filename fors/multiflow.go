@@ -12,8 +12,6 @@ const (
 	chaseWork = 1 << 24
 	// shakeWork is how many ways forced moves may look at.
 	shakeWork = 1 << 16
-	// MostUses is how many resources a way may use.
-	MostUses = 4
 )
 
 // Multiflow divides demands over ways, so that no resource carries more than it has room
@@ -22,13 +20,14 @@ const (
 // poured over their ways; then chains of moves relieve the resources that carry too much,
 // and forced moves where no chain is left (tabu search). It may fail although a flow exists.
 type Multiflow struct {
-	Room []int32 // [resource]
-	Load []int32 // [resource]
-	Uses []int32 // [way·MostUses…] resources, −1 if none
-	Y    []int32 // [way] units
+	Room  []int32 // [resource]
+	Load  []int32 // [resource]
+	Width int     // resources that a way may use
+	Y     []int32 // [way] units
 
 	need   []int32 // [demand]
 	first  []int32 // [demand] its first way; one more at the end
+	uses   []int32 // [way·Width…] resources, −1 if none
 	excess int64   // Σ max(0, load − room)
 	of     []int32 // [way] its demand
 	users  []int32 // ways by resource
@@ -44,16 +43,16 @@ type hop struct{ before, from, to int32 }
 // Demand begins a demand.
 func (s *Multiflow) Demand(need int32) {
 	s.need = append(s.need, need)
-	s.first = append(s.first, int32(len(s.Uses)/MostUses))
+	s.first = append(s.first, int32(len(s.uses)/s.Width))
 }
 
 // Way adds a way to the last demand.
 func (s *Multiflow) Way(uses ...int32) {
-	for i := range MostUses {
+	for i := range s.Width {
 		if i < len(uses) {
-			s.Uses = append(s.Uses, uses[i])
+			s.uses = append(s.uses, uses[i])
 		} else {
-			s.Uses = append(s.Uses, -1)
+			s.uses = append(s.uses, -1)
 		}
 	}
 }
@@ -63,10 +62,16 @@ func (s *Multiflow) Ways(i int32) (first, end int32) { return s.first[i], s.firs
 
 // close ends the last demand.
 func (s *Multiflow) close() {
-	s.first = append(s.first, int32(len(s.Uses)/MostUses))
-	s.Y = make([]int32, len(s.Uses)/MostUses)
+	if s.Y != nil {
+		return
+	}
+	s.first = append(s.first, int32(len(s.uses)/s.Width))
+	s.Y = make([]int32, len(s.uses)/s.Width)
 	s.Load = make([]int32, len(s.Room))
 }
+
+// Resources lists those that a way uses, and −1.
+func (s *Multiflow) Resources(w int32) []int32 { return s.uses[int(w)*s.Width:][:s.Width] }
 
 // Solve divides the demands, and reports whether it succeeded.
 func (s *Multiflow) Solve(ctx context.Context) bool {
@@ -134,7 +139,7 @@ func (s *Multiflow) pour(i int32) bool {
 // width returns the least room of a way's resources.
 func (s *Multiflow) width(w int32) int64 {
 	width := int64(1) << 30
-	for _, r := range s.Uses[w*MostUses:][:MostUses] {
+	for _, r := range s.Resources(w) {
 		if r >= 0 {
 			width = min(width, int64(s.Room[r]))
 		}
@@ -145,7 +150,7 @@ func (s *Multiflow) width(w int32) int64 {
 // fullness returns the sum of the shares of their room that a way's resources have used.
 func (s *Multiflow) fullness(w int32) float64 {
 	sum := 0.0
-	for _, r := range s.Uses[w*MostUses:][:MostUses] {
+	for _, r := range s.Resources(w) {
 		if r >= 0 {
 			sum += power(float64(s.Load[r]) / float64(max(1, s.Room[r])))
 		}
@@ -164,7 +169,7 @@ func power(x float64) float64 {
 // Add changes the load of a way.
 func (s *Multiflow) Add(w, units int32) {
 	s.Y[w] += units
-	for _, r := range s.Uses[w*MostUses:][:MostUses] {
+	for _, r := range s.Resources(w) {
 		if r >= 0 {
 			s.excess -= int64(max(0, s.Load[r]-s.Room[r]))
 			s.Load[r] += units
@@ -176,7 +181,7 @@ func (s *Multiflow) Add(w, units int32) {
 // index lists the ways by resource.
 func (s *Multiflow) index() {
 	s.begin = make([]int32, len(s.Room)+1)
-	for _, r := range s.Uses {
+	for _, r := range s.uses {
 		if r >= 0 {
 			s.begin[r+1]++
 		}
@@ -191,7 +196,7 @@ func (s *Multiflow) index() {
 		first, end := s.Ways(int32(i))
 		for w := first; w < end; w++ {
 			s.of[w] = int32(i)
-			for _, r := range s.Uses[w*MostUses:][:MostUses] {
+			for _, r := range s.Resources(w) {
 				if r >= 0 {
 					s.users[at[r]] = w
 					at[r]++
@@ -315,8 +320,8 @@ func (s *Multiflow) shake(ctx context.Context) bool {
 // none; fits is false if there would be two, or if v uses the resource to be relieved.
 func (s *Multiflow) overloads(w, v, relieved int32) (full int32, fits bool) {
 	full = -1
-	old := s.Uses[w*MostUses:][:MostUses]
-	for _, r := range s.Uses[v*MostUses:][:MostUses] {
+	old := s.Resources(w)
+	for _, r := range s.Resources(v) {
 		if r < 0 || s.Load[r] < s.Room[r] && r != relieved {
 			continue
 		}

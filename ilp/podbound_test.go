@@ -62,6 +62,9 @@ func TestPodBound(t *testing.T) {
 			if b.Certificate != fors.ByServers && got < b.LowerBound {
 				t.Errorf("k=%d, draw %d: the programme proves %d, %s alone %d", k, i, got, b.Certificate, b.LowerBound)
 			}
+			if proved := pods.PriceBound(context.Background(), tree, 1); proved > got || 200*proved < 199*got {
+				t.Errorf("k=%d, draw %d: prices prove %d, the programme %d", k, i, proved, got)
+			}
 			if got <= b.LowerBound {
 				continue
 			}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/fors"
-	"github.com/forsd/forsd/ilp"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
@@ -106,19 +105,12 @@ func grouped(ctx context.Context, t *topology.PodTree, plan planFunc, base *Resu
 	return best, nil
 }
 
-// boundLimit bounds the linear programme of a bound.
-const boundLimit = time.Second
-
-// certify raises the bound of a plan that is a block or more over it to that of the joint
-// linear programme, where lp_solve is there and finds it in time. An error leaves the
-// bound as it is.
+// certify raises the bound of a plan that is a block or more over it, if prices prove more.
 func (r *Result) certify(ctx context.Context) {
 	if r.Plan.Gap() < r.Plan.Group || len(r.Tree.Servers) > finerLimit {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, boundLimit)
-	defer cancel()
-	if bound, err := ilp.PodBound(ctx, r.shape); err == nil && bound > r.Plan.LowerBound {
+	if bound := pods.PriceBound(ctx, r.shape, r.Plan.LowerBound); bound > r.Plan.LowerBound {
 		r.Plan.LowerBound, r.Plan.Certificate = bound, fors.ByLP
 	}
 }

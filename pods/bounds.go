@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"context"
 	"slices"
 
 	"github.com/forsd/forsd/fors"
@@ -81,6 +82,26 @@ func (x *instance) podCut(c *fors.LaneFlow, p, phases int) int {
 		}
 	}
 	return c.Least(phases)
+}
+
+// proofWork limits the search for prices, about 50 ms.
+const proofWork = 1 << 23
+
+// PriceBound returns a lower bound on the phases of any plan on these lanes that prices on
+// directed cables prove, at least the bound given.
+func PriceBound(ctx context.Context, t *Tree, bound int) int {
+	x := newInstance(t, 1, 1)
+	x.blocks = 1 << 20
+	x.setCells()
+	x.blocks = 1
+	s, _ := x.network(true, func(c, d int32) int32 {
+		units, leaves := x.units(c, d), x.cells[c].size()
+		if c == d { // transfers within a leaf take no cable
+			units -= units / leaves
+		}
+		return units
+	})
+	return s.Prove(ctx, bound, proofWork)
 }
 
 // reach records which leaves have a path to one another.

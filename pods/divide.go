@@ -34,8 +34,9 @@ func (x *instance) divide(ctx context.Context) (*division, bool) {
 	return d, ok
 }
 
-// dividePlanes divides the units over planes or, jointly, over lanes.
-func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, bool) {
+// network returns the flow of the units of every two cells over planes or, jointly, over
+// lanes, with the cells of its demands.
+func (x *instance) network(joint bool, units func(c, d int32) int32) (s *fors.Multiflow, pairs [][2]int32) {
 	planes, lanes := int32(x.Planes()), int32(x.Lanes())
 	cells, pods := int32(len(x.cells)), int32(x.Pods)
 	over, room := planes, x.tops // of the pods
@@ -48,7 +49,7 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 		}
 	}
 	// Resources: cells out, cells in, by plane; pods out, pods in, by plane or lane.
-	s := &fors.Multiflow{Room: make([]int32, 2*cells*planes+2*pods*over)}
+	s = &fors.Multiflow{Room: make([]int32, 2*cells*planes+2*pods*over), Width: 4}
 	outOf := func(c, j int32) int32 { return c*planes + j }
 	into := func(c, j int32) int32 { return (cells+c)*planes + j }
 	podOut := func(p, k int32) int32 { return 2*cells*planes + p*over + k }
@@ -65,10 +66,9 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 			s.Room[podOut(p, k)], s.Room[podIn(p, k)] = room[p*over+k]*x.blocks, room[p*over+k]*x.blocks
 		}
 	}
-	var pairs [][2]int32
 	for c := range cells {
 		for d := range cells {
-			need := x.units(c, d)
+			need := units(c, d)
 			if need == 0 {
 				continue
 			}
@@ -92,6 +92,14 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 			}
 		}
 	}
+	return s, pairs
+}
+
+// dividePlanes divides the units over planes or, jointly, over lanes.
+func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, bool) {
+	planes, lanes := int32(x.Planes()), int32(x.Lanes())
+	cells, pods := int32(len(x.cells)), int32(x.Pods)
+	s, pairs := x.network(joint, x.units)
 	if !s.Solve(ctx) && !x.leaveOut(s) {
 		return nil, false
 	}
@@ -101,13 +109,13 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 		p, q := x.cells[pair[0]].pod, x.cells[pair[1]].pod
 		first, end := s.Ways(int32(i))
 		for w := first; w < end; w++ {
-			j := s.Uses[w*fors.MostUses] % planes
+			j := s.Resources(w)[0] % planes
 			d.y[(pair[0]*cells+pair[1])*planes+j] += s.Y[w]
 			switch {
 			case p == q:
 				d.own[p*planes+j] += s.Y[w]
 			case joint:
-				d.z[(p*pods+q)*lanes+(s.Uses[w*fors.MostUses+2]-2*cells*planes)%lanes] += s.Y[w]
+				d.z[(p*pods+q)*lanes+(s.Resources(w)[2]-2*cells*planes)%lanes] += s.Y[w]
 			default:
 				d.between[(p*pods+q)*planes+j] += s.Y[w]
 			}
@@ -124,7 +132,7 @@ func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 			return ok
 		}
 	}
-	s := &fors.Multiflow{Room: make([]int32, 2*x.Pods*lanes)}
+	s := &fors.Multiflow{Room: make([]int32, 2*x.Pods*lanes), Width: 2}
 	for i := range s.Room {
 		s.Room[i] = x.blocks
 	}
@@ -160,7 +168,7 @@ func (x *instance) leaveOut(s *fors.Multiflow) bool {
 	}
 	for w := range s.Y {
 		over := int32(0)
-		for _, r := range s.Uses[w*fors.MostUses:][:fors.MostUses] {
+		for _, r := range s.Resources(int32(w)) {
 			if r >= 0 {
 				over = max(over, s.Load[r]-s.Room[r])
 			}

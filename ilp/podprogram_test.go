@@ -1,3 +1,5 @@
+//go:build lpsolve
+
 package ilp
 
 import (
