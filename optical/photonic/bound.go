@@ -23,11 +23,15 @@ func reach(n, k, d int) []int {
 // HopBound is the least hop sum of d topologies of degree k: each GPU sends over
 // k links at a time, so it is the sum of a GPU's hops over k, rounded up.
 func HopBound(n, k, d int) int {
-	sum := 0
+	return (leastHops(n, k, d) + k - 1) / k
+}
+
+// leastHops is the least sum of a GPU's hops.
+func leastHops(n, k, d int) (sum int) {
 	for i, count := range reach(n, k, d) {
 		sum += (i + 1) * count
 	}
-	return (sum + k - 1) / k
+	return sum
 }
 
 // transfer is the least time of all topologies together of a plan with d of them:
@@ -37,11 +41,7 @@ func (in *Instance) transfer(d int) Time {
 	n, k := in.GPUs, in.Degree
 	if in.Sizes == nil {
 		// Chunks can be spread finer than messages.
-		sum := 0
-		for i, count := range reach(n, k, d) {
-			sum += (i + 1) * count
-		}
-		return (Time(sum)*in.T() + Time(k) - 1) / Time(k)
+		return (Time(leastHops(n, k, d))*in.T() + Time(k) - 1) / Time(k)
 	}
 	at := reach(n, k, d)
 	times := make([]Time, 0, n)

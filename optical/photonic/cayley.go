@@ -129,7 +129,7 @@ func (c *cayleys) extend(ctx context.Context, y *cayley) error {
 		}
 	}
 	y.sets = append(y.sets, best)
-	y.group.after(y.hops, best)
+	y.group.reach(y.hops, best, false)
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (c *cayleys) try(ctx context.Context, y *cayley, set, best []int32) (bool, 
 		return false, err
 	}
 	copy(c.scratch, y.hops)
-	y.group.after(c.scratch, set)
+	y.group.reach(c.scratch, set, false)
 	sum := total(c.scratch)
 	if sum >= y.total {
 		return false, nil

@@ -64,30 +64,19 @@ func metacyclics(n int) []*group {
 	return list
 }
 
-// before lowers hops, [element], by multiplying elements reached so far from the left by
-// elements of a set, any number of times; after does so from the right.
-func (g *group) before(hops []int32, set []int32) {
-	for again := true; again; {
-		again = false
-		for _, s := range set {
-			row := g.product[int(s)*g.n:]
-			for v, h := range hops {
-				if to := &hops[row[v]]; h+1 < *to {
-					*to = h + 1
-					again = true
-				}
-			}
-		}
+// reach lowers hops, [element], by multiplying elements reached so far from the right, or from the
+// left, by elements of a set, any number of times.
+func (g *group) reach(hops, set []int32, left bool) {
+	step, by := g.n, 1
+	if left {
+		step, by = by, step
 	}
-}
-
-func (g *group) after(hops []int32, set []int32) {
 	for again := true; again; {
 		again = false
 		for v, h := range hops {
-			row := g.product[v*g.n:]
+			row := g.product[v*step:]
 			for _, s := range set {
-				if to := &hops[row[s]]; h+1 < *to {
+				if to := &hops[row[int(s)*by]]; h+1 < *to {
 					*to = h + 1
 					again = true
 				}

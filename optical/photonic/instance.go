@@ -195,3 +195,17 @@ func (in *Instance) size(src, dst int) int64 {
 	}
 	return in.Sizes[src*in.GPUs+dst]
 }
+
+// flow is the size of a flow, source·n + destination, in bytes.
+func (in *Instance) flow(flow int32) int64 {
+	return in.size(int(flow)/in.GPUs, int(flow)%in.GPUs)
+}
+
+// chunkTime is the time of a chunk of a flow on a hop: all are full but the last.
+func (in *Instance) chunkTime(flow, chunk int32) Time {
+	size := in.flow(flow)
+	if chunk == Whole {
+		return in.Link.Time(size)
+	}
+	return in.Link.ChunkTime(min(size-int64(chunk)*in.Link.Chunk, in.Link.Chunk))
+}

@@ -1,6 +1,7 @@
 package photonic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,19 +52,10 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return nil, fmt.Errorf("no plan of %d GPUs, degree %d, with %s reconfigurations%s: ask for fewer, or another family", in.GPUs, in.Degree, with, among(o.Family))
 	}
 	best.LowerBound = in.Bound(o.Reconfigurations)
-	if ended == nil {
-		_, err := Replay(ctx, in, best)
-		if ended = ctx.Err(); ended == nil && err != nil {
-			return nil, fmt.Errorf("the plan is invalid, which is a bug in the planner: %w", err)
-		}
-	}
-	if ended == nil {
-		return best, nil
-	}
 	if _, err := Replay(context.WithoutCancel(ctx), in, best); err != nil {
 		return nil, fmt.Errorf("the plan is invalid, which is a bug in the planner: %w", err)
 	}
-	if errors.Is(ended, context.DeadlineExceeded) {
+	if ended = cmp.Or(ended, ctx.Err()); errors.Is(ended, context.DeadlineExceeded) {
 		return best, nil
 	}
 	return best, ended

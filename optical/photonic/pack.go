@@ -13,9 +13,20 @@ type leg struct {
 	links    []int32 // GPU·k + switch
 }
 
+// chunks returns the first chunk that a leg moves and the one after the last; Whole counts as one.
+func (l *leg) chunks(in *Instance) (from, to int32) {
+	switch l.to {
+	case Whole:
+		return Whole, Whole + 1
+	case 0:
+		return 0, int32(in.Link.Chunks(in.flow(l.flow)))
+	}
+	return l.from, l.to
+}
+
 // time is how long a leg keeps each of its links busy.
 func (l *leg) time(in *Instance) Time {
-	size := in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs)
+	size := in.flow(l.flow)
 	if l.to <= 0 {
 		return in.Link.Time(size)
 	}
@@ -81,16 +92,7 @@ func pack(ctx context.Context, in *Instance, topology int, legs []leg, hops []Ho
 	links := in.GPUs * in.Degree
 	p := &packer{in: in, topology: int16(topology), legs: legs, hops: hops, free: make([]Time, links), queue: make([]queue[waiting], links)}
 	for i := range legs {
-		l := &legs[i]
-		if l.to == Whole {
-			p.arrive(int32(i), Whole, 0)
-			continue
-		}
-		to := l.to
-		if to == 0 {
-			to = int32(in.Link.Chunks(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs)))
-		}
-		for c := l.from; c < to; c++ {
+		for c, to := legs[i].chunks(in); c < to; c++ {
 			p.arrive(int32(i), c, 0)
 		}
 	}
@@ -136,36 +138,20 @@ func (p *packer) send(link int32, now Time) {
 	}
 	w := p.queue[link].pop()
 	leg := &p.legs[w.leg]
-	done := now + p.chunkTime(leg.flow, w.chunk)
+	done := now + p.in.chunkTime(leg.flow, w.chunk)
 	p.free[link] = done
 	p.hops = append(p.hops, Hop{Start: now, Topology: p.topology, Flow: leg.flow, Chunk: w.chunk, Switch: int16(int(link) % p.in.Degree)})
 	p.events.push(event{done, -1, 0, link})
 	p.events.push(event{done, w.leg, w.chunk, int32(len(leg.links)) - w.left + 1})
 }
 
-// chunkTime is the time of a chunk of a flow: all are full but the last.
-func (p *packer) chunkTime(flow, chunk int32) Time {
-	n := int32(p.in.GPUs)
-	size := p.in.size(int(flow/n), int(flow%n))
-	if chunk == Whole {
-		return p.in.Link.Time(size)
-	}
-	bytes := size - int64(chunk)*p.in.Link.Chunk
-	return p.in.Link.ChunkTime(min(bytes, p.in.Link.Chunk))
-}
-
 // moves counts the moves of single chunks of some legs.
 func moves(in *Instance, legs [][]leg) int64 {
 	moves := int64(0)
 	for _, of := range legs {
-		for _, l := range of {
-			chunks := int64(1)
-			if l.to > 0 {
-				chunks = int64(l.to - l.from)
-			} else if l.to == 0 {
-				chunks = in.Link.Chunks(in.size(int(l.flow)/in.GPUs, int(l.flow)%in.GPUs))
-			}
-			moves += chunks * int64(len(l.links))
+		for i := range of {
+			from, to := of[i].chunks(in)
+			moves += int64(to-from) * int64(len(of[i].links))
 		}
 	}
 	return moves

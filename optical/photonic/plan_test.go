@@ -31,7 +31,7 @@ func drawInstance(t *rapid.T) *Instance {
 		}
 	}
 	if in.Sizes != nil {
-		in.Message = meanMessage(n, in.Sizes)
+		in.Message = meanMessage(in.Sizes)
 	}
 	return in
 }
@@ -279,7 +279,7 @@ func TestEmpty(t *testing.T) {
 func TestDrawnSizes(t *testing.T) {
 	const n, mean = 64, 1_000_000
 	for name, sizes := range map[string][]int64{"random": randomSizes(n, mean, 5), "zipf": zipfSizes(n, mean, ZipfFactor, 5)} {
-		if got := meanMessage(n, sizes); got < mean*97/100 || got > mean*103/100 {
+		if got := meanMessage(sizes); got < mean*97/100 || got > mean*103/100 {
 			t.Errorf("%s: mean %d, want about %d", name, got, mean)
 		}
 		for i := 0; i < n*n; i += n + 1 {

@@ -21,7 +21,7 @@ func place(ctx context.Context, in *Instance, g *group, sets [][]int32) ([]int32
 	s := &placing{in, g, label, make([]int64, n)}
 	hops := none(in.GPUs)
 	for _, set := range sets {
-		g.after(hops, set)
+		g.reach(hops, set, false)
 	}
 	for x, h := range hops {
 		s.weight[x] = int64(h)

@@ -144,15 +144,10 @@ func (r *Replayer) move(round *Round, class, s int) error {
 		at[p] = uint16(row[g])
 	}
 	if r.out.Moves >= r.literal {
-		return r.symmetric()
+		r.out.Symmetric = true // all sources have moved alike: one is followed from then on
+		return r.compare()
 	}
 	return nil
-}
-
-// symmetric checks that all sources have moved alike, and follows one source from then on.
-func (r *Replayer) symmetric() error {
-	r.out.Symmetric = true
-	return r.compare()
 }
 
 // compare checks the positions of the messages against turned.

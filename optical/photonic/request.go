@@ -1,6 +1,7 @@
 package photonic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -25,15 +26,6 @@ type Request struct {
 	Matrix           [][]float64 `json:"matrix"`           // bytes, a row a source, in place of sizes
 }
 
-// orDefault returns v, or its default if v is zero.
-func orDefault[T comparable](v, by T) T {
-	var zero T
-	if v == zero {
-		return by
-	}
-	return v
-}
-
 // Instance returns the checked instance and the options of the request. entries is its
 // matrix of bytes, [source][destination], or nil; side is the matrix's side.
 func (r *Request) Instance(side int, entries []float64) (*Instance, Options, error) {
@@ -42,7 +34,7 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 		name  string
 		value float64
 		most  float64
-	}{{"reconfig_us", r.ReconfigUS, 3.6e9}, {"message_mb", r.MessageMB, 1 << 20}, {"chunk_mb", r.ChunkMB, 1 << 20}, {"alpha_us", *orDefault(r.AlphaUS, new(float64)), 3.6e9}} {
+	}{{"reconfig_us", r.ReconfigUS, 3.6e9}, {"message_mb", r.MessageMB, 1 << 20}, {"chunk_mb", r.ChunkMB, 1 << 20}, {"alpha_us", *cmp.Or(r.AlphaUS, new(float64)), 3.6e9}} {
 		if !(v.value >= 0 && v.value <= v.most) {
 			return nil, o, fmt.Errorf("%s %g: want a number from 0 to %g", v.name, v.value, v.most)
 		}
@@ -51,8 +43,8 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 	if r.AlphaUS != nil {
 		alpha = Micros(*r.AlphaUS)
 	}
-	in := &Instance{GPUs: orDefault(r.GPUs, side), Degree: orDefault(r.Degree, 1), Reconfig: Micros(r.ReconfigUS),
-		Link:    Link{Alpha: alpha, Gbps: orDefault(r.Gbps, DefaultLink.Gbps), Chunk: bytesOf(r.ChunkMB, DefaultLink.Chunk)},
+	in := &Instance{GPUs: cmp.Or(r.GPUs, side), Degree: cmp.Or(r.Degree, 1), Reconfig: Micros(r.ReconfigUS),
+		Link:    Link{Alpha: alpha, Gbps: cmp.Or(r.Gbps, DefaultLink.Gbps), Chunk: bytesOf(r.ChunkMB, DefaultLink.Chunk)},
 		Message: bytesOf(r.MessageMB, DefaultMessage)}
 	if entries != nil {
 		if r.Sizes != "" || r.MessageMB != 0 {
@@ -61,7 +53,7 @@ func (r *Request) Instance(side int, entries []float64) (*Instance, Options, err
 		if err := in.setSizes(side, entries); err != nil {
 			return nil, o, err
 		}
-	} else if err := in.Draw(orDefault(r.Sizes, "uniform"), orDefault(r.ZipfFactor, ZipfFactor), r.Seed); err != nil {
+	} else if err := in.Draw(cmp.Or(r.Sizes, "uniform"), cmp.Or(r.ZipfFactor, ZipfFactor), r.Seed); err != nil {
 		return nil, o, err
 	}
 	return in, o, in.Check()
@@ -89,7 +81,7 @@ func (in *Instance) setSizes(side int, entries []float64) error {
 			in.Sizes[i] = int64(math.Ceil(v))
 		}
 	}
-	in.Message = meanMessage(side, in.Sizes)
+	in.Message = meanMessage(in.Sizes)
 	return nil
 }
 

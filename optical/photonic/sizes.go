@@ -44,7 +44,7 @@ func fill(n int, size func(i int) float64) []int64 {
 }
 
 // meanMessage is the mean of the messages that are not empty, in bytes, at least 1.
-func meanMessage(_ int, sizes []int64) int64 {
+func meanMessage(sizes []int64) int64 {
 	sum, count := int64(0), int64(0)
 	for _, b := range sizes {
 		if b > 0 {

@@ -52,7 +52,7 @@ func newSpreader(in *Instance, g *group, sets [][]int32, alike bool) *spreader {
 	s.rest[d] = none(g.n)
 	for i := d - 1; i >= 0; i-- {
 		s.rest[i] = slices.Clone(s.rest[i+1])
-		g.before(s.rest[i], sets[i])
+		g.reach(s.rest[i], sets[i], true)
 	}
 	return s
 }

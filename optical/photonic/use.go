@@ -29,13 +29,8 @@ func (p *Plan) Use(in *Instance, spans int) []float64 {
 		begin[r.Topology] = end
 	}
 	for _, h := range p.Hops {
-		bytes := in.size(int(h.Flow)/in.GPUs, int(h.Flow)%in.GPUs)
-		took := in.Link.Time(bytes)
-		if h.Chunk != Whole {
-			took = in.Link.ChunkTime(min(in.Link.Chunk, bytes-int64(h.Chunk)*in.Link.Chunk))
-		}
 		from := begin[h.Topology] + h.Start
-		add(from, from+took, 1)
+		add(from, from+in.chunkTime(h.Flow, h.Chunk), 1)
 	}
 	return use
 }
