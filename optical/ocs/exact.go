@@ -249,7 +249,6 @@ func (x *exact) schedule() (*cover, *plan) {
 	}
 	d := x.d
 	c, p := newCover(d, len(x.of)), newPlan(x.s, x.δ)
-	carried := make([]float64, len(d.to))
 	for i, part := range x.of {
 		pick := make([]int32, d.n)
 		for r := range pick {
@@ -266,12 +265,8 @@ func (x *exact) schedule() (*cover, *plan) {
 			}
 		}
 		c.add(pick, weight)
-		for _, e := range pick {
-			if e >= 0 {
-				carried[e] += weight
-			}
-		}
 	}
+	carried := c.carried()
 	for i, y := range x.best {
 		for left := x.parts[x.of[y.part/MaxSwitches]]; left != 0; left &= left - 1 { // missing by rounding
 			e := bits.TrailingZeros64(left)

@@ -1,7 +1,6 @@
 package ocs
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -14,16 +13,11 @@ func (b *candidates) first(d *Demand) {
 }
 
 func firstFit(d *Demand) *cover {
-	order := make([]int32, len(d.to))
-	for e := range order {
-		order[e] = int32(e)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(d.amount[b], d.amount[a]) })
 	words := (2*d.Degree() + 63) / 64
 	used := make([]uint64, 2*d.n*words) // [row, then column] permutations with an entry of it
 	var picks [][]int32
 	var weights []float64
-	for _, e := range order {
+	for _, e := range longestFirst(d.amount) {
 		row, col := used[int(d.from[e])*words:][:words], used[(d.n+int(d.to[e]))*words:][:words]
 		w := 0
 		for row[w]|col[w] == ^uint64(0) {
@@ -35,7 +29,7 @@ func firstFit(d *Demand) *cover {
 		if i += w << 6; i == len(picks) {
 			picks, weights = append(picks, slices.Repeat([]int32{-1}, d.n)), append(weights, d.amount[e])
 		}
-		picks[i][d.from[e]] = e
+		picks[i][d.from[e]] = int32(e)
 	}
 	c := newCover(d, len(picks))
 	for i, pick := range picks {
