@@ -27,6 +27,8 @@ type Decomposer struct {
 	// MaxStages is the most stages of a decomposition, which fails with ErrStages beyond
 	// it. 0 means any number.
 	MaxStages int
+	// First is the row that the first stage matches first. Others give other stages.
+	First int
 	// Serve, if not nil, gets the match of each stage and lowers what its pairs are served, [row], from
 	// the stage's weight, but not to 0 for all. late says how much longer all stages get if a row is
 	// served so much: 0 or less for not at all. In the result, pairs that a stage does not serve are −1.
@@ -116,7 +118,7 @@ func (d *Decomposer) begin(n int, x []int64) (length int64, err error) {
 	for i := range n {
 		idleR[i], idleC[i] = length-idleR[i], length-idleC[i]
 		d.ofRow[i], d.ofCol[i] = -1, -1
-		d.open = append(d.open, int32(n-1-i))
+		d.open = append(d.open, int32((n-1-i+d.First)%n))
 		d.free[i>>6] |= 1 << (i & 63)
 	}
 	d.threshold = d.ceiling(length)

@@ -37,10 +37,9 @@ func NewLists(n, colours int, lacks func(vertex, colour int) bool) *Lists {
 	return l
 }
 
-// Colour returns the colours of edges, each from a left to a right vertex: −1 for one that has none.
-// The next call overwrites them. Parallel edges should follow one another. More edges may follow, which
-// displace none.
-func (l *Lists) Colour(edges, more [][2]int32) []int32 {
+// colourAll returns the colours of edges: −1 for one that has none. The next call overwrites them.
+// Parallel edges should follow one another. More edges may follow, which displace none.
+func (l *Lists) colourAll(edges, more [][2]int32) []int32 {
 	l.edges, l.colour = slices.Concat(edges, more), l.colour[:0]
 	for range l.edges {
 		l.colour = append(l.colour, none)
@@ -195,63 +194,35 @@ func (l *Lists) exchange(first int32, a, b int, left bool) bool {
 	return true
 }
 
-// Crossing is an edge of a stage: one of several that the pair of a row of its matching sends over.
-type Crossing struct {
-	Ends   [2]int32 // a left vertex and a right one
-	Row    int
-	Number int // among the edges of its row
-}
-
-// Thin leaves edges out of a stage until all others get colours, and reports which are left out. Of those
-// that do as well, it leaves out the one whose row makes stages longer least; late says how much if so
-// many edges of a row are left out.
-func (l *Lists) Thin(edges []Crossing, late func(row, out int) int64) (out []bool) {
-	out = make([]bool, len(edges))
-	count := map[int]int{} // [row] edges left out
-	// least leaves out the edge of a list with the least delay.
-	least := func(list []int) {
-		best := list[0]
-		for _, at := range list {
-			if a, b := edges[at].Row, edges[best].Row; late(a, count[a]+1) < late(b, count[b]+1) {
-				best = at
-			}
-		}
-		out[best] = true
-		count[edges[best].Row]++
+// Choose returns the colours of edges, each from a left to a right vertex, the most urgent first: −1
+// for an edge without one. It leaves out an edge if those before it use all colours of an end, unless
+// they leave it a colour in the end. Of parallel edges, the first get colours.
+func (l *Lists) Choose(edges [][2]int32) []int32 {
+	room := make([][2]int, len(l.lacks)/l.colours) // [vertex][side] colours
+	for v := range room {
+		room[v] = [2]int{l.has(v), l.has(v)}
 	}
-	in := func(same func(a [2]int32) bool) (list []int) {
-		for at := range edges {
-			if !out[at] && same(edges[at].Ends) {
-				list = append(list, at)
-			}
+	var chosen, others [][2]int32
+	for _, e := range edges {
+		left, right := &room[e[0]][0], &room[e[1]][1]
+		if *left == 0 || *right == 0 {
+			others = append(others, e)
+			continue
 		}
-		return list
+		*left, *right = *left-1, *right-1
+		chosen = append(chosen, e)
 	}
-	n := len(l.lacks) / l.colours
-	for side := range 2 {
-		for v := range n {
-			at := func(ends [2]int32) bool { return int(ends[side]) == v }
-			for list := in(at); len(list) > l.has(v); list = in(at) {
-				least(list)
-			}
+	slices.SortFunc(chosen, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	colours, all := map[[2]int32][]int32{}, slices.Concat(chosen, others)
+	for i, c := range l.colourAll(chosen, others) {
+		if c >= 0 {
+			colours[all[i]] = append(colours[all[i]], c)
 		}
 	}
-	var ends, more [][2]int32
-	var order, rest []int
-	for at := range edges {
-		if out[at] {
-			more, rest = append(more, edges[at].Ends), append(rest, at)
-		} else {
-			ends, order = append(ends, edges[at].Ends), append(order, at)
-		}
-	}
-	order = append(order, rest...)
-	for i, c := range l.Colour(ends, more) {
-		switch at := order[i]; {
-		case c >= 0 && i >= len(ends):
-			out[at] = false
-		case c < 0 && i < len(ends): // one of its parallel edges gives it its colour
-			least(in(func(ends [2]int32) bool { return ends == edges[at].Ends }))
+	out := make([]int32, len(edges))
+	for i, e := range edges {
+		if out[i] = none; len(colours[e]) > 0 {
+			out[i], colours[e] = colours[e][0], colours[e][1:]
 		}
 	}
 	return out

@@ -50,7 +50,7 @@ func TestLists(t *testing.T) {
 			}
 		}
 		taken, got := map[[3]int32]bool{}, 0
-		for i, c := range l.Colour(edges[:len(edges)/2], edges[len(edges)/2:]) {
+		for i, c := range l.colourAll(edges[:len(edges)/2], edges[len(edges)/2:]) {
 			if c < 0 {
 				continue
 			}
@@ -74,6 +74,51 @@ func TestLists(t *testing.T) {
 	if fewer > draws/10 {
 		t.Errorf("in %d of %d graphs more edges could have colours", fewer, draws)
 	}
+}
+
+// Choose gives edges colours that both ends have, no two of a vertex the same, and of parallel edges
+// the first; all edges if no vertex lacks a colour or has too many edges. It depends on nothing but the
+// order of edges.
+func TestChoose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, colours, lacking := rapid.IntRange(1, 5).Draw(t, "n"), rapid.IntRange(1, 6).Draw(t, "colours"), rapid.IntRange(0, 2).Draw(t, "lacking")
+		lacks := rapid.SliceOfN(rapid.IntRange(0, 3), n*colours, n*colours).Draw(t, "lacks")
+		l := NewLists(n, colours, func(v, c int) bool { return lacks[v*colours+c] < lacking })
+		edges := make([][2]int32, rapid.IntRange(0, 30).Draw(t, "edges"))
+		degree, most := map[[2]int32]int{}, 0
+		for i := range edges {
+			edges[i] = [2]int32{int32(rapid.IntRange(0, n-1).Draw(t, "left")), int32(rapid.IntRange(0, n-1).Draw(t, "right"))}
+			for side, v := range edges[i] {
+				degree[[2]int32{int32(side), v}]++
+				most = max(most, degree[[2]int32{int32(side), v}])
+			}
+		}
+		given := slices.Clone(edges)
+		got := slices.Clone(l.Choose(edges))
+		taken, waits := map[[3]int32]bool{}, map[[2]int32]bool{}
+		for i, c := range got {
+			if c < 0 {
+				waits[edges[i]] = true
+				continue
+			}
+			if waits[edges[i]] {
+				t.Fatalf("edge %d has a colour, and a parallel one before it has none", i)
+			}
+			for side, v := range edges[i] {
+				if key := [3]int32{int32(side), v, c}; taken[key] || lacks[int(v)*colours+int(c)] < lacking {
+					t.Fatalf("edge %d has colour %d, which vertex %d of side %d lacks or has given to another", i, c, v, side)
+				} else {
+					taken[key] = true
+				}
+			}
+		}
+		if lacking == 0 && most <= colours && len(waits) > 0 {
+			t.Fatalf("no vertex lacks a colour, and edges have none: %v", got)
+		}
+		if !slices.Equal(edges, given) || !slices.Equal(l.Choose(edges), got) {
+			t.Fatal("the edges are changed, or the colours differ the second time")
+		}
+	})
 }
 
 // Stages that serve pairs less than their weight serve every entry in full, and are as much longer as

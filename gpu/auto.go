@@ -27,6 +27,9 @@ const (
 	moveRanks = 512
 )
 
+// orders is how many orders of NICs Auto tries if lanes matter.
+const orders = 8
+
 // Outlook is the possible gain of planning longer.
 type Outlook struct {
 	Complete bool    `json:"complete"`      // all alternatives were tried
@@ -177,18 +180,40 @@ func (p *Planner) best(ctx context.Context, t *Traffic, o Options) (best *Plan, 
 }
 
 // grouped makes the plan of mode Bytes with the options that Choose chooses, and cuts its stages
-// if moves prolong it. If ctx ends, it returns the best plan so far, if any, with the error of ctx.
-func (p *Planner) grouped(ctx context.Context, s *servers, o Options, c *clock) (*Plan, error) {
+// if moves prolong it. If lanes matter, it decomposes for several orders of NICs, until a plan takes
+// a hundredth more than the least possible time at most. If ctx ends, it returns the best plan so
+// far, if any, with the error of ctx.
+func (p *Planner) grouped(ctx context.Context, s *servers, o Options, c *clock) (best *Plan, ended error) {
 	chosen, seconds, ended := p.choose(ctx, s, o, c)
 	if math.IsInf(seconds, 1) {
 		return nil, cmp.Or(ended, fmt.Errorf("mode %s: %w", Bytes, bipartite.ErrStages))
 	}
-	start := time.Now()
-	plan, err := p.bytesOf(context.WithoutCancel(ctx), s, chosen, -1)
-	if err != nil || ended != nil || s.t.Ranks() > moveRanks {
-		return plan, cmp.Or(err, ended)
+	model, count, least := o.Model.orDefault(), 1, 0.0
+	if s.t.Site != nil && s.t.Site.Lanes != nil {
+		count = orders
 	}
-	return p.polish(ctx, s, chosen, plan, c, time.Since(start))
+	took := time.Duration(0)
+	defer func() { s.order = 0 }()
+	for s.order = range count {
+		if best != nil && (ended != nil || least < 1.01*c.outlook(s, o.Model).Least || c.over(took)) {
+			break
+		}
+		start := time.Now()
+		plan, err := p.bytesOf(context.WithoutCancel(ctx), s, chosen, -1)
+		switch {
+		case best != nil && errors.Is(err, bipartite.ErrStages):
+			continue
+		case err != nil:
+			return best, err
+		case ended == nil && s.t.Ranks() <= moveRanks:
+			plan, ended = p.polish(ctx, s, chosen, plan, c, time.Since(start))
+		}
+		if total := model.Predict(plan).Total; best == nil || total < least {
+			best, least = plan, total
+		}
+		took = time.Since(start)
+	}
+	return best, ended
 }
 
 // polish halves the longest stage of a plan of mode Bytes while that saves time, if moves

@@ -70,11 +70,11 @@ const mostStages = 8
 // serverStages decomposes M into at most so many stages, 0 for any number.
 func (p *Planner) serverStages(ctx context.Context, s *servers, fewest bool, most int) (length []int64, match []int32, err error) {
 	d := &p.decomposer
-	d.Longest, d.MaxStages, d.Serve = fewest, most, s.serve()
+	d.Longest, d.MaxStages, d.Serve, d.First = fewest, most, s.serve(), s.order*s.size/orders
 	if lanes := mostStages * s.size; d.Serve != nil && (most == 0 || most > lanes) {
 		d.MaxStages = lanes
 	}
-	defer func() { d.Longest, d.MaxStages, d.Serve = false, 0, nil }()
+	defer func() { d.Longest, d.MaxStages, d.Serve, d.First = false, 0, nil, 0 }()
 	return d.Decompose(ctx, s.size, s.rounded)
 }
 

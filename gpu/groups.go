@@ -33,6 +33,7 @@ type servers struct {
 	limits  []limit
 	rounded []int64         // M, rounded up to a grain, with rows and columns for the limits
 	size    int             // of its rows
+	order   int             // of NICs in decompositions, below orders
 	skips   []map[skip]bool // [stage] streams that it leaves out; nil if lanes do not matter
 }
 

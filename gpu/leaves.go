@@ -52,11 +52,8 @@ func (s *servers) least(x []int64) int64 {
 	return most
 }
 
-// within is what groups of a leaf send each other, unless that counts too.
+// within is what groups of a leaf send each other.
 func (s *servers) within(x []int64, groups []int) (sum int64) {
-	if s.t.Site.Lanes.All {
-		return 0
-	}
 	for _, a := range groups {
 		for _, b := range groups {
 			sum += x[a*len(s.groups)+b]
@@ -138,7 +135,7 @@ func (s *servers) full(server int, each []int64) int64 {
 				sum += each[i] / s.each[i] * some
 			}
 			for j, others := range nics { // what servers of a leaf send each other needs no lanes
-				if others > 0 && some > 0 && !s.t.Site.Lanes.All {
+				if others > 0 && some > 0 {
 					sum -= s.pairs[i*s.t.Servers+j] / s.each[i] * some / s.each[j] * others
 				}
 			}
@@ -158,16 +155,34 @@ func (s *servers) serve() func([]int32, []int64, func(int, int64) int64) {
 	on := s.t.Site.Lanes
 	lists := bipartite.NewLists(len(on.Down), on.Count, func(leaf, lane int) bool { return slices.Contains(on.Down[leaf], lane) })
 	return func(match []int32, served []int64, late func(int, int64) int64) {
-		edges := s.crossings(match)
 		of := func(row, out int) int64 { // what a row is served without some of its streams
 			width := int64(s.width(row*len(s.groups) + int(match[row])))
 			return served[row]/width*(width-int64(out)) + served[row]%width*(width-int64(out))/width
 		}
+		var list []crossing
+		var streams []stream
+		for a, b := range match[:len(s.groups)] {
+			if b < 0 || int(b) >= len(s.groups) {
+				continue
+			}
+			streams = s.streams(streams[:0], a*len(s.groups)+int(b))
+			for number, x := range streams {
+				from, to := s.t.Site.Place[x.out].Leaf, s.t.Site.Place[x.in].Leaf
+				if from != to && on.common(from, to) > 0 {
+					list = append(list, crossing{skip{a, number}, [2]int32{int32(from), int32(to)}, late(a, of(a, len(streams)-number))})
+				}
+			}
+		}
+		slices.SortStableFunc(list, func(x, y crossing) int { return cmp.Compare(y.late, x.late) })
+		ends := make([][2]int32, len(list))
+		for i := range list {
+			ends[i] = list[i].ends
+		}
 		skips, count := map[skip]bool{}, map[int]int{}
-		for at, out := range lists.Thin(edges, func(row, out int) int64 { return late(row, of(row, out)) }) {
-			if out {
-				skips[skip{edges[at].Row, edges[at].Number}] = true
-				count[edges[at].Row]++
+		for i, lane := range lists.Choose(ends) {
+			if lane < 0 {
+				skips[list[i].skip] = true
+				count[list[i].group]++
 			}
 		}
 		for row, out := range count {
@@ -180,23 +195,12 @@ func (s *servers) serve() func([]int32, []int64, func(int, int64) int64) {
 // skip is a stream that is left out of a stage: the number of a stream of a group.
 type skip struct{ group, number int }
 
-// crossings lists what a stage sends between leaves that have lanes in common, by leaves.
-func (s *servers) crossings(match []int32) (list []bipartite.Crossing) {
-	var streams []stream
-	for a, b := range match[:len(s.groups)] {
-		if b < 0 || int(b) >= len(s.groups) {
-			continue
-		}
-		streams = s.streams(streams[:0], a*len(s.groups)+int(b))
-		for number, x := range streams {
-			from, to := s.t.Site.Place[x.out].Leaf, s.t.Site.Place[x.in].Leaf
-			if from != to && s.t.Site.Lanes.common(from, to) > 0 {
-				list = append(list, bipartite.Crossing{Ends: [2]int32{int32(from), int32(to)}, Row: a, Number: number})
-			}
-		}
-	}
-	slices.SortStableFunc(list, func(x, y bipartite.Crossing) int { return slices.Compare(x.Ends[:], y.Ends[:]) })
-	return list
+// crossing is a stream between leaves with common lanes, and how much longer the stages get if one leaves
+// it out, with those of its group that follow.
+type crossing struct {
+	skip
+	ends [2]int32
+	late int64
 }
 
 // rooms divides the bytes of two groups, by their place in load, among their streams: no more than these

@@ -22,7 +22,6 @@ type Site struct {
 type Lanes struct {
 	Count int
 	Down  [][]int // [leaf] lanes that are down there
-	All   bool    // transfers within a leaf count too
 }
 
 // common is how many lanes are up at two leaves.

@@ -146,29 +146,18 @@ func (x *pinner) choose(jobs []job, most int64) {
 	slices.SortFunc(jobs, func(a, b job) int {
 		return cmp.Or(cmp.Compare(needs(&b), needs(&a)), cmp.Compare(b.left, a.left), cmp.Compare(a.From, b.From))
 	})
-	outs, ins := slices.Clone(x.living), slices.Clone(x.living)
-	var chosen, others []*job
+	var edges [][2]int32
+	var cross []*job
 	for i := range jobs {
-		switch j := &jobs[i]; {
-		case j.out == j.in:
+		if j := &jobs[i]; j.out == j.in {
 			j.lane = -1
-		case outs[j.out] > 0 && ins[j.in] > 0:
-			outs[j.out]--
-			ins[j.in]--
-			chosen = append(chosen, j)
-		default:
-			others = append(others, j)
+		} else {
+			edges, cross = append(edges, [2]int32{int32(j.out), int32(j.in)}), append(cross, j)
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b *job) int { return cmp.Or(cmp.Compare(a.out, b.out), cmp.Compare(a.in, b.in)) })
-	var edges [][2]int32
-	all := slices.Concat(chosen, others)
-	for _, j := range all {
-		edges = append(edges, [2]int32{int32(j.out), int32(j.in)})
-	}
-	for i, lane := range x.lists.Colour(edges[:len(chosen)], edges[len(chosen):]) {
-		if all[i].lane = int(lane); lane < 0 {
-			all[i].lane = none
+	for i, lane := range x.lists.Choose(edges) {
+		if cross[i].lane = int(lane); lane < 0 {
+			cross[i].lane = none
 		}
 	}
 }

@@ -22,21 +22,15 @@ func Within(c gpu.Cluster, site *gpu.Site, o gpu.Options, plan func(*gpu.Site, g
 	if site == nil {
 		site = c.Uniform()
 	}
-	site = onLeaves(site, best, pinned)
-	for _, site.Lanes.All = range []bool{false, true} {
-		p, err := plan(site, o)
-		if err != nil {
-			continue // the time is up, or the stages are too many
-		}
-		x, err := pin(p)
-		if err != nil {
-			return nil, nil, err
-		}
-		if seconds(p, x, o.Model) < seconds(best, pinned, o.Model) {
-			best, pinned = p, x
-		}
+	p, err := plan(onLeaves(site, best, pinned), o)
+	if err != nil {
+		return best, pinned, nil // the time is up, or the stages are too many
 	}
-	return best, pinned, nil
+	x, err := pin(p)
+	if err == nil && seconds(p, x, o.Model) < seconds(best, pinned, o.Model) {
+		best, pinned = p, x
+	}
+	return best, pinned, err
 }
 
 // onLeaves returns a site with the lanes and leaves of a pinned plan of it.
