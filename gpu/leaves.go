@@ -155,7 +155,7 @@ func (s *servers) serve() func([]int32, []int64, func(int, int64) int64) {
 	on := s.t.Site.Lanes
 	lists := bipartite.NewLists(len(on.Down), on.Count, func(leaf, lane int) bool { return slices.Contains(on.Down[leaf], lane) })
 	return func(match []int32, served []int64, late func(int, int64) int64) {
-		of := func(row, out int) int64 { // what a row is served without some of its streams
+		of := func(row, out int) int64 { // the bytes of a row without some of its streams
 			width := int64(s.width(row*len(s.groups) + int(match[row])))
 			return served[row]/width*(width-int64(out)) + served[row]%width*(width-int64(out))/width
 		}

@@ -87,7 +87,7 @@ func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {
 		return nil, err
 	}
 	out := map[string]json.RawMessage{}
-	if err := decode(body, &out); err != nil {
+	if err := api.Decode(body, &out); err != nil {
 		return nil, err
 	}
 	if out == nil {

@@ -56,7 +56,7 @@ type gpuPlan struct {
 // plan before it answers.
 func (s *Server) planGPU(ctx context.Context, body []byte, _ *[]byte) (*gpuPlan, error) {
 	var q GPURequest
-	if err := decode(body, &q); err != nil {
+	if err := api.Decode(body, &q); err != nil {
 		return nil, err
 	}
 	t, err := q.traffic()

@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,21 +24,6 @@ func readBody(r *http.Request, most int64) ([]byte, error) {
 		return nil, api.BadRequest("read request: %v", err)
 	}
 	return body, nil
-}
-
-// decode parses a JSON object that has only fields of v.
-func decode(body []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); errors.Is(err, io.EOF) {
-		return api.BadRequest("the request has no body: want a JSON object")
-	} else if err != nil {
-		return api.BadRequest("read request: %v", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return api.BadRequest("read request: something follows the JSON object")
-	}
-	return nil
 }
 
 // answer converts a function of a request to a handler.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/matrix"
 	"github.com/forsd/forsd/optical/ocs"
 )
@@ -45,7 +46,7 @@ type PeriodReport struct {
 // the schedule before it answers.
 func planPeriod(ctx context.Context, body []byte, state *[]byte) (*PeriodReport, error) {
 	var q periodRequest
-	if err := decode(body, &q); err != nil {
+	if err := api.Decode(body, &q); err != nil {
 		return nil, err
 	}
 	o, err := q.options()

@@ -175,7 +175,7 @@ func (r *room[S, F, X, A]) fail(req *http.Request) (any, error) {
 		return nil, err
 	}
 	var q X
-	if err := decode(body, &q); err != nil {
+	if err := api.Decode(body, &q); err != nil {
 		return nil, err
 	}
 	r.tidy(&q)
