@@ -18,7 +18,7 @@ import (
 // have two transfers in a slot.
 type destFrame struct {
 	*laning
-	bipartite.Frame
+	graph    bipartite.Frame
 	ends     [2]side    // out-bins, in-bins
 	inBin    []int32    // [server·lanes + lane] in-bin, −1 where nothing travels
 	n        int        // vertices of either side
@@ -53,7 +53,7 @@ func newDestFrame(l *laning) *destFrame {
 		g.inBin[i] = -1
 	}
 	outs, ins := &g.ends[outward], &g.ends[inward]
-	g.Frame = bipartite.Frame{Degree: int32(l.slots), Left: &outs.Side, Right: &ins.Side}
+	g.graph = bipartite.Frame{Degree: int32(l.slots), Left: &outs.Side, Right: &ins.Side}
 	outBin := make([]int32, l.leaves*l.lanes)
 	for A := range l.leaves {
 		outs.first = append(outs.first, int32(len(outs.Of)))
@@ -63,10 +63,10 @@ func newDestFrame(l *laning) *destFrame {
 	}
 	outs.first, ins.first = append(outs.first, int32(len(outs.Of))), append(ins.first, int32(len(ins.Of)))
 	g.dummies()
-	g.n = g.Even()
+	g.n = g.graph.Even()
 	g.transfers(outBin)
 	for A := range l.leaves {
-		g.Pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1], math.MaxInt32)
+		g.graph.Pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1], math.MaxInt32)
 	}
 	g.watch()
 	return g
@@ -80,7 +80,7 @@ func (g *destFrame) packOut(A int, bin []int32) {
 		if load == 0 {
 			continue
 		}
-		bin[k] = outs.Fit(outs.first[A], load, int32(A), g.Degree)
+		bin[k] = outs.Fit(outs.first[A], load, int32(A), g.graph.Degree)
 	}
 }
 
@@ -113,7 +113,7 @@ func (g *destFrame) packIn(B int) {
 		}
 		if k := main[i]; most > 0 {
 			if owners[k]++; ofLane[k] < 0 {
-				ofLane[k] = ins.Add(int32(B), g.Degree)
+				ofLane[k] = ins.Add(int32(B), g.graph.Degree)
 			}
 			put(i, k, ofLane[k])
 		}
@@ -132,7 +132,7 @@ func (g *destFrame) packIn(B int) {
 				if pass == 0 && put(i, k, ofLane[k]) || pass > 0 && put(i, k, own) || put(i, k, ofLane[k]) {
 					continue
 				}
-				bin := ins.Add(int32(B), g.Degree)
+				bin := ins.Add(int32(B), g.graph.Degree)
 				if ofLane[k] < 0 {
 					ofLane[k] = bin
 				}
@@ -148,12 +148,12 @@ func (g *destFrame) dummies() {
 	for A := range g.leaves {
 		busy := int32(g.busy(A))
 		for range outs.first[A+1] - outs.first[A] - busy {
-			v := g.Dummy(g.Right)
-			g.Pour(outs.first[A], outs.first[A+1], v, v+1, g.Degree)
+			v := g.graph.Dummy(g.graph.Right)
+			g.graph.Pour(outs.first[A], outs.first[A+1], v, v+1, g.graph.Degree)
 		}
 		for range ins.first[A+1] - ins.first[A] - busy {
-			u := g.Dummy(g.Left)
-			g.Pour(u, u+1, ins.first[A], ins.first[A+1], g.Degree)
+			u := g.graph.Dummy(g.graph.Left)
+			g.graph.Pour(u, u+1, ins.first[A], ins.first[A+1], g.graph.Degree)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (g *destFrame) transfers(outBin []int32) {
 			counts[v] += count
 		}
 		for _, v := range reached {
-			g.Arcs = append(g.Arcs, bipartite.Arc{Left: int32(u), Right: v, Count: counts[v]})
+			g.graph.Arcs = append(g.graph.Arcs, bipartite.Arc{Left: int32(u), Right: v, Count: counts[v]})
 			counts[v] = 0
 		}
 	}
@@ -246,7 +246,7 @@ func (g *destFrame) watch() {
 func (g *destFrame) colour(ctx context.Context) error {
 	g.right, g.left = make([]int32, g.slots*g.n), make([]int32, g.slots*g.n)
 	g.unit = make([]int32, g.slots*g.n)
-	if err := g.Colour(ctx, &bipartite.Colourer{Workers: g.workers}, g.right); err != nil {
+	if err := g.graph.Colour(ctx, &bipartite.Colourer{Workers: g.workers}, g.right); err != nil {
 		return err
 	}
 	const few = 16 // vertices at a time: what is looked up of them stays in the cache

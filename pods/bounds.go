@@ -94,7 +94,7 @@ func PriceBound(ctx context.Context, t *Tree, bound int) int {
 	x.blocks = 1 << 20
 	x.setCells()
 	x.blocks = 1
-	s, _ := x.network(true, func(c, d int32) int32 {
+	s, _ := network(x, true, func(c, d int32) int32 {
 		units, leaves := x.units(c, d), x.cells[c].size()
 		if c == d { // transfers within a leaf take no cable
 			units -= units / leaves

@@ -36,7 +36,7 @@ func (x *instance) divide(ctx context.Context) (*division, bool) {
 
 // network returns the flow of the units of every two cells over planes or, jointly, over
 // lanes, with the cells of its demands.
-func (x *instance) network(joint bool, units func(c, d int32) int32) (s *fors.Multiflow, pairs [][2]int32) {
+func network(x *instance, joint bool, units func(c, d int32) int32) (s *fors.Multiflow, pairs [][2]int32) {
 	planes, lanes := int32(x.Planes()), int32(x.Lanes())
 	cells, pods := int32(len(x.cells)), int32(x.Pods)
 	over, room := planes, x.tops // of the pods
@@ -99,7 +99,7 @@ func (x *instance) network(joint bool, units func(c, d int32) int32) (s *fors.Mu
 func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, bool) {
 	planes, lanes := int32(x.Planes()), int32(x.Lanes())
 	cells, pods := int32(len(x.cells)), int32(x.Pods)
-	s, pairs := x.network(joint, x.units)
+	s, pairs := network(x, joint, x.units)
 	if !s.Solve(ctx) && !x.leaveOut(s) {
 		return nil, false
 	}

@@ -16,7 +16,7 @@ import (
 type frame struct {
 	*instance
 	*division
-	bipartite.Frame
+	graph     bipartite.Frame
 	outs, ins bins
 }
 
@@ -71,14 +71,14 @@ func (u *units) add(block int32, way, p, q int16) {
 // tries have other colourings.
 func (x *instance) setBlocks(ctx context.Context, d *division, try int) (*units, error) {
 	f := &frame{instance: x, division: d}
-	f.Frame = bipartite.Frame{Degree: x.blocks, Left: &f.outs.Side, Right: &f.ins.Side}
+	f.graph = bipartite.Frame{Degree: x.blocks, Left: &f.outs.Side, Right: &f.ins.Side}
 	f.makeBins()
 	f.connect()
-	n := f.Even()
-	f.Pour(0, int32(n), 0, int32(n), int32(n)*f.Degree)
+	n := f.graph.Even()
+	f.graph.Pour(0, int32(n), 0, int32(n), int32(n)*f.graph.Degree)
 	left, right := f.shuffle(n, try)
 	match := make([]int32, n*int(x.blocks))
-	if err := f.Colour(ctx, &bipartite.Colourer{Workers: x.workers}, match); err != nil {
+	if err := f.graph.Colour(ctx, &bipartite.Colourer{Workers: x.workers}, match); err != nil {
 		return nil, err
 	}
 	return f.read(n, match, left, right), nil
@@ -112,7 +112,7 @@ func (f *frame) connect() {
 		for q := range f.Pods {
 			for k, count := range f.z[(p*f.Pods+q)*lanes:][:lanes] {
 				if count > 0 {
-					f.Join(f.outs.at[p*lanes+k], f.ins.at[q*lanes+k], count)
+					f.graph.Join(f.outs.at[p*lanes+k], f.ins.at[q*lanes+k], count)
 				}
 			}
 		}
@@ -142,7 +142,7 @@ func (f *frame) connect() {
 // the last on: loops first.
 func (f *frame) stay(first, end int, count int32) {
 	for u, v := end-1, end-1; count > 0 && u >= first && v >= first; {
-		count -= f.Join(int32(u), int32(v), count)
+		count -= f.graph.Join(int32(u), int32(v), count)
 		if f.outs.Room[u] == 0 {
 			u--
 		} else {
@@ -182,9 +182,9 @@ func (f *frame) roomOf(out bool) []int32 {
 // dummy adds a dummy for bins, which is on the other side.
 func (f *frame) dummy(out bool) int32 {
 	if out {
-		return f.Dummy(f.Right)
+		return f.graph.Dummy(f.graph.Right)
 	}
-	return f.Dummy(f.Left)
+	return f.graph.Dummy(f.graph.Left)
 }
 
 // idleRest joins the remaining bins of a pod with dummies: a dummy for each plane or, if
@@ -219,9 +219,9 @@ func (f *frame) idleRest(planes []rest, pod int, out bool) {
 func (f *frame) hold(first, end int, dummy, count int32, out bool) {
 	for v := end - 1; v >= first && count > 0; v-- {
 		if out {
-			count -= f.Join(int32(v), dummy, count)
+			count -= f.graph.Join(int32(v), dummy, count)
 		} else {
-			count -= f.Join(dummy, int32(v), count)
+			count -= f.graph.Join(dummy, int32(v), count)
 		}
 	}
 }
@@ -242,8 +242,8 @@ func (f *frame) shuffle(n, try int) (left, right []int) {
 	for i, v := range to {
 		right[v] = i
 	}
-	for i := range f.Arcs {
-		f.Arcs[i].Left, f.Arcs[i].Right = int32(left[f.Arcs[i].Left]), int32(to[f.Arcs[i].Right])
+	for i := range f.graph.Arcs {
+		f.graph.Arcs[i].Left, f.graph.Arcs[i].Right = int32(left[f.graph.Arcs[i].Left]), int32(to[f.graph.Arcs[i].Right])
 	}
 	return left, right
 }
