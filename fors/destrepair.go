@@ -90,8 +90,8 @@ func (l *laning) overfull(end, i int) int {
 	return l.in[i] - l.slots
 }
 
-// onLink lists the units of a link that may move.
-func (l *laning) onLink(end, i int) (units []int) {
+// onLink appends the units of a link that may move.
+func (l *laning) onLink(units []int, end, i int) []int {
 	servers, leaf, k := len(l.leafOf), i/l.lanes, i%l.lanes
 	if end == outward {
 		for d := range servers {
@@ -119,6 +119,8 @@ type repairing struct {
 	*laning
 	failed []int // [unit] how often it found no room
 	budget *int  // lanes that may still be looked at
+
+	units, costs []int // scratch space
 }
 
 // newRepairing starts from a choice that may put too much on links and lack lanes. It is the
@@ -173,7 +175,7 @@ func (r *repairing) giveLanes(late []int, steps int) bool {
 		least := math.MaxInt
 		for i := range r.lanes {
 			at := Lane((i + A + d + r.failed[unit]) % r.lanes) // random start
-			if cost, ok := r.price(unit, at); ok && cost < least {
+			if cost, ok := r.price(unit, at, least); ok {
 				k, least = at, cost
 			}
 		}
@@ -198,8 +200,8 @@ func (r *repairing) displace(unit int, k Lane) []int {
 }
 
 // price is what the units cost that a unit displaces on a lane; ok is false if it may not
-// take the lane.
-func (r *repairing) price(unit int, k Lane) (cost int, ok bool) {
+// take the lane, or if that does not cost less than the least.
+func (r *repairing) price(unit int, k Lane, least int) (cost int, ok bool) {
 	A, d := unit/len(r.leafOf), unit%len(r.leafOf)
 	B := int(r.leafOf[d])
 	if !r.alive(A, B, int(k)) {
@@ -208,13 +210,14 @@ func (r *repairing) price(unit int, k Lane) (cost int, ok bool) {
 	if r.wish[unit] != Local && r.wish[unit] != k {
 		cost = reluctance
 	}
+	fall := r.down(d, int(k))
+	cost += r.shares(d, fall)
 	_, out, ok := r.cheapest(outward, A*r.lanes+int(k), r.mult[A])
-	if !ok {
+	if cost += out; !ok || cost >= least {
 		return 0, false
 	}
-	fall := r.down(d, int(k))
 	_, in, ok := r.cheapest(inward, B*r.lanes+fall, r.mult[A])
-	return cost + out + in + r.shares(d, fall), ok
+	return cost + in, ok && cost+in < least
 }
 
 // cheapest lists units whose removal makes room on a link for so many more transfers, at
@@ -224,11 +227,11 @@ func (r *repairing) cheapest(end, link, more int) (out []int, cost int, ok bool)
 	if need <= 0 {
 		return nil, 0, true
 	}
-	units := r.onLink(end, link)
-	costs := make([]int, len(units))
-	for i, unit := range units {
-		costs[i] = r.cost(unit)
+	r.units, r.costs = r.onLink(r.units[:0], end, link), r.costs[:0]
+	for _, unit := range r.units {
+		r.costs = append(r.costs, r.cost(unit))
 	}
+	units, costs := r.units, r.costs
 	*r.budget -= len(units) * r.lanes
 	for need > 0 && len(units) > 0 {
 		best := 0
@@ -273,7 +276,7 @@ func (r *repairing) giveBack() {
 			}
 			before := r.copied()
 			r.seat(unit, Local)
-			if _, ok := r.price(unit, w); ok && r.giveLanes(r.displace(unit, w), giveBackSteps) {
+			if _, ok := r.price(unit, w, math.MaxInt); ok && r.giveLanes(r.displace(unit, w), giveBackSteps) {
 				if now := r.changed(); now <= was {
 					was = now
 					continue
