@@ -85,7 +85,7 @@ func (t turn) peerSays(ctx context.Context, serial uint64, r *replica.Replica, e
 
 // handover returns the state for the transfer between the two forsd.
 func (t turn) handover() *replica.State {
-	return &replica.State{State: t.state, Store: t.store, KeepEpochs: t.cfg.KeepEpochs}
+	return &replica.State{State: t.state, Store: t.store, KeepEpochs: t.cfg.KeepEpochs, Succeeds: t.loop.standby.Role() == standby.TakesOver}
 }
 
 // adopt adopts the state of the other forsd. A follower plans the fabric ahead. A daemon

@@ -15,9 +15,9 @@ type Timestamp struct {
 	BootID    string        `json:"boot"`
 }
 
-// sinceBoot returns the time since boot and an ID of the boot, or "" if that is not known. Tests
+// SinceBoot returns the time since boot and an ID of the boot, or "" if that is not known. Tests
 // replace it.
-var sinceBoot = func() (time.Duration, string) {
+var SinceBoot = func() (time.Duration, string) {
 	text, err := os.ReadFile("/proc/uptime")
 	if err != nil {
 		return 0, ""
@@ -32,7 +32,7 @@ var sinceBoot = func() (time.Duration, string) {
 
 // StampNow returns the timestamp of the present moment.
 func StampNow(now time.Time) Timestamp {
-	since, boot := sinceBoot()
+	since, boot := SinceBoot()
 	return Timestamp{Wall: now.Round(0), SinceBoot: since, BootID: boot}
 }
 
@@ -43,7 +43,7 @@ func StoredTime(now, t time.Time) time.Time { return now.Add(t.Sub(now)).Round(0
 // Time converts a time that was stored with the timestamp to the present clock. If the machine was
 // rebooted, or the timestamp is from another machine, it uses the time of day.
 func (s Timestamp) Time(now, t time.Time) time.Time {
-	if since, boot := sinceBoot(); boot != "" && boot == s.BootID {
+	if since, boot := SinceBoot(); boot != "" && boot == s.BootID {
 		return now.Add(t.Sub(s.Wall) - (since - s.SinceBoot))
 	}
 	return now.Add(t.Sub(now))

@@ -11,9 +11,9 @@ import (
 // restarted.
 func TestStep(t *testing.T) {
 	since, boot := 5*time.Minute, "first"
-	was := sinceBoot
-	sinceBoot = func() (time.Duration, string) { return since, boot }
-	t.Cleanup(func() { sinceBoot = was })
+	was := SinceBoot
+	SinceBoot = func() (time.Duration, string) { return since, boot }
+	t.Cleanup(func() { SinceBoot = was })
 	day := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name          string
@@ -50,9 +50,9 @@ func TestStep(t *testing.T) {
 
 // TestUp reads the clock that counts from boot, which must advance.
 func TestUp(t *testing.T) {
-	first, boot := sinceBoot()
+	first, boot := SinceBoot()
 	time.Sleep(30 * time.Millisecond)
-	second, again := sinceBoot()
+	second, again := SinceBoot()
 	if boot == "" || boot != again || second <= first || second-first > time.Minute {
 		t.Errorf("%v of %q, then %v of %q", first, boot, second, again)
 	}

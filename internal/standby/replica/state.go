@@ -19,11 +19,14 @@ type State struct {
 	State      *state.Shared
 	Store      *state.Store
 	KeepEpochs int
+	Succeeds   bool // this daemon is about to lead
 }
 
 // Keep replaces this daemon's state with the leader's: on disk first, then for API
-// clients.
+// clients. A daemon that is about to lead, and may have given later numbers to plans that it has
+// lost, shows none of the leader's plans: clients get the next ones.
 func (s *State) Keep(r *Replica) error {
+	shown := !s.Succeeds || r.Last > s.Store.Disk.Numbers.Passed()
 	if r.Baseline != nil {
 		base, err := topology.ReadBaseline(r.Baseline.Encode())
 		if err != nil {
@@ -33,20 +36,31 @@ func (s *State) Keep(r *Replica) error {
 		s.State.Adopt(base)
 		s.Store.KeepBaseline()
 	}
-	if r.Epoch != nil {
+	if r.Epoch != nil && shown {
 		if err := s.keepEpoch(r.Epoch); err != nil {
 			return err
 		}
 	}
-	if err := s.keepBase(r.BaseLIDs, r.Last); err != nil {
+	if !shown {
+		s.State.NoBase(nil)
+	} else if err := s.keepBase(r.BaseLIDs, r.Last); err != nil {
 		return err
 	}
-	if err := s.keepJobs(r.Jobs); err != nil {
+	if err := s.keepJobs(r.Jobs, shown); err != nil {
 		return err
 	}
 	s.Store.TakeDecisions(r.Decisions)
 	s.Store.Disk.Numbers.AdvanceTo(r.Last)
 	return nil
+}
+
+// store saves a plan with the number n. If the disk fails, the number is noted elsewhere: a
+// restart must not put an older plan in force.
+func (s *State) store(n uint64, save func() error) {
+	if err := s.Store.OnDisk(save); err != nil {
+		s.Store.NotStored(err)
+		_ = s.Store.Disk.Numbers.UseWithoutDisk(n) // if it can be noted nowhere, the leader's plan replaces the older one
+	}
 }
 
 // keepEpoch adopts the epoch in force.
@@ -63,7 +77,7 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 		return nil
 	}
 	e := &store.Epoch{EpochInfo: k.About, Plan: plan}
-	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.Disk.ReplaceEpoch(e, s.KeepEpochs) }))
+	s.store(n, func() error { return s.Store.Disk.ReplaceEpoch(e, s.KeepEpochs) })
 	return s.State.PutEpoch(e)
 }
 
@@ -88,14 +102,14 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 		s.State.NoBase(nil)
 		return nil
 	}
-	s.Store.NotStored(s.Store.OnDisk(func() error { return s.Store.Disk.SaveBase(plan) }))
+	s.store(plan.Epoch(), func() error { return s.Store.Disk.SaveBase(plan) })
 	return s.State.PutBase(&state.Base{Plan: plan, Report: k.About, At: time.Now()}, nil)
 }
 
 // keepJobs adopts the jobs and ends all others.
-func (s *State) keepJobs(jobs []Kept[store.JobInfo]) error {
+func (s *State) keepJobs(jobs []Kept[store.JobInfo], shown bool) error {
 	for i := range jobs {
-		if err := s.keepJob(&jobs[i]); err != nil {
+		if err := s.keepJob(&jobs[i], shown); err != nil {
 			return err
 		}
 	}
@@ -109,7 +123,7 @@ func (s *State) keepJobs(jobs []Kept[store.JobInfo]) error {
 	return nil
 }
 
-func (s *State) keepJob(k *Kept[store.JobInfo]) error {
+func (s *State) keepJob(k *Kept[store.JobInfo], shown bool) error {
 	plan, err := phasetable.Decode(k.Table)
 	if err != nil {
 		return err
@@ -145,6 +159,10 @@ func (s *State) keepJob(k *Kept[store.JobInfo]) error {
 			save = s.Store.Disk.SaveLease
 		}
 	}
-	s.Store.NotStored(s.Store.OnDisk(func() error { return save(&j.Job) }))
+	s.store(max(j.Epoch, j.BaseEpoch), func() error { return save(&j.Job) })
+	if !shown {
+		s.State.SetJob(j)
+		return nil
+	}
 	return s.State.PutJob(j)
 }
