@@ -89,7 +89,7 @@ func (d *Daemon) toTables(b *testing.B, v *view.View) {
 }
 
 // processorTime returns what all threads have used.
-func processorTime(b *testing.B) time.Duration {
+func processorTime(b testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,17 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
-	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/internal/cablehealth"
-	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/linkstate"
-	"github.com/forsd/forsd/internal/standby"
-	"github.com/forsd/forsd/opensm/umad"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -34,35 +25,36 @@ type worldSettings struct {
 	seed   uint64
 	plugin bool // OpenSM loads forsd's plugin
 	traps  bool // without it, forsd subscribes to traps
+	counts bool // forsd reads the counters of cables, and isolates
+	pair   bool // two managers, with a forsd each
 }
 
-// world is a fabric, its manager and forsd, in virtual time. One goroutine drives it. The
-// daemon's own goroutines run while it waits for them, one piece of work at a time.
-type world struct {
-	t    *testing.T
-	set  worldSettings
-	rng  *rand.Rand
-	dir  string
-	conf string
+// settingsOf are those of a history.
+func settingsOf(t testing.TB, fabric string, seed uint64) worldSettings {
+	return worldSettings{fabric: healthyWorld(t, fabric), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2, counts: seed%3 == 0, pair: seed%8 == 5}
+}
 
-	plant     *plant
-	manager   *subnetManager
-	forsd     *process // nil while it does not run
-	tableFile string
-	disk      *disk
+// world is a fabric, and one or two hosts with a manager and a forsd, in virtual time. One
+// goroutine drives it. The daemon's own goroutines run while it waits for them, one piece of
+// work at a time.
+type world struct {
+	t   *testing.T
+	set worldSettings
+	rng *rand.Rand
+	dir string
+
+	plant *plant
+	sides []*side
+	*side // where the present step happens
 
 	queue   []timed
 	order   int
 	pids    int
-	starts  int
 	lossy   int       // of 1000 datagrams of OpenSM and forsd
+	apart   bool      // the two forsd do not reach each other
 	changes int       // of the fabric that are to come
 	changed time.Time // the fabric, last
-	pending bool      // a forsd was killed that had not stored all
-	crashed bool      // forsd is dead, and does not know it yet
-	crashAt int       // the sync at which forsd is killed; 0 is none
-	syncs   int
-	failAt  map[int]bool
+	booted  time.Duration
 
 	tablesChanged bool
 	lines         []string
@@ -72,15 +64,38 @@ type world struct {
 	judge         judgement
 	orders        []*order
 	ordered       []exclusions.Part // drained
-	wire          *probePort
+	leases        []lease
+	event         *happening
+	played        []happening // with the parts that they were about
+	cover         meetings
 	phases        int  // of the healthy fabric's plan
 	spoilt        bool // the switches hold what OpenSM made by itself, or lost entries
+}
+
+// side is a host with a manager and a forsd.
+type side struct {
+	number    int
+	home      string // its directory
+	conf      string
+	tableFile string
+	manager   *subnetManager
+	forsd     *process // nil while it does not run
+	disk      *disk
+	wire      *probePort
+	starts    int
+	pending   bool // a forsd was killed that had not stored all
+	crashed   bool // forsd is dead, and does not know it yet
+	crashAt   int  // the sync at which forsd is killed; 0 is none
+	syncs     int
+	failAt    map[int]bool
+	retold    int // the variant of the configuration in force
 }
 
 // timed is something that happens later.
 type timed struct {
 	at    time.Time
 	order int
+	side  *side
 	do    func()
 }
 
@@ -89,6 +104,8 @@ type order struct {
 	what   string
 	done   bool
 	told   bool
+	asked  *process
+	at     time.Time        // when it was answered
 	part   *exclusions.Part // that it drains or gives back
 	lost   bool             // forsd was killed before it answered
 	err    error
@@ -96,31 +113,44 @@ type order struct {
 	undone func() // when it failed
 }
 
-// process is a forsd.
-type process struct {
-	w      *world
-	d      *Daemon
-	ctx    context.Context
-	cancel context.CancelFunc
-	reader *umad.Reader
-	busy   int // pieces of work under way
-	dead   bool
-	blind  bool // it has published no plan
-	read   bool // its plans have been read
-	ticks  int  // at one instant
-	tick   time.Time
-	beat   time.Time // next watchdog
-	link   string    // its directory
+func newWorld(t *testing.T, set worldSettings, dir string) *world {
+	w := &world{t: t, set: set, rng: rand.New(rand.NewPCG(set.seed, 0)), dir: dir, plant: newPlant(set.fabric), cover: meetings{}}
+	w.judge.init()
+	hosts := w.hosts()
+	at := []int{hosts[0]}
+	if set.pair {
+		at = append(at, hosts[len(hosts)-1])
+	}
+	for n, host := range at {
+		home := dir
+		if n > 0 {
+			home = filepath.Join(dir, "other")
+		}
+		s := &side{number: n, home: home, conf: filepath.Join(home, "opensm.conf"), tableFile: filepath.Join(home, "real", "lfts.dump")}
+		s.manager = &subnetManager{w: w, side: s, host: host}
+		ok(t, os.MkdirAll(filepath.Join(home, "real", "state.away"), 0o755))
+		s.disk = diskOf(t, filepath.Join(home, "real", "state"), fmt.Sprintf("size=%d", max(4<<20, 200*len(hosts)*len(hosts))))
+		w.sides = append(w.sides, s)
+	}
+	w.side = w.sides[0]
+	return w
 }
 
-func newWorld(t *testing.T, set worldSettings, dir string) *world {
-	w := &world{t: t, set: set, rng: rand.New(rand.NewPCG(set.seed, 0)), dir: dir, plant: newPlant(set.fabric)}
-	w.judge.init()
-	ok(t, os.MkdirAll(filepath.Join(dir, "real"), 0o755))
-	w.tableFile = filepath.Join(dir, "real", "lfts.dump")
-	w.conf = filepath.Join(dir, "opensm.conf")
-	w.manager = &subnetManager{w: w, host: w.hosts()[0]}
-	return w
+// each does something at each side.
+func (w *world) each(do func()) {
+	was := w.side
+	for _, s := range w.sides {
+		w.side = s
+		do()
+	}
+	w.side = was
+}
+
+// somewhere moves to a side.
+func (w *world) somewhere(r *rand.Rand) {
+	if w.side = w.sides[0]; len(w.sides) > 1 {
+		w.side = w.sides[r.IntN(len(w.sides))]
+	}
 }
 
 // hosts lists the hosts.
@@ -157,7 +187,7 @@ func (w *world) fail(format string, args ...any) {
 // after calls f after some time.
 func (w *world) after(d time.Duration, f func()) {
 	w.order++
-	w.queue = append(w.queue, timed{time.Now().Add(d), w.order, f})
+	w.queue = append(w.queue, timed{time.Now().Add(d), w.order, w.side, f})
 }
 
 // between draws a time in milliseconds.
@@ -175,43 +205,6 @@ func (w *world) links(host int) []bool {
 	return out
 }
 
-// sink is a zap core that keeps lines for the transcript.
-type sink struct {
-	zapcore.LevelEnabler
-	w *world
-	p *process
-}
-
-func (s sink) With([]zapcore.Field) zapcore.Core { return s }
-func (s sink) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if s.Enabled(e.Level) {
-		return c.AddCore(e, s)
-	}
-	return c
-}
-func (s sink) Sync() error { return nil }
-func (s sink) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	if s.p.dead {
-		return nil
-	}
-	enc := zapcore.NewMapObjectEncoder()
-	var text strings.Builder
-	for _, f := range fields {
-		if f.Key == "took" || f.Key == "pid" {
-			continue
-		}
-		f.AddTo(enc)
-		fmt.Fprintf(&text, " %s=%v", f.Key, enc.Fields[f.Key])
-	}
-	s.w.logMu.Lock()
-	defer s.w.logMu.Unlock()
-	if strings.Contains(text.String(), "share no lane") && time.Since(s.w.changed) < time.Second {
-		s.p.blind = true // during a change, too few lanes are up in the fabric and in the tables: there is no plan
-	}
-	s.w.log = append(s.w.log, "  forsd: "+e.Message+strings.ReplaceAll(text.String(), s.p.link, "DIR"))
-	return nil
-}
-
 // flush moves the daemon's log into the transcript. Lines of the same moment are sorted: their
 // goroutines may run in any order.
 func (w *world) flush() {
@@ -224,264 +217,40 @@ func (w *world) flush() {
 	w.log = nil
 }
 
-// start starts forsd. If the manager already runs, its files are there.
-func (w *world) start() {
-	w.starts++
-	p := &process{w: w, blind: true, link: filepath.Join(w.dir, fmt.Sprint("run", w.starts))}
-	ok(w.t, os.Symlink(filepath.Join(w.dir, "real"), p.link))
-	cfg := config.Default()
-	cfg.StateDir = filepath.Join(p.link, "state")
-	cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(p.link, "lfts.dump"), filepath.Join(p.link, "root")
-	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir = p.link, p.link
-	cfg.OpenSM.Conf = w.conf
-	cfg.OpenSM.DumpCommand = []string{"/bin/false"}
-	cfg.API.Socket, cfg.OpenSM.Plugin.Socket = filepath.Join(p.link, "s"), filepath.Join(p.link, "p")
-	cfg.Cables.Mode = cablehealth.Off
-	cfg.Damping.MaxHoldDown = 40 * time.Second
-	cfg.KeepEpochs = 5
-	if !w.set.traps && !w.set.plugin {
-		cfg.OpenSM.Traps = config.TrapsOff
-	}
-	level := zapcore.InfoLevel
-	if os.Getenv("FORS_WORLD_DEBUG") != "" {
-		level = zapcore.DebugLevel
-	}
-	log := zap.New(sink{level, w, p})
-	w.settings(p.link)
-	w.note("forsd starts")
-	w.forsd = p
-	d, err := New(cfg, "world", log, func(string) {})
-	if err != nil {
-		w.fail("forsd does not start: %v", err)
-		w.forsd = nil
-		return
-	}
-	p.d = d
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	if w.pending { // decisions that were not stored are lost, as forsd has warned
-		w.pending, w.ordered = false, nil
-		for _, x := range d.state.Now().Drains {
-			w.ordered = append(w.ordered, x.Part)
-		}
-	}
-	for _, o := range w.orders { // what was carried out before it was killed
-		if part := o.part; o.lost && part != nil {
-			o.part = nil
-			w.ordered = slices.DeleteFunc(w.ordered, func(x exclusions.Part) bool { return x == *part })
-			if slices.ContainsFunc(d.state.Now().Drains, func(x exclusions.Drain) bool { return x.Part == *part }) {
-				w.ordered = append(w.ordered, *part)
-			}
-		}
-	}
-	d.manager.Finder, d.manager.Sweep = w.manager, w.manager.hangUp
-	d.reader().Open = func(*topology.Fabric) (*umad.Reader, error) {
-		w.wire = &probePort{plant: w.plant, host: w.manager.host, seed: w.set.seed + uint64(w.starts)<<32, asked: map[[3]int]uint64{}, loses: w.lossy}
-		p.reader = umad.On(w.wire, umad.LocalPort{Device: "world0", Number: 1, GUID: w.plant.whole.Nodes[w.manager.host].Ports[1].GUID, State: topology.Active, InfiniBand: true}, umad.Options{})
-		return p.reader, nil
-	}
-	d.work.begin = func(f func()) {
-		p.busy++
-		w.after(w.between(0, 3), func() {
-			if !p.dead {
-				go func() {
-					defer func() { p.busy-- }() // no other goroutine of the world runs now
-					f()
-				}()
-			}
-		})
-	}
-	p.beat = time.Now().Add(watchdogEvery)
-	d.stepStandby(p.ctx, standby.Start{})
-	d.manager.Look(p.ctx)
-	go func() { _ = d.manager.Watch(p.ctx) }()
-	w.manager.showDump()
-	w.manager.connect()
-	for c := range w.plant.cables { // what was being drained is out of the tables before the plan: the tables are not known
-		for _, part := range w.ordered {
-			if x := &w.plant.cables[c]; w.cablePart(c) == part || w.plant.guid(int(x.a.Node)) == part.GUID || w.plant.guid(int(x.b.Node)) == part.GUID {
-				w.judge.died[c] = true
-			}
-		}
-	}
-}
-
-// settings writes OpenSM's settings, by the paths that forsd has now.
-func (w *world) settings(link string) {
-	text := fmt.Sprintf("routing_engine file,updn\nlfts_file %[1]s/lfts.dump\nroot_guid_file %[1]s/root\ndump_files_dir %[1]s\nlmc %[2]d\nhonor_guid2lid_file TRUE\n", link, w.set.fabric.Nodes[w.manager.host].Ports[1].LMC)
-	if w.set.plugin {
-		text = strings.Replace(text, "file,", "fors,file,", 1) + "event_plugin_name forsosm\nevent_plugin_options socket=" + link + "/p deadline=50\n"
-	}
-	ok(w.t, os.WriteFile(w.conf, []byte(text), 0o644))
-	ok(w.t, os.Chtimes(w.conf, epoch0, epoch0.Add(-time.Hour)))
-}
-
-// synced is called in place of store.SyncPath, by whatever goroutine.
-func (w *world) synced(path string, sync func(string) error) error {
-	p := w.forsd
-	if p == nil || !strings.HasPrefix(path, p.link+"/state") && !strings.HasSuffix(path, "/state") {
-		return sync(path)
-	}
-	w.syncs++
-	if w.failAt[w.syncs] {
-		return fmt.Errorf("sync %s: input/output error", path)
-	}
-	if w.crashAt != 0 && w.syncs >= w.crashAt {
-		w.crashed = true
-		_ = os.Remove(p.link) // what it writes from here on is lost
-	}
-	return sync(path)
-}
-
-// kill ends forsd as SIGKILL does.
-func (w *world) kill() {
-	p := w.forsd
-	p.dead = true
-	w.pending = w.pending || p.d.store.Disk.PendingErr() != nil
-	if !w.crashed {
-		w.flush()
-	}
-	w.log = nil
-	w.note("forsd is killed")
-	w.forsd = nil
-	w.crashAt, w.crashed = 0, false
-	w.manager.linked = false
-	_ = os.Remove(p.link) // what still runs of it finds nothing
-	p.cancel()
-	select {
-	case <-p.d.inbox.stopped:
-	default:
-		close(p.d.inbox.stopped)
-	}
-	if p.reader != nil {
-		_ = p.reader.Close()
-	}
-	synctest.Wait()
-	for _, o := range w.orders {
-		if !o.told { // nobody got the answer
-			o.told, o.done, o.lost = true, true, true
-		}
-	}
-	_ = p.d.store.Close()
-	synctest.Wait()
-}
-
-// settle lets the daemon's goroutines run, and handles what they have for the loop.
+// settle lets the daemon's goroutines run, and handles what they have for the loops.
 func (w *world) settle() {
 	for range 100_000 {
 		synctest.Wait()
-		p := w.forsd
-		if w.crashed {
-			w.kill()
-			w.again(w.rng)
-			return
+		for _, s := range w.sides {
+			if w.side = s; w.crashed {
+				w.kill()
+				w.again(w.rng)
+				return
+			}
 		}
-		w.look()
-		if w.failure != "" || p == nil {
-			return
-		}
-		for ; w.manager.hup > 0; w.manager.hup-- {
-			w.manager.step(w.between(0, 3), w.manager.sweep)
-		}
-		if !p.turnOnce() {
+		if w.look(); w.failure != "" || !w.turnAny() {
 			return
 		}
 	}
 	w.fail("forsd's loop does not come to rest")
 }
 
-// turnOnce has the loop handle one event, if there is one.
-func (p *process) turnOnce() bool {
-	d, ctx, handled := p.d, p.ctx, false
-	for _, k := range p.w.rng.Perm(9) {
-		if handled = p.take(k); handled {
-			break
-		}
+// turnAny has the loop of one side handle an event, if there is one.
+func (w *world) turnAny() bool {
+	first := 0
+	if len(w.sides) > 1 {
+		first = w.rng.IntN(len(w.sides))
 	}
-	if !handled {
-		return false
-	}
-	d.giveTurns(ctx)
-	d.showPeer()
-	return true
-}
-
-// take handles an event of a kind.
-func (p *process) take(kind int) bool {
-	d, ctx := p.d, p.ctx
-	switch kind {
-	case 0:
-		select {
-		case s := <-d.inbox.snapshots:
-			d.dumpSeen(ctx, s)
-			return true
-		default:
+	for n := range w.sides {
+		w.side = w.sides[(first+n)%len(w.sides)]
+		if w.forsd == nil {
+			continue
 		}
-	case 1:
-		select {
-		case e := <-d.inbox.plugin:
-			d.pluginSays(ctx, e)
-			return true
-		default:
+		for ; w.manager.hup > 0; w.manager.hup-- {
+			w.manager.step(w.between(0, 3), w.manager.sweep)
 		}
-	case 2:
-		select {
-		case q := <-d.inbox.questions:
-			d.tablesWanted(ctx, q)
-			return true
-		default:
-		}
-	case 3:
-		select {
-		case e := <-d.probe.Events:
-			d.observe(ctx, e)
-			return true
-		default:
-		}
-	case 4:
-		select {
-		case a := <-d.probe.Answers:
-			d.switchesSaid(ctx, a)
-			return true
-		default:
-		}
-	case 5:
-		if p.w.rng.IntN(3) == 0 {
-			return false // it comes later
-		}
-		select {
-		case e := <-d.inbox.answers:
-			d.step(ctx, e)
-			return true
-		default:
-		}
-	case 6:
-		select {
-		case call := <-d.inbox.calls:
-			call(ctx, d.loop)
-			return true
-		default:
-		}
-	case 7:
-		wake, now := d.wake(), time.Now()
-		if wake.IsZero() || wake.After(now) {
-			return false
-		}
-		if !p.tick.Equal(now) {
-			p.ticks, p.tick = 0, now
-		}
-		if p.ticks++; p.ticks > 200 {
-			p.w.fail("the loop's timer is due again and again: %v", wake)
-			return false
-		}
-		d.observe(ctx, linkstate.Tick{})
-		d.step(ctx, controller.Tick{})
-		return true
-	case 8:
-		if now := time.Now(); !now.Before(p.beat) {
-			p.beat = now.Add(watchdogEvery)
-			if !d.core.Busy() {
-				d.store.LookAtDisk()
-			}
+		w.forsd.converse()
+		if w.forsd.turnOnce() {
 			return true
 		}
 	}
@@ -510,6 +279,7 @@ func (w *world) pass(until time.Time, done func() bool) {
 		}
 		if due >= 0 && !w.queue[due].at.After(now) {
 			do := w.queue[due].do
+			w.side = w.queue[due].side
 			w.queue = slices.Delete(w.queue, due, due+1)
 			do()
 			continue
@@ -520,7 +290,11 @@ func (w *world) pass(until time.Time, done func() bool) {
 		if due >= 0 {
 			earlier(w.queue[due].at)
 		}
-		if p := w.forsd; p != nil {
+		for _, s := range w.sides {
+			p := s.forsd
+			if p == nil {
+				continue
+			}
 			if wake := p.d.wake(); !wake.IsZero() {
 				earlier(wake)
 			}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -11,33 +12,46 @@ import (
 
 // judgement is what the oracles remember.
 type judgement struct {
-	given map[series]map[uint64]string // published tables by number
-	last  map[series]uint64            // highest number published
+	given map[series]map[uint64][]byte // published tables by number
+	seen  map[reader]*published.Plan   // what was published last
+	last  map[reader]uint64            // highest number published
 	read  uint64                       // the plan that was walked last
 	ways  [][]topology.PortRef         // [phase·servers + server] its transfers when it was walked first
 	died  map[int]bool                 // cables that were down or slow since then
+
+	contact contact
+}
+
+// reader reads the plans of a forsd.
+type reader struct {
+	side int
+	of   series
 }
 
 func (j *judgement) init() {
 	j.died = map[int]bool{}
-	j.given, j.last = map[series]map[uint64]string{}, map[series]uint64{}
+	j.seen, j.last = map[reader]*published.Plan{}, map[reader]uint64{}
+	j.given = map[series]map[uint64][]byte{}
 }
 
 // look is what readers see at this moment: it notes new plans, and judges plans and tables.
 func (w *world) look() {
 	w.flush()
-	p := w.forsd
-	if p != nil && p.d != nil {
-		w.take(series{}, p.d.state.Plans)
-		w.take(series{base: true}, p.d.state.Bases)
-		for _, j := range p.d.state.Now().Jobs {
-			w.take(series{job: j.ID}, j.Plans)
-			w.take(series{job: j.ID, base: true}, j.Bases)
+	w.followLead()
+	w.each(func() {
+		if p := w.forsd; p != nil && p.d != nil {
+			w.take(series{}, p.d.state.Plans)
+			w.take(series{base: true}, p.d.state.Bases)
+			for _, j := range p.d.state.Now().Jobs {
+				w.take(series{job: j.ID}, j.Plans)
+				w.take(series{job: j.ID, base: true}, j.Bases)
+			}
 		}
-	}
+	})
 	for i, o := range w.orders {
 		if o.done && !o.told {
 			o.told = true
+			w.judge.contact.answered = time.Now()
 			if o.err == nil && o.then != nil {
 				o.then()
 			}
@@ -47,13 +61,16 @@ func (w *world) look() {
 			w.note("  order %d, %s: %v", i, o.what, o.err)
 		}
 	}
-	if p != nil && p.d != nil {
-		p.read = true
-	}
+	w.each(func() {
+		if p := w.forsd; p != nil && p.d != nil {
+			p.read = true
+		}
+	})
 	if w.tablesChanged {
 		w.tablesChanged = false
-		if p != nil && p.d != nil && w.drainable() != nil { // on three levels, tables may change with the plan
-			w.judgePlan("the tables have changed", p.d.state.Plans.Current())
+		if lead := w.leader(); lead != nil && lead.forsd != nil && lead.forsd.d != nil && w.drainable() != nil { // on three levels, tables may change with the plan
+			w.side = lead
+			w.judgePlan("the tables have changed", w.forsd.d.state.Plans.Current())
 		}
 	}
 }
@@ -61,25 +78,27 @@ func (w *world) look() {
 // take fetches a plan as a rank does.
 func (w *world) take(of series, plans *published.Plans) {
 	p := plans.Current()
-	if p == nil {
+	j, by := &w.judge, reader{w.number, of}
+	if p == nil || p == j.seen[by] {
 		return
 	}
-	j := &w.judge
-	text := string(p.Table.Bytes())
-	if j.given[of] == nil {
-		j.given[of] = map[uint64]string{}
+	text := p.Table.Bytes()
+	if j.seen[by] = p; j.given[of] == nil {
+		j.given[of] = map[uint64][]byte{}
 	}
 	before, known := j.given[of][p.Epoch]
-	if known && before != text {
+	if known && !bytes.Equal(before, text) {
 		w.fail("number %d of %+v is given to two plans", p.Epoch, of)
 	}
-	if p.Epoch < j.last[of] {
-		w.fail("number %d of %+v is given out after %d", p.Epoch, of, j.last[of])
+	if p.Epoch < j.last[by] {
+		w.fail("number %d of %+v is given out after %d%s", p.Epoch, of, j.last[by], w.where())
 	}
-	j.given[of][p.Epoch], j.last[of] = text, p.Epoch
+	j.given[of][p.Epoch], j.last[by] = text, p.Epoch
 	if !known && of.job == 0 && !of.base {
 		w.note("plan %d: %d phases of %d servers", p.Epoch, p.Table.Phases(), p.Table.Servers())
-		w.judgePlan("it is published", p)
+		if w.side == w.leader() {
+			w.judgePlan("it is published", p)
+		}
 	}
 }
 
@@ -251,7 +270,7 @@ func (w *world) complete(plan *published.Plan, without map[int]bool) error {
 	for _, h := range w.hosts() {
 		leaf, _ := p.uplink(h)
 		_, in := server[h]
-		want := near[h] && !without[leaf]
+		want := near[h] && !without[leaf] && (w.retold != 2 || h != w.hosts()[1])
 		if in && want {
 			there = append(there, h)
 		} else if want {

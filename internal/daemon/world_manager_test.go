@@ -1,13 +1,11 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/forsd/forsd/ib"
@@ -19,10 +17,13 @@ import (
 
 // subnetManager is a model of OpenSM with the engines fors, file and updn.
 type subnetManager struct {
-	w    *world
-	host int // that it runs on
-	pid  int // 0 if it does not run
-	run  int // its steps end with the run that they belong to
+	w      *world
+	side   *side
+	host   int  // that it runs on
+	pid    int  // 0 if it does not run
+	run    int  // its steps end with the run that they belong to
+	master bool // of the fabric that it sees
+	missed int  // questions to the master without an answer
 
 	linked   bool // its plugin is connected to the forsd beside it
 	sweeping bool
@@ -49,15 +50,15 @@ func (m *subnetManager) Find(context.Context) (opensm.Process, error) {
 	if m.pid == 0 {
 		return opensm.Process{}, fmt.Errorf("%w: the world has none", opensm.ErrNotRunning)
 	}
-	return opensm.Process{PID: m.pid, Ticks: uint64(m.pid), Comm: "opensm", Cmdline: []string{"opensm", "-F", filepath.Join(m.w.dir, "opensm.conf")}, Started: epoch0, Env: map[string]string{"OSM_CACHE_DIR": m.w.cache()}}, nil
+	return opensm.Process{PID: m.pid, Ticks: uint64(m.pid), Comm: "opensm", Cmdline: []string{"opensm", "-F", filepath.Join(m.side.home, "opensm.conf")}, Started: epoch0, Env: map[string]string{"OSM_CACHE_DIR": m.cache()}}, nil
 }
 
 // cache is where OpenSM keeps guid2lid.
-func (w *world) cache() string {
-	if w.forsd == nil {
-		return w.dir
+func (m *subnetManager) cache() string {
+	if m.side.forsd == nil {
+		return m.side.home
 	}
-	return w.forsd.link
+	return m.side.forsd.link
 }
 
 // hangUp is how the daemon makes it sweep.
@@ -74,10 +75,61 @@ func (m *subnetManager) start() {
 	m.w.pids++
 	m.pid, m.run = firstPID+m.w.pids, m.run+1
 	m.believed, m.swept, m.sweeping, m.again = make([][]uint8, len(m.w.plant.nodes)), nil, false, false
-	m.w.note("OpenSM starts")
+	m.master = !m.w.set.pair
+	m.w.note("OpenSM starts%s", m.w.where())
 	m.connect()
-	m.step(m.w.between(1, 300), m.sweep)
+	if m.master {
+		m.step(m.w.between(1, 300), m.sweep)
+		m.step(10*time.Second, m.light)
+	} else {
+		m.step(m.w.between(1, 300), m.begin)
+	}
+}
+
+// rule makes it the master, which knows nothing of what the switches hold.
+func (m *subnetManager) rule() {
+	m.w.note("OpenSM is the master at %d", m.side.number)
+	m.master, m.run, m.sweeping, m.again = true, m.run+1, false, false
+	m.believed, m.swept = make([][]uint8, len(m.w.plant.nodes)), nil
+	m.tell(plugin.Mastership{At: time.Now(), State: plugin.Master})
+	m.connect()
+	m.step(m.w.between(1, 50), m.sweep)
 	m.step(10*time.Second, m.light)
+}
+
+// stand makes it stand by, and ask the master from time to time.
+func (m *subnetManager) stand() {
+	m.w.note("OpenSM stands by at %d", m.side.number)
+	m.master, m.run, m.sweeping, m.missed = false, m.run+1, false, 0
+	m.tell(plugin.Mastership{At: time.Now(), State: plugin.Standby})
+	m.connect()
+	m.poll()
+}
+
+// poll asks the master whether it lives.
+func (m *subnetManager) poll() {
+	if r := m.rival(); r != nil && r.master {
+		m.missed = 0
+	} else if m.missed++; m.missed > 3 {
+		m.rule()
+		return
+	}
+	m.step(m.w.between(900, 1100), m.poll)
+}
+
+// yield gives the mastership to the other manager if that has the higher priority.
+func (m *subnetManager) yield() bool {
+	r := m.rival()
+	if r == nil || r.side.number > m.side.number {
+		return false
+	}
+	m.stand()
+	if was := m.w.side; !r.master {
+		m.w.side = r.side
+		r.rule()
+		m.w.side = was
+	}
+	return true
 }
 
 // firstPID is above all process IDs of the kernel.
@@ -85,7 +137,8 @@ const firstPID = 1 << 23
 
 // stop ends the process.
 func (m *subnetManager) stop() {
-	m.w.note("OpenSM ends")
+	m.w.note("OpenSM ends%s", m.w.where())
+	m.master = false
 	m.pid, m.run, m.sweeping = 0, m.run+1, false
 	m.disconnect()
 }
@@ -102,18 +155,22 @@ func (m *subnetManager) step(d time.Duration, f func()) {
 
 // connect connects the plugin to forsd.
 func (m *subnetManager) connect() {
-	p := m.w.forsd
+	p := m.side.forsd
 	if !m.w.set.plugin || m.linked || m.pid == 0 || p == nil {
 		return
 	}
 	m.step(m.w.between(1, 1000), func() {
-		if m.linked || m.w.forsd == nil {
+		if m.linked || m.side.forsd == nil {
 			return
 		}
 		m.linked = true
 		m.tell(plugin.Connected{At: time.Now(), Peer: plugin.Peer{PID: m.pid, Version: "OpenSM 3.3.23", Deadline: deadline}})
-		m.tell(plugin.Mastership{At: time.Now(), State: plugin.Master})
-		if m.swept != nil && m.dump != nil {
+		state := plugin.Standby
+		if m.master {
+			state = plugin.Master
+		}
+		m.tell(plugin.Mastership{At: time.Now(), State: state})
+		if m.master && m.swept != nil && m.dump != nil {
 			m.tell(plugin.SubnetUp{At: time.Now(), Sight: plugin.Sight{Fabric: m.dump.Fabric}})
 		}
 	})
@@ -123,8 +180,8 @@ func (m *subnetManager) connect() {
 func (m *subnetManager) disconnect() {
 	if m.linked {
 		m.linked = false
-		if m.w.forsd != nil {
-			m.w.forsd.d.inbox.pluginEvent(plugin.Disconnected{At: time.Now(), Err: errors.New("the world has cut it")})
+		if m.side.forsd != nil {
+			m.side.forsd.d.inbox.pluginEvent(plugin.Disconnected{At: time.Now(), Err: errors.New("the world has cut it")})
 		}
 	}
 }
@@ -132,13 +189,13 @@ func (m *subnetManager) disconnect() {
 // tell passes an event to forsd by the plugin.
 func (m *subnetManager) tell(e plugin.Event) {
 	if m.linked {
-		m.w.forsd.d.inbox.pluginEvent(e)
+		m.side.forsd.d.inbox.pluginEvent(e)
 	}
 }
 
 // trap is a trap of a switch about its links.
 func (m *subnetManager) trap(node int) {
-	if m.pid == 0 || !m.w.plant.near(m.host)[node] {
+	if m.pid == 0 || !m.master || !m.w.plant.near(m.host)[node] {
 		return
 	}
 	m.step(m.w.between(0, 2), func() {
@@ -150,6 +207,9 @@ func (m *subnetManager) trap(node int) {
 
 // light is a light sweep: it looks for changes.
 func (m *subnetManager) light() {
+	if m.yield() {
+		return
+	}
 	m.step(10*time.Second, m.light)
 	if !m.sweeping && !m.current() {
 		m.sweep()
@@ -169,6 +229,9 @@ func (m *subnetManager) current() bool {
 
 // sweep begins a heavy sweep, or has another one follow the present one.
 func (m *subnetManager) sweep() {
+	if m.w.set.pair && !m.master {
+		return
+	}
 	if m.pid == 0 || m.sweeping {
 		m.again = true
 		return
@@ -200,6 +263,9 @@ func (m *subnetManager) discovered() {
 			m.believed[x.a.Node], m.believed[x.b.Node] = nil, nil
 		}
 	}
+	if m.yield() {
+		return
+	}
 	m.tell(plugin.Discovered{At: time.Now(), Sight: plugin.Sight{Fabric: m.found}})
 	m.step(m.w.between(1, 15), m.route)
 }
@@ -217,9 +283,9 @@ func (m *subnetManager) route() {
 		there  bool
 	}
 	r := &reply{}
-	d, request := m.w.forsd.d, m.requests
-	ctx, cancel := context.WithTimeout(m.w.forsd.ctx, deadline)
-	forsd := m.w.forsd
+	d, request := m.side.forsd.d, m.requests
+	ctx, cancel := context.WithTimeout(m.side.forsd.ctx, deadline)
+	forsd := m.side.forsd
 	forsd.busy++
 	go func() {
 		r.tables, r.err = d.tablesAsked(ctx, plugin.Request{At: time.Now(), Number: request, MaxLID: ib.LID(len(m.w.plant.owner) - 1), Sight: plugin.Sight{Fabric: m.found}})
@@ -261,7 +327,7 @@ func (m *subnetManager) route() {
 
 // routeByFile reads the table file. Without one OpenSM makes its own tables.
 func (m *subnetManager) routeByFile() {
-	text, err := os.ReadFile(m.w.tableFile)
+	text, err := os.ReadFile(m.side.tableFile)
 	if err == nil {
 		var tables [][]uint8
 		if tables, err = m.w.plant.readTables(text); err == nil {
@@ -272,55 +338,6 @@ func (m *subnetManager) routeByFile() {
 	m.w.note("OpenSM makes its own tables: %v", err)
 	m.w.spoilt = true
 	m.upload(m.w.plant.minHop(m.links), "updn", false)
-}
-
-// upload sends the tables' blocks that differ from those that the switches are believed to
-// hold, some blocks at a time.
-func (m *subnetManager) upload(tables [][]uint8, engine string, own bool) {
-	p := m.w.plant
-	blocks := (len(p.owner) + 63) / 64
-	var send func(from int)
-	send = func(from int) {
-		to := min(blocks, from+1+m.w.rng.IntN(blocks))
-		seen := p.near(m.host)
-		for i := range p.nodes {
-			if !p.nodes[i].isSwitch || !m.nodes[i] {
-				continue
-			}
-			if m.believed[i] == nil || len(tables[i]) != len(p.owner) {
-				t := p.empty()
-				copy(t, tables[i])
-				tables[i] = t
-			}
-			for b := from; b < to; b++ {
-				lo, hi := 64*b, min(64*b+64, len(p.owner))
-				if m.believed[i] != nil && bytes.Equal(m.believed[i][lo:hi], tables[i][lo:hi]) {
-					continue
-				}
-				if !seen[i] || m.w.rng.IntN(1000) < m.w.lossy {
-					m.failed, m.believed[i] = true, nil
-					continue
-				}
-				copy(p.nodes[i].table[lo:hi], tables[i][lo:hi])
-				if m.believed[i] != nil {
-					copy(m.believed[i][lo:hi], tables[i][lo:hi])
-				}
-				m.w.tablesChanged = true
-			}
-		}
-		if to < blocks {
-			m.step(m.w.between(0, 10), func() { send(to) })
-			return
-		}
-		for i := range p.nodes {
-			if p.nodes[i].isSwitch && m.nodes[i] && seen[i] && !m.failed {
-				m.believed[i] = bytes.Clone(tables[i])
-				m.w.plant.nodes[i].blank = false
-			}
-		}
-		m.step(m.w.between(1, 10), func() { m.routed(engine, own) })
-	}
-	send(0)
 }
 
 // routed ends the routing.
@@ -367,102 +384,15 @@ func (m *subnetManager) up(engine string) {
 
 // showDump has forsd's watcher find the last dump.
 func (m *subnetManager) showDump() {
-	if m.w.forsd == nil || m.dump == nil {
+	if m.side.forsd == nil || m.dump == nil {
 		return
 	}
 	m.shown = true
 	s := *m.dump
 	s.SeenAt, s.CompleteAt = time.Now(), time.Now()
 	select {
-	case <-m.w.forsd.d.inbox.snapshots:
+	case <-m.side.forsd.d.inbox.snapshots:
 	default:
 	}
-	m.w.forsd.d.inbox.snapshots <- s
-}
-
-func equalLinks(a, b []bool) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// readTables reads a table file as OpenSM does.
-func (p *plant) readTables(text []byte) ([][]uint8, error) {
-	tables := make([][]uint8, len(p.nodes))
-	at := -1
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimSpace(line)
-		if i := bytes.Index(line, []byte(" guid 0x")); bytes.HasPrefix(line, []byte("Unicast lids")) && i > 0 {
-			guid, err := strconv.ParseUint(string(line[i+8:i+24]), 16, 64)
-			if err != nil {
-				return nil, err
-			}
-			if at = int(p.whole.Find(ib.GUID(guid))); at >= 0 {
-				tables[at] = p.empty()
-			}
-			continue
-		}
-		if len(line) < 10 || !bytes.HasPrefix(line, []byte("0x")) || at < 0 {
-			continue
-		}
-		lid, err := strconv.ParseUint(string(line[2:6]), 16, 16)
-		port, err2 := strconv.ParseUint(string(line[7:10]), 10, 8)
-		if err = errors.Join(err, err2); err != nil || int(lid) >= len(p.owner) {
-			return nil, fmt.Errorf("line %q: %w", line, err)
-		}
-		tables[at][lid] = uint8(port)
-	}
-	return tables, nil
-}
-
-// minHop returns tables that lead to every LID by the fewest cables.
-func (p *plant) minHop(links []bool) [][]uint8 {
-	tables := make([][]uint8, len(p.nodes))
-	for i := range p.nodes {
-		if p.nodes[i].isSwitch {
-			tables[i] = p.empty()
-		}
-	}
-	for to := range p.nodes {
-		far := make([]int, len(p.nodes))
-		far[to] = 1
-		for queue := []int{to}; len(queue) > 0; queue = queue[1:] {
-			at := queue[0]
-			if at != to && !p.nodes[at].isSwitch {
-				continue
-			}
-			for k, c := range p.at[at] {
-				if c < 0 || !links[c] {
-					continue
-				}
-				next := int(p.far(topology.PortRef{Node: int32(at), Port: uint8(k)}).Node)
-				if far[next] == 0 {
-					far[next] = far[at] + 1
-					queue = append(queue, next)
-				}
-			}
-		}
-		for i := range p.nodes {
-			if tables[i] == nil || far[i] == 0 {
-				continue
-			}
-			for _, lid := range p.lids[to] {
-				if i == to {
-					tables[i][lid] = 0
-					continue
-				}
-				var ways []uint8
-				for k, c := range p.at[i] {
-					if c >= 0 && links[c] && far[p.far(topology.PortRef{Node: int32(i), Port: uint8(k)}).Node] == far[i]-1 {
-						ways = append(ways, uint8(k))
-					}
-				}
-				tables[i][lid] = ways[lid%len(ways)]
-			}
-		}
-	}
-	return tables
+	m.side.forsd.d.inbox.snapshots <- s
 }

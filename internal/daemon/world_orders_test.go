@@ -5,21 +5,26 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing/synctest"
 	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/backend"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
 )
 
 // operator makes a request.
 func (w *world) operator(what string, ask func(ctx context.Context, d *Daemon) error) {
+	if lead := w.leader(); lead != nil {
+		w.side = lead
+	}
 	p := w.forsd
-	if p == nil {
+	if p == nil || p.d == nil {
 		return
 	}
-	o := &order{what: what}
+	o := &order{what: what, asked: p}
 	w.orders = append(w.orders, o)
 	w.note("order %d: %s", len(w.orders)-1, what)
 	ctx, cancel := context.WithTimeout(p.ctx, time.Minute)
@@ -92,28 +97,28 @@ func (w *world) orderDrain(r *rand.Rand) {
 	if all == nil {
 		return
 	}
-	var part exclusions.Part
-	name := ""
-	if r.IntN(3) > 0 {
-		c, ok := pick(r, w.trunks(func(*cable) bool { return true }))
-		if !ok {
-			return
+	names := w.about(func(r *rand.Rand) []string {
+		name := ""
+		if r.IntN(3) > 0 {
+			if c, ok := pick(r, w.trunks(func(*cable) bool { return true })); ok {
+				name = w.name(c)
+			}
+		} else if i, ok := pick(r, all); ok {
+			name = p.whole.Nodes[i].Name
 		}
-		part, name = w.cablePart(c), w.name(c)
-	} else {
-		i, _ := pick(r, all)
-		part, name = exclusions.Part{Kind: exclusions.Spine, GUID: p.guid(i)}, p.whole.Nodes[i].Name
-		if w.isLeaf(i) {
-			part.Kind = exclusions.Leaf
+		if part := w.partNamed(name); slices.Contains(w.ordered, part) || len(w.ordered) > 3 {
+			return nil
+		} else if w.ordered = append(w.ordered, part); !w.enough() {
+			name = ""
 		}
-	}
-	if slices.Contains(w.ordered, part) || len(w.ordered) > 3 || w.forsd == nil {
-		return
-	}
-	if w.ordered = append(w.ordered, part); !w.enough() {
 		w.ordered = w.ordered[:len(w.ordered)-1]
+		return strings.Fields(name)
+	})
+	if len(names) == 0 || w.forsd == nil {
 		return
 	}
+	name, part := names[0], w.partNamed(names[0])
+	w.ordered = append(w.ordered, part)
 	w.operator("drain "+name, func(ctx context.Context, d *Daemon) error {
 		return d.inbox.Drain(ctx, exclusions.Order{Drain: exclusions.Drain{Part: part, Name: name}})
 	})
@@ -122,12 +127,40 @@ func (w *world) orderDrain(r *rand.Rand) {
 	o.undone = func() { w.ordered = slices.DeleteFunc(w.ordered, func(x exclusions.Part) bool { return x == part }) }
 }
 
-func (w *world) undrain(r *rand.Rand) {
-	part, ok := pick(r, w.ordered)
-	if !ok || w.forsd == nil {
-		return
+// partNamed returns the cable, the spine or the leaf of a name as a part to drain.
+func (w *world) partNamed(name string) exclusions.Part {
+	if c := w.cableNamed(name); c >= 0 {
+		return w.cablePart(c)
 	}
-	w.giveBack(part)
+	i := w.nodeNamed(name)
+	if w.isLeaf(i) {
+		return exclusions.Part{Kind: exclusions.Leaf, GUID: w.plant.guid(i)}
+	}
+	return exclusions.Part{Kind: exclusions.Spine, GUID: w.plant.guid(i)}
+}
+
+func (w *world) undrain(*rand.Rand) {
+	names := w.about(func(r *rand.Rand) []string {
+		part, ok := pick(r, w.ordered)
+		if !ok {
+			return nil
+		}
+		return []string{w.partName(part)}
+	})
+	for _, name := range names {
+		if w.forsd != nil {
+			w.giveBack(w.partNamed(name))
+		}
+	}
+}
+
+// partName names a part that is drained.
+func (w *world) partName(part exclusions.Part) string {
+	i := w.plant.whole.Find(part.GUID)
+	if part.Kind != exclusions.Cable {
+		return w.plant.whole.Nodes[i].Name
+	}
+	return w.name(w.plant.cableAt(int(i), int(part.Port)))
 }
 
 func (w *world) giveBack(part exclusions.Part) {
@@ -150,11 +183,20 @@ func (w *world) makeJob(r *rand.Rand) {
 	if len(hosts) < 2 {
 		return
 	}
-	lease := int64(5 + r.IntN(600))
-	w.operator(fmt.Sprintf("job of %d hosts for %d s", len(hosts), lease), func(ctx context.Context, d *Daemon) error {
-		_, err := backend.Jobs{Parts: &d.backend.Parts}.CreateJob(ctx, api.JobRequest{Hosts: hosts, LeaseSeconds: lease, SkipUnknown: true})
+	seconds := int64(5 + r.IntN(600))
+	asked := w.boot()
+	var made *api.Job
+	w.operator(fmt.Sprintf("job of %d hosts for %d s", len(hosts), seconds), func(ctx context.Context, d *Daemon) (err error) {
+		made, err = backend.Jobs{Parts: &d.backend.Parts}.CreateJob(ctx, api.JobRequest{Hosts: hosts, LeaseSeconds: seconds, SkipUnknown: true})
 		return err
 	})
+	if w.forsd == nil {
+		return
+	}
+	w.orders[len(w.orders)-1].then = func() {
+		length := time.Duration(seconds) * time.Second
+		w.leases = append(w.leases, lease{made.ID, asked + length, w.boot() + length})
+	}
 }
 
 func (w *world) endJob(*rand.Rand) {
@@ -163,9 +205,73 @@ func (w *world) endJob(*rand.Rand) {
 		if len(list) == 0 {
 			return nil
 		}
-		_, err := backend.Jobs{Parts: &d.backend.Parts}.RemoveJob(ctx, fmt.Sprint(list[0].ID))
+		id := list[0].ID
+		w.leases = slices.DeleteFunc(w.leases, func(l lease) bool { return l.job == id })
+		_, err := backend.Jobs{Parts: &d.backend.Parts}.RemoveJob(ctx, fmt.Sprint(id))
 		return err
 	})
+}
+
+// lease is how long a job may live: it ends between two times since the machine was booted.
+type lease struct {
+	job         uint64
+	first, last time.Duration
+}
+
+// boot is the time since the machine was booted.
+func (w *world) boot() time.Duration { return time.Since(epoch0) + w.booted }
+
+// judgeLeases checks that jobs live as long as their leases, and no longer.
+func (w *world) judgeLeases() error {
+	const slack = 2 * time.Second
+	for _, l := range w.leases {
+		lives := false
+		for _, j := range w.forsd.d.state.Now().Jobs {
+			lives = lives || j.ID == l.job
+		}
+		if now := w.boot(); lives && now > l.last+slack || !lives && now < l.first-slack {
+			return fmt.Errorf("job %d lives: %v, %v after its lease has ended", l.job, lives, now-l.last)
+		}
+	}
+	return nil
+}
+
+// variants of the configuration, and one that cannot be read.
+const variants, unreadable = 4, 4
+
+// reload has forsd read its configuration, which has changed.
+func (w *world) reload(r *rand.Rand) {
+	next := r.IntN(variants + 1)
+	if w.set.pair && next == 2 {
+		next = 0 // the other forsd would have other hosts
+	}
+	w.configure(next)
+}
+
+// configure has the forsd that leads read a variant of its configuration.
+func (w *world) configure(variant int) {
+	if lead := w.leader(); lead != nil {
+		w.side = lead
+	}
+	if w.forsd == nil {
+		return
+	}
+	here, was := w.side, w.retold
+	w.retold = variant
+	w.note("the configuration is variant %d", variant)
+	w.operator("reload", func(ctx context.Context, d *Daemon) error { _, err := d.backend.Reload(ctx, false); return err })
+	w.orders[len(w.orders)-1].undone = func() { here.retold = was }
+	if variant == unreadable {
+		here.retold = was // it has been read
+	}
+}
+
+// read reads the configuration of a side.
+func (w *world) read(s *side, p *process) (*config.Config, error) {
+	if s.retold == unreadable {
+		return nil, &config.Error{Name: "forsd.yaml", Problems: []config.Problem{{}}}
+	}
+	return (&world{set: w.set, plant: w.plant, side: s}).configured(p.link, s.retold), nil
 }
 
 // healthy reports whether nothing is missing.

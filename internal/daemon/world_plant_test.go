@@ -35,6 +35,12 @@ type cable struct {
 	slow   bool
 	active bool // a manager has brought it up since it came
 	trains int  // how often it has gone or come
+
+	bounces   int // that are to come
+	perSecond int // errors
+	errors    uint64
+	counted   time.Time // they were that many
+	bad       bool      // it has ever had some
 }
 
 const noEntry = 0xff

@@ -1,22 +1,32 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/topology"
 )
 
 // fabricWarnings tell of the fabric as it is.
 var fabricWarnings = []string{topology.CableDown, topology.CableDegraded, topology.SpineDown, topology.LeafDown, topology.HostAbsent, topology.LeafBinds, topology.FewSpineCables,
-	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "no-base-plan", "engine-fallback", "state-damaged"}
+	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "no-base-plan", "engine-fallback", "state-damaged",
+	cables.Suspect, cables.Isolated, cables.NotIsolated, config.Refused}
 
 // resting reports whether forsd is at rest, or why not.
 func (w *world) resting() string {
+	lead := w.leader()
+	if lead == nil {
+		return "no forsd leads alone"
+	}
+	w.side = lead
 	p := w.forsd
 	switch {
 	case p == nil:
@@ -52,10 +62,30 @@ func (w *world) resting() string {
 	if err := w.complete(plan, w.drainedLeaves()); err != nil {
 		return err.Error()
 	}
-	if err := w.avoids(); err != nil {
-		return err.Error()
+	for _, err := range []error{w.avoids(), w.judgeLeases(), w.copied()} {
+		if err != nil {
+			return err.Error()
+		}
 	}
 	return ""
+}
+
+// copied checks that the forsd that follows has what the one that leads has.
+func (w *world) copied() error {
+	lead := w.forsd.d.state.Now()
+	for _, s := range w.sides {
+		if s == w.side {
+			continue
+		}
+		if s.forsd == nil {
+			return errors.New("the other forsd does not run")
+		}
+		now := s.forsd.d.state.Now()
+		if now.EpochNumber() != lead.EpochNumber() || len(now.Jobs) != len(lead.Jobs) || len(now.Drains) != len(lead.Drains) {
+			return fmt.Errorf("the other forsd has epoch %d, %d jobs and %d drains, and this one %d, %d and %d", now.EpochNumber(), len(now.Jobs), len(now.Drains), lead.EpochNumber(), len(lead.Jobs), len(lead.Drains))
+		}
+	}
+	return nil
 }
 
 // drainedLeaves lists the leaves that are drained.
@@ -71,11 +101,14 @@ func (w *world) drainedLeaves() map[int]bool {
 
 // rest waits until forsd is at rest.
 func (w *world) rest() {
-	w.lossy, w.failAt, w.crashAt = 0, nil, 0
-	w.mendDisk()
-	if p := w.forsd; p != nil && p.reader != nil {
-		w.wire.loses = 0
-	}
+	w.lossy, w.apart = 0, false
+	w.each(func() {
+		w.failAt, w.crashAt = nil, 0
+		w.mendDisk()
+		if w.wire != nil {
+			w.wire.loses = 0
+		}
+	})
 	began, checked, why := time.Now(), time.Time{}, ""
 	w.pass(began.Add(worldPatience), func() bool {
 		now := time.Now()
@@ -93,6 +126,7 @@ func (w *world) rest() {
 	if w.failure != "" {
 		return
 	}
+	w.side = w.leader()
 	w.spoilt, w.forsd.blind = false, false
 	clear(w.judge.died)
 	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.Now().EpochNumber())
@@ -104,6 +138,9 @@ func (w *world) rest() {
 				return
 			}
 		}
+	}
+	if err := w.judgeIsolated(); err != nil {
+		w.fail("at rest %v", err)
 	}
 }
 
@@ -119,15 +156,19 @@ func (w *world) heal() {
 			}
 		}
 		for c := range p.cables {
-			p.cables[c].pulled, p.cables[c].slow = false, false
+			x := &p.cables[c]
+			x.errors = p.errors(c)
+			x.pulled, x.slow, x.perSecond = false, false, 0
 		}
 	})
-	if w.forsd == nil {
-		w.start()
-	}
-	if w.manager.pid == 0 {
-		w.manager.start()
-	}
+	w.each(func() {
+		if w.forsd == nil {
+			w.start()
+		}
+		if w.manager.pid == 0 {
+			w.manager.start()
+		}
+	})
 	w.rest()
 	if w.failure != "" {
 		return
@@ -139,13 +180,24 @@ func (w *world) heal() {
 		w.endJob(nil)
 		w.pass(time.Now().Add(100*time.Millisecond), nil)
 	}
+	if slices.ContainsFunc(w.plant.cables, func(c cable) bool { return c.bad }) {
+		w.pass(time.Now().Add(3*time.Minute), nil) // errors are forgotten by then
+	}
+	for _, c := range w.isolated() {
+		x := w.plant.cables[c].a
+		w.operator("release "+w.name(c), func(ctx context.Context, d *Daemon) error {
+			return d.inbox.ReleaseCable(ctx, fmt.Sprintf("%s/%d", w.plant.whole.Nodes[x.Node].Name, x.Port))
+		})
+	}
+	w.configure(0)
+	w.reroute(nil) // a rollback's plan stays otherwise
 	w.rest()
 	if w.failure != "" {
 		return
 	}
 	var left []string
 	for _, x := range w.forsd.d.health.List(time.Now()) {
-		if !strings.HasPrefix(x.Code, "job-") && x.Code != "state-damaged" {
+		if !strings.HasPrefix(x.Code, "job-") && x.Code != "state-damaged" && x.Code != cables.Suspect {
 			left = append(left, x.Code+": "+x.Text)
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +26,8 @@ var (
 	worldPlay   = flag.String("world.history", "", "events to play in place of those drawn by the seed")
 	worldShrink = flag.Bool("world.shrink", false, "drop events of a history that fails as long as it fails")
 	worldFirst  = flag.Bool("world.first", false, "end at the first history that fails")
+	worldCover  = flag.Bool("world.cover", false, "print how often each event met each state of forsd")
+	worldFor    = flag.Duration("world.for", 0, "begin no history after so much processor time; 0 is no limit")
 	worldShow   = flag.Bool("world.show", false, "print the transcript")
 )
 
@@ -49,23 +51,34 @@ func healthyWorld(t testing.TB, name string) *topology.Fabric {
 	return fabgen.GenerateTree(s)
 }
 
-// play plays a history, and returns its transcript and what was violated.
-func play(t *testing.T, fabric string, seed uint64, history []happening) (lines []string, failure string) {
+// outcome is what became of a history.
+type outcome struct {
+	played  []happening // with the parts that they were about
+	lines   []string    // the transcript
+	failure string      // what was violated, "" if nothing
+	cover   meetings
+}
+
+// play plays a history.
+func play(t *testing.T, set worldSettings, history []happening) (out outcome) {
 	t.Helper()
 	dir, err := os.MkdirTemp(scratch(), "world")
 	ok(t, err)
 	defer os.RemoveAll(dir)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // garbage is collected less often than it costs to
 	plain := store.SyncPath
 	defer func() { store.SyncPath = plain }()
+	boot := store.SinceBoot
+	defer func() { store.SinceBoot = boot }()
 	synctest.Test(t, func(t *testing.T) {
-		set := worldSettings{fabric: healthyWorld(t, fabric), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2}
 		w := newWorld(t, set, dir)
-		ok(t, os.MkdirAll(filepath.Join(dir, "real", "state.away"), 0o755))
-		w.disk = diskOf(t, filepath.Join(dir, "real", "state"), "size=64m")
 		store.SyncPath = func(path string) error { return w.synced(path, plain) }
-		w.manager.start()
-		w.start()
+		store.SinceBoot = func() (time.Duration, string) { return w.boot(), "world" }
+		w.each(func() {
+			w.manager.start()
+			w.start()
+		})
 		w.phases = 1 << 30
 		w.rest()
 		if w.failure == "" {
@@ -79,26 +92,33 @@ func play(t *testing.T, fabric string, seed uint64, history []happening) (lines 
 		if w.failure == "" {
 			w.heal()
 		}
-		lines, failure = w.lines, w.failure
-		w.manager.run++
-		if w.forsd != nil {
-			w.kill()
-		}
+		out = outcome{w.played, w.lines, w.failure, w.cover}
+		w.each(func() {
+			w.manager.run++
+			if w.forsd != nil {
+				w.kill()
+			}
+		})
 		time.Sleep(2 * time.Minute)
 	})
-	return lines, failure
+	return out
 }
 
-// shrink drops events from a history that violates something, as long as what is left does so, too.
-func shrink(history []happening, lines []string, failure string, play func([]happening) ([]string, string)) ([]happening, []string, string) {
+// shrink drops events from a history that violates something, as long as what is left does so,
+// too. Parts that events are about are drawn again.
+func shrink(bad outcome, play func([]happening) outcome) outcome {
 	digits := regexp.MustCompile(`[0-9]+`)
 	sort := func(failure string) string { return digits.ReplaceAllString(failure[:min(40, len(failure))], "") }
+	history := slices.Clone(bad.played)
+	for i := range history {
+		history[i].parts = nil
+	}
 	for part := (len(history) + 1) / 2; part > 0; {
 		dropped := false
 		for from := 0; from < len(history); {
 			less := slices.Delete(slices.Clone(history), from, min(from+part, len(history)))
-			if l, f := play(less); f != "" && sort(f) == sort(failure) {
-				history, lines, failure, dropped = less, l, f, true
+			if o := play(less); o.failure != "" && sort(o.failure) == sort(bad.failure) {
+				history, bad, dropped = less, o, true
 			} else {
 				from += part
 			}
@@ -110,7 +130,7 @@ func shrink(history []happening, lines []string, failure string, play func([]hap
 			part = (part + 1) / 2
 		}
 	}
-	return history, lines, failure
+	return bad
 }
 
 // scratch is a directory in memory, if there is one.
@@ -121,40 +141,27 @@ func scratch() string {
 	return ""
 }
 
-// found are histories that violated a promise when they were found, by their seed, shrunk.
-var found = []struct {
-	what    string
-	seed    uint64
-	history string
-}{
-	{"while its disk was read-only, forsd was killed, and after a restart the plan of a rollback was handed out whose number was below the last", 8027,
-		"rollback:1185071101221399699:0s disk:5366852910885281506:997ms pull:3500699860977767675:0s kill:11305840401301570172:615ms"},
-	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016,
-		"switch:10823925062084719056:0s pull:3448488566668588619:68ms plug:3998728484721363463:3.17s slow:9076391989657550694:0s switch:6814987924601095221:1.003s " +
-			"pull:17641788463662029689:2.351s switch:5215267083201687082:19.761ms opensm:9823083636525665579:6.691ms drain:11979247726317665048:0s"},
-	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048,
-		"pull:73471294915744437:3.808ms pull:11275673624170403308:3.418s pull:8916991020301583277:8.52ms plug:17409439499103054797:155ms pull:4555024385736712118:0s " +
-			"pull:17676585726658777341:10.597ms pull:12107178435441381757:11ms slow:2219023834404209371:550ms plug:2205842191505041783:35ms " +
-			"drain:15720140263128661504:0s pull:13993615268412998432:0s host:18310525130007140386:3.81s"},
-}
-
-// TestWorldFound plays the histories that were found.
+// TestWorldFound plays the histories that violated a promise when they were found.
 func TestWorldFound(t *testing.T) {
 	for _, f := range found {
 		history, err := parseHistory(f.history)
 		ok(t, err)
-		if lines, failure := play(t, "6x6", f.seed, history); failure != "" {
-			t.Errorf("%s: %s\n%s", f.what, failure, strings.Join(lines, "\n"))
+		if o := play(t, settingsOf(t, "6x6", f.seed), history); o.failure != "" {
+			t.Errorf("%s: %s\n%s", f.what, o.failure, strings.Join(o.lines, "\n"))
 		}
 	}
 }
 
 // TestWorldTwice plays histories twice: same seed, same transcript.
 func TestWorldTwice(t *testing.T) {
-	for seed := uint64(1); seed <= uint64(max(2, *worldRuns)); seed++ {
-		history := draw(seed, *worldFaults)
-		first, _ := play(t, *worldFabric, seed, history)
-		second, _ := play(t, *worldFabric, seed, history)
+	for _, seed := range append([]uint64{1, 2, 5, 9}, make([]uint64, max(0, *worldRuns-4))...) {
+		if seed == 0 {
+			seed = *worldSeed
+			*worldSeed++
+		}
+		set := settingsOf(t, *worldFabric, seed)
+		history := draw(set, *worldFaults)
+		first, second := play(t, set, history).lines, play(t, set, history).lines
 		for i := range max(len(first), len(second)) {
 			if i >= len(first) || i >= len(second) || first[i] != second[i] {
 				t.Errorf("seed %d differs from line %d on:\n%s\n\n%s", seed, i, strings.Join(first[max(0, min(i-3, len(first))):min(i+3, len(first))], "\n"), strings.Join(second[max(0, min(i-3, len(second))):min(i+3, len(second))], "\n"))
@@ -164,35 +171,44 @@ func TestWorldTwice(t *testing.T) {
 	}
 }
 
-// TestWorld plays histories of a fabric, its manager and forsd.
+// TestWorld plays histories of a fabric, its managers and forsd.
 func TestWorld(t *testing.T) {
 	first, runs := *worldSeed, *worldRuns
 	if first == 0 {
 		first, runs = 1, max(runs, 6)
 	}
-	began, events := time.Now(), 0
-	for seed := first; seed < first+uint64(max(runs, 1)); seed++ {
-		history := draw(seed, *worldFaults)
+	began, events, all := processorTime(t), 0, meetings{}
+	for seed := first; seed < first+uint64(max(runs, 1)) && (*worldFor == 0 || processorTime(t)-began < *worldFor); seed++ {
+		set := settingsOf(t, *worldFabric, seed)
+		history := draw(set, *worldFaults)
 		if *worldPlay != "" {
 			var err error
 			history, err = parseHistory(*worldPlay)
 			ok(t, err)
 		}
-		lines, failure := play(t, *worldFabric, seed, history)
-		events += len(history)
-		if *worldShow {
-			fmt.Println(strings.Join(lines, "\n"))
+		o := play(t, set, history)
+		events += len(o.played)
+		for state, row := range o.cover {
+			for kind, n := range row {
+				all.add(state, kind, n)
+			}
 		}
-		if failure != "" {
-			fmt.Printf("seed %d: %s\n", seed, failure)
+		if *worldShow {
+			fmt.Println(strings.Join(o.lines, "\n"))
+		}
+		if o.failure != "" {
+			fmt.Printf("seed %d: %s\n", seed, o.failure)
 			if *worldShrink {
-				history, lines, failure = shrink(history, lines, failure, func(h []happening) ([]string, string) { return play(t, *worldFabric, seed, h) })
+				o = shrink(o, func(h []happening) outcome { return play(t, set, h) })
 			}
-			if *worldFirst {
-				t.Fatalf("after %d events in %v", events, time.Since(began))
+			if t.Errorf("seed %d: %s\nby %v:\n%s", seed, o.failure, o.played, strings.Join(o.lines, "\n")); *worldFirst {
+				break
 			}
-			t.Errorf("seed %d: %s\nby %v:\n%s", seed, failure, history, strings.Join(lines, "\n"))
 		}
 	}
-	t.Logf("%d events in %v", events, time.Since(began))
+	if *worldCover {
+		fmt.Print(all)
+	}
+	took := processorTime(t) - began
+	t.Logf("%d events in %v of processor time, %.0f an hour", events, took, float64(events)/took.Hours())
 }

@@ -1,0 +1,30 @@
+package daemon
+
+// found are histories that violated a promise when they were found, shrunk. Their events name
+// the parts that they are about, so that they stay the same when others are drawn; their seeds
+// still draw the order in which forsd's work is done.
+var found = []struct {
+	what    string
+	seed    uint64
+	history string
+}{
+	{"while its disk was read-only, forsd was killed, and after a restart the plan of a rollback was handed out whose number was below the last", 8027,
+		"rollback:1185071101221399699:0s disk:5366852910885281506:997ms pull:3500699860977767675:0s:Leaf002/9-Spine002/3 kill:11305840401301570172:615ms"},
+	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016,
+		"switch:10823925062084719056:0s:Leaf001 pull:3448488566668588619:68ms:Leaf000/11-Spine004/1,Leaf004/9-Spine002/5 plug:3998728484721363463:3.17s:Leaf004/9-Spine002/5 " +
+			"slow:9076391989657550694:0s:Leaf005/10-Spine003/6 switch:6814987924601095221:1.003s:Leaf001 pull:17641788463662029689:2.351s:Leaf000/9-Spine002/1,Leaf003/11-Spine004/4,Leaf001/11-Spine004/2 " +
+			"switch:5215267083201687082:19.761ms:Leaf003 opensm:9823083636525665579:6.691ms drain:11979247726317665048:0s:Leaf004/12-Spine005/5"},
+	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048,
+		"pull:73471294915744437:3.808ms:Leaf004/7-Spine000/5,Leaf004/10-Spine003/5,Leaf001/9-Spine002/2 pull:11275673624170403308:3.418s:Leaf005/8-Spine001/6 " +
+			"pull:8916991020301583277:8.52ms:Leaf004/11-Spine004/5 plug:17409439499103054797:155ms:Leaf004/11-Spine004/5 pull:4555024385736712118:0s:Leaf002/8-Spine001/3 " +
+			"pull:17676585726658777341:10.597ms:Leaf000/11-Spine004/1 pull:12107178435441381757:11ms:Leaf001/7-Spine000/2,Leaf005/12-Spine005/6,Leaf005/7-Spine000/6 " +
+			"slow:2219023834404209371:550ms:Leaf003/11-Spine004/4 plug:2205842191505041783:35ms:Leaf005/12-Spine005/6,Leaf005/8-Spine001/6 drain:15720140263128661504:0s:Leaf001 " +
+			"pull:13993615268412998432:0s:Leaf005/11-Spine004/6 host:18310525130007140386:3.81s:Hca0011"},
+	{"a follower whose disk was read-only was killed, and after a restart the plan was handed out before the last that it had followed", 600061,
+		"switch:8095761414261769227:10ms:Spine001 flap:4984460401888840507:0s:Leaf001/7-Spine000/2 pull:15964347804740240022:157ms:Leaf002/12-Spine005/3 " +
+			"plug:14726422765485400675:188ms:Leaf002/12-Spine005/3 drain:18396035337428644605:13.638ms:Leaf004/12-Spine005/5 " +
+			"pull:18002045399748742290:654µs:Leaf004/7-Spine000/5 pull:9985051967870928106:14.822ms:Leaf002/11-Spine004/3 disk:5286167158405634585:242ms " +
+			"kill:1687262060202027505:297ms"},
+	{"a leader whose disk was read-only was killed, the other forsd had not heard of its last plan, and after a restart it led with the one before", 600029,
+		"disk:13578438426529412225:946ms host:16752995811470882103:10.154ms:Hca0030 apart:1044571603576002738:9.731ms kill:13859317489990652853:270ms"},
+}
