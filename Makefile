@@ -62,7 +62,7 @@ WITHVERBS = $(wildcard /usr/include/infiniband/verbs.h)
 WITHOSM = $(wildcard /usr/include/infiniband/opensm/osm_event_plugin.h)
 CLIBS = $(if $(shell which $(CC) 2>/dev/null),mpi/libfors gpu/libforgpu $(if $(shell which mpicc 2>/dev/null),mpi/libforsmpi) $(if $(WITHVERBS),mpi/libforslanes gpu/libforcarry) $(if $(WITHOSM),opensm/plugin))
 
-.PHONY: build lab path cover page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak world mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
+.PHONY: build lab path cover page-test test check docs-check vet demo dumps testbed simgrid cells bench bench-opensm figures fuzz fuzz-c soak world planted-world mpi-suites mutants planted lint race vulns release packages packages-test vm-test newcomer install uninstall clean deps
 
 build:
 	$(if $(TAGS),CGO_ENABLED=1 $(GOBUILD) -tags $(TAGS),CGO_ENABLED=0 $(GOBUILD)) -o $(out)/ ./cmd/forsd ./cmd/forsctl ./cmd/forsplan ./cmd/forsd-rehearsal
@@ -178,7 +178,13 @@ soak: deps build
 FAULTS ?= 40
 RUNS ?= 100
 world:
-	$(GO) test -count 1 -timeout 0 -v -run '^TestWorld$$' ./internal/daemon -world.seed $(SEED) -world.runs $(RUNS) -world.faults $(FAULTS) -world.fabric $(FABRIC) -world.shrink $(WORLDFLAGS)
+	$(GO) test -count 1 -timeout 0 -v -run '^TestWorld$$' ./internal/daemon -world.seed $(SEED) -world.runs $(RUNS) -world.faults $(FAULTS) -world.fabric $(FABRIC) -world.cover -world.shrink $(WORLDFLAGS)
+
+# Faults planted in forsd one at a time: how soon the world finds each, within FIND of processor
+# time.
+FIND ?= 60s
+planted-world:
+	$(GO) test -count 1 -timeout 0 -v -run '^TestWorldFinds$$' ./lab/planted -find $(FIND)
 
 # The files and packages of forsd that run from a dead cable, or a drain, to tables read back.
 path:
