@@ -91,7 +91,7 @@ func (p *Publisher) makePlan(ctx context.Context, v *view.View, a controller.Pla
 		}
 		return c, nil
 	}
-	order, err := v.Order(a.Hold, p.Settings())
+	order, err := v.Order(a.Hold, p.Planning)
 	if err != nil {
 		return c, err
 	}
@@ -166,9 +166,9 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 	}()
 	tree := v.Held(a.Avoid)
 	if !slices.Equal(a.Avoid, a.Hold) { // the next tables may have other base LIDs apart
-		tree = p.Settings().Beside(tree, v.Held(a.Hold))
+		tree = p.Planning.Beside(tree, v.Held(a.Hold))
 	}
-	schedule, err := planner.Plan(ctx, tree, p.Settings())
+	schedule, err := planner.Plan(ctx, tree, p.Planning)
 	c = made{planned: time.Now()}
 	r := <-next
 	if r.err != nil {
@@ -186,7 +186,7 @@ func (p *Publisher) planForTables(ctx context.Context, v *view.View, a controlle
 		// A plan that these tables carry is better than tables that the plan in force does not
 		// know.
 		known := cmp.Or(v.Familiar(tree, p.State.Now().Epoch), tree)
-		if known = p.Settings().Beside(planner.Astray(known, on), v.Held(a.Hold)); known != tree {
+		if known = p.Planning.Beside(planner.Astray(known, on), v.Held(a.Hold)); known != tree {
 			schedule, err = p.planFor(ctx, known, on)
 		}
 	}
@@ -209,7 +209,7 @@ func (p *Publisher) tablesFor(a controller.Plan, next *lft.Tables) []*lft.Tables
 
 // planFor plans for a tree and verifies the plan on the tables.
 func (p *Publisher) planFor(ctx context.Context, tree *topology.FatTree, on []*lft.Tables) (*planner.Schedule, error) {
-	schedule, err := planner.Plan(ctx, tree, p.Settings())
+	schedule, err := planner.Plan(ctx, tree, p.Planning)
 	if err != nil {
 		return nil, err
 	}
