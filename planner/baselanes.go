@@ -53,11 +53,13 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 	lanes := baseLanes(t, tree, nil)
 	apart := func(int) bool { return true }
 	if whole, own := wholeTree(t); s.affords(whole, fors.Wish{Via: own}) {
-		w := fors.Wish{Via: lanes, Stay: make([]bool, len(lanes))}
+		w := fors.Wish{Via: lanes}
 		if s.affords(tree, w) {
 			return t
 		}
-		w = s.kept(t, tree, w)
+		if w = s.repaired(tree, w, math.MaxInt); slices.Equal(w.Via, lanes) {
+			return t
+		}
 		if !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC == t.Lanes }) {
 			apart = func(d int) bool { return leaves(t, lanes, w.Via, d) }
 		}

@@ -24,25 +24,20 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 		}
 		overrule(t, w.Via, s.given)
 	}
-	w.Stay = s.staying(t, tree)
-	return s.kept(t, tree, w), nil
-}
-
-// kept returns a wish with the lanes in force in place of those that may change, as far as a
-// plan is not too long with them: of either as many as the price allows.
-func (s Settings) kept(t *topology.FatTree, tree *fors.Tree, own fors.Wish) fors.Wish {
-	if s.Before != nil {
-		w, carried := s.inForce(t, tree, own)
-		w.Stay = slices.Clone(own.Stay)
-		for i, k := range w.Via {
-			w.Stay[i] = w.Stay[i] && k == own.Via[i]
-		}
-		r := s.repaired(tree, w, mayChange(t, w, carried))
-		if least, _, err := fors.LeastOneLID(tree); err != nil || fors.Keeps(tree, r, tolerable(least)) {
-			return r
-		}
+	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as in Apart
+		return s.repaired(tree, w, math.MaxInt), nil
 	}
-	return s.repaired(tree, own, math.MaxInt)
+	w.Stay = s.staying(t, tree)
+	w, carried := s.inForce(t, tree, w)
+	for i, k := range w.Via {
+		w.Stay[i] = w.Stay[i] && k == own[i]
+	}
+	r := s.repaired(tree, w, mayChange(t, w, carried))
+	if least, _, err := fors.LeastOneLID(tree); s.Before != nil && err == nil && !fors.Keeps(tree, r, tolerable(least)) {
+		s.Before = nil
+		return s.wish(t, tree)
+	}
+	return r, nil
 }
 
 // mayChange limits how many lanes of a wish that are up may change: any number if the wish
