@@ -8,6 +8,8 @@ import (
 )
 
 const (
+	// levelRounds is how often every demand is levelled over its ways.
+	levelRounds = 60
 	// chaseWork is how many ways the searches for chains may look at.
 	chaseWork = 1 << 24
 	// shakeWork is how many ways forced moves may look at.
@@ -17,8 +19,8 @@ const (
 // Multiflow divides demands over ways, so that no resource carries more than it has room
 // for: an integer multicommodity flow by paths. A demand is what one place sends to another,
 // a way a plane or a lane, a resource a directed cable, or several of one kind. Demands are
-// poured over their ways; then chains of moves relieve the resources that carry too much,
-// and forced moves where no chain is left (tabu search). It may fail although a flow exists.
+// poured over their ways, and levelled; then chains of moves relieve the resources that carry too
+// much, and forced moves where no chain is left (tabu search). It may fail although a flow exists.
 type Multiflow struct {
 	Room  []int32 // [resource]
 	Load  []int32 // [resource]
@@ -88,6 +90,15 @@ func (s *Multiflow) Solve(ctx context.Context) bool {
 			return false
 		}
 	}
+	for round := 0; round < levelRounds && s.excess > 0 && ctx.Err() == nil; round++ {
+		moved := false
+		for _, i := range order {
+			moved = s.level(i) || moved
+		}
+		if !moved {
+			break
+		}
+	}
 	s.work = chaseWork
 	return s.relieve(ctx)
 }
@@ -134,6 +145,42 @@ func (s *Multiflow) pour(i int32) bool {
 		s.Add(best, 1)
 	}
 	return true
+}
+
+// level moves units of a demand from its fullest way to its emptiest, while that pays.
+func (s *Multiflow) level(i int32) (moved bool) {
+	first, end := s.Ways(i)
+	for range 2 * (end - first) {
+		full, empty := int32(-1), int32(-1)
+		most, least := 0.0, 0.0
+		for w := first; w < end; w++ {
+			p := s.fullness(w)
+			if s.Y[w] > 0 && (full < 0 || p > most) {
+				full, most = w, p
+			}
+			if empty < 0 || p < least {
+				empty, least = w, p
+			}
+		}
+		if full < 0 || most <= least {
+			return moved
+		}
+		units := max(1, s.Y[full]/16)
+		for ; units > 0; units /= 2 {
+			s.Add(full, -units)
+			s.Add(empty, units)
+			if s.fullness(full) >= s.fullness(empty) || units == 1 && s.fullness(empty) < most {
+				break
+			}
+			s.Add(full, units)
+			s.Add(empty, -units)
+		}
+		if units == 0 {
+			return moved
+		}
+		moved = true
+	}
+	return moved
 }
 
 // width returns the least room of a way's resources.
