@@ -1,8 +1,6 @@
 package fors
 
 import (
-	"context"
-	"iter"
 	"math"
 	"slices"
 )
@@ -24,62 +22,6 @@ func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool
 	}
 	r.giveBack()
 	return Wish{Via: x.byLeaf(r.via), Down: r.downs()}, r.changed(), true
-}
-
-// easings is how many plans PlanKeeping makes on other lanes.
-const easings = 12
-
-// PlanKeeping is PlanOneLID on the wished lanes. If that takes more phases than most allows for
-// a tree with so few at least, it tries lanes of which few differ, from Repair: first with less
-// room on each link, then with one unit elsewhere that came too late.
-func PlanKeeping(ctx context.Context, t *Tree, w Wish, most func(least int) int) (*Grouped, error) {
-	first, err := PlanOneLID(ctx, t, w)
-	if err != nil || first.Phases <= most(first.LeastPhases) {
-		return first, err
-	}
-	left, limit := easings, most(first.LeastPhases)
-	for w, room := range eased(t, w, first, limit) {
-		if left--; left < 0 {
-			break
-		}
-		if r, _, ok := Repair(t, w, room); ok {
-			r.Keep = true
-			if p, err := PlanOneLID(ctx, t, r); err != nil || p.Phases <= limit {
-				return p, err
-			}
-		}
-	}
-	return first, nil
-}
-
-// eased yields wishes that PlanKeeping tries after a plan with more phases than limit, with the
-// room of links.
-func eased(t *Tree, w Wish, p *Grouped, limit int) iter.Seq2[Wish, int] {
-	return func(yield func(Wish, int) bool) {
-		for room := limit - 1; room >= p.LeastPhases; room-- {
-			if !yield(w, room) {
-				return
-			}
-		}
-		leafOf, seen := t.leafOf(), map[int]bool{}
-		for ph := limit; ph < p.Phases; ph++ {
-			to, lane := p.Row(Phase(ph))
-			for s, k := range lane {
-				unit := int(leafOf[s])*len(to) + int(to[s])
-				if k < 0 || seen[unit] {
-					continue
-				}
-				seen[unit] = true
-				for other := range t.Lanes {
-					next := w
-					next.Via = slices.Clone(w.Via)
-					if next.Via[unit] = Lane(other); other != int(k) && t.Up[leafOf[s]][other] && !yield(next, limit) {
-						return
-					}
-				}
-			}
-		}
-	}
 }
 
 // overfull returns by how many transfers a link exceeds its room; negative if it has room.

@@ -340,10 +340,13 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 	if err != nil {
 		return nil, err
 	}
+	best, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil {
+		return nil, err
+	}
 	if s.Before != nil {
-		best, err := fors.PlanKeeping(ctx, tree, wish, tolerable)
-		if err != nil || best.Phases <= tolerable(best.LeastPhases) {
-			return best, err
+		if best.Phases <= tolerable(best.LeastPhases) {
+			return best, nil
 		}
 		s.Before = nil
 		anew, err := s.oneLID(ctx, t, tree)
@@ -351,10 +354,6 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 			anew = best
 		}
 		return anew, err
-	}
-	best, err := fors.PlanOneLID(ctx, tree, wish)
-	if err != nil {
-		return nil, err
 	}
 	if !allMoved(t) || len(s.given) > 0 {
 		return best, nil

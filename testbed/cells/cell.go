@@ -105,14 +105,10 @@ func (o *options) cells(ctx context.Context, by *shim) (all []*cell, err error) 
 					for h := range jobs {
 						jobs[h] = part.job(rng)
 					}
-					steps, err := s.step(ctx, by.part, jobs)
-					if err != nil {
-						return nil, err
-					}
 					for _, bytes := range o.bytes {
 						for _, jitter := range o.jitters {
 							if n++; (n-1)%o.every == 0 {
-								all = append(all, &cell{site: s, dead: dead, queues: queues, pattern: p, part: part.name, jobs: jobs, steps: steps, bytes: bytes, jitter: jitter})
+								all = append(all, &cell{site: s, dead: dead, queues: queues, pattern: p, part: part.name, jobs: jobs, steps: s.plan, bytes: bytes, jitter: jitter})
 							}
 						}
 					}

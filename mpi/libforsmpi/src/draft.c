@@ -118,7 +118,7 @@ static bool order(struct draft *d, const struct work *w)
 		leaf[g] = server.leaf;
 	}
 	const uint32_t lanes = fors_info(w->table)->lanes;
-	const bool good = leaf && fm_part(d, leaf, lanes) && (fm_settings()->sync != BY_LINKS || fm_links(d, leaf, lanes));
+	const bool good = leaf && (fm_settings()->sync != BY_LINKS || fm_links(d, leaf, lanes));
 	free(leaf);
 	return good;
 }
