@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -36,7 +37,7 @@ type options struct {
 	speedup  int    // of inputs with one queue
 	out      string // CSV
 	routines int
-	compared bool // beside min-hop and adaptive switches, instead of the cells
+	compared bool // with min-hop and adaptive switches, in place of the cells
 }
 
 func main() {
@@ -48,7 +49,7 @@ func main() {
 	flag.IntVar(&o.speedup, "speedup", 1, "packets that an input with one queue passes on at once")
 	flag.IntVar(&o.routines, "j", 2, "cells that are simulated at once")
 	flag.StringVar(&o.out, "csv", "", "a file for the cells")
-	flag.BoolVar(&o.compared, "compare", false, "print equal blocks among all hosts of two levels beside OpenSM's min-hop and adaptive switches instead")
+	flag.BoolVar(&o.compared, "compare", false, "compare equal blocks among all hosts of two levels with OpenSM's min-hop and adaptive switches instead")
 	dead := flag.String("dead", "0,1,3,9", "numbers of dead cables at random places, with commas between them")
 	bytes := flag.String("bytes", "16384,262144,4194304", "bytes of a block on average")
 	jitters := flag.String("jitter", "0,0.1,1", "mean delays before a send, as shares of the time of a block")
@@ -88,14 +89,14 @@ func (o *options) show(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	p, err := compile(ctx, ".", dir)
-	if err != nil {
+	chooser := filepath.Join(dir, "choice")
+	if err := compile(ctx, ".", chooser); err != nil {
 		return err
 	}
 	if o.compared {
-		return o.compare(ctx, p)
+		return o.compare(ctx, chooser)
 	}
-	all, err := o.cells(ctx, p)
+	all, err := o.cells(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (o *options) show(ctx context.Context) (err error) {
 		return func(i int) error { return all[i].simulate(ctx, o.speedup) }
 	})
 	if err == nil {
-		err = choose(ctx, p.choice, all)
+		err = choose(ctx, chooser, all)
 	}
 	if err != nil {
 		return err

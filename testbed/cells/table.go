@@ -17,23 +17,31 @@ import (
 // late.
 const late = 1_000_000
 
-// compare prints what equal blocks among all hosts get on the tables of OpenSM's min-hop, by
-// adaptive switches, and on forsd's tables without the shim and with it. All but the last post
+// compare prints the throughput of equal blocks among all hosts on the tables of OpenSM's min-hop,
+// by adaptive switches, and on forsd's tables without the shim and with it. All but the last post
 // everything at once.
-func (o *options) compare(ctx context.Context, p *shim) error {
+func (o *options) compare(ctx context.Context, chooser string) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	for _, bytes := range o.bytes {
-		for _, jitter := range o.jitters {
-			fmt.Fprintf(w, "%d bytes, %.1f µs a block at 200 Gb/s, jitter %g\n", bytes, float64(bytes)*float64(packets.HDR.Byte)/1e6, jitter)
-			fmt.Fprintln(w, "queues\tdead\tmin-hop\tadaptive\t1 µs late\tforsd's tables\twith the shim")
-			for _, queues := range []packets.Queues{packets.VOQ, packets.FIFO} {
-				for _, dead := range o.dead {
-					c := cell{dead: dead, queues: queues, pattern: patterns[0], part: parts[0].name, bytes: bytes, jitter: jitter}
-					shares, err := o.beside(ctx, p, &c)
+	fmt.Fprintln(w, "dead\tqueues\tbytes\tblock\tjitter\tmin-hop\tadaptive\t1 µs late\tforsd's tables\twith the shim")
+	for _, dead := range o.dead {
+		own, err := o.site(ctx, dead)
+		if err != nil {
+			return err
+		}
+		minHop, err := o.byMinHop(ctx, dead)
+		if err != nil {
+			return err
+		}
+		for _, queues := range []packets.Queues{packets.VOQ, packets.FIFO} {
+			for _, bytes := range o.bytes {
+				for _, jitter := range o.jitters {
+					c := &cell{site: own, dead: dead, queues: queues, pattern: patterns[0], part: parts[0].name, jobs: make([]int, len(own.hosts)), bytes: bytes, jitter: jitter}
+					shares, err := c.beside(ctx, chooser, minHop, o.speedup)
 					if err != nil {
 						return err
 					}
-					fmt.Fprintf(w, "%v\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", queues, dead, shares[0], shares[1], shares[2], c.shares[atOnce], c.chosen)
+					fmt.Fprintf(w, "%d\t%v\t%d\t%.1f µs\t%g\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\n", dead, queues, bytes, float64(bytes)*float64(packets.HDR.Byte)/1e6, jitter,
+						shares[0], shares[1], shares[2], c.shares[atOnce], c.chosen)
 				}
 			}
 		}
@@ -41,27 +49,19 @@ func (o *options) compare(ctx context.Context, p *shim) error {
 	return w.Flush()
 }
 
-// beside simulates a cell on forsd's tables, and returns its throughput at once by min-hop, by
-// adaptive switches, and by those that are late.
-func (o *options) beside(ctx context.Context, p *shim, c *cell) (shares [3]float64, err error) {
-	if c.site, err = o.site(ctx, c.dead); err != nil {
+// beside simulates a cell on forsd's tables, and returns the throughput of its exchange at once by
+// min-hop, by adaptive switches, and by those that are late.
+func (c *cell) beside(ctx context.Context, chooser string, minHop *site, speedup int) (shares [3]float64, err error) {
+	if err := c.simulate(ctx, speedup); err != nil {
 		return shares, err
 	}
-	c.jobs, c.steps = make([]int, len(c.hosts)), c.plan
-	if err := c.simulate(ctx, o.speedup); err != nil {
+	if err := choose(ctx, chooser, []*cell{c}); err != nil {
 		return shares, err
 	}
-	if err := choose(ctx, p.choice, []*cell{c}); err != nil {
-		return shares, err
-	}
-	minHop := *c
-	if minHop.site, err = o.byMinHop(ctx, c.dead); err != nil {
-		return shares, err
-	}
-	adaptive, delayed := *c, *c
-	adaptive.adaptive, delayed.adaptive, delayed.delay = true, true, late
-	for i, x := range [...]*cell{&minHop, &adaptive, &delayed} {
-		if err := x.measure(ctx, packets.Pacing{Pace: packets.AtOnce}, x.messages(x.plan), o.speedup, &shares[i]); err != nil {
+	other, adaptive, delayed := *c, *c, *c
+	other.site, adaptive.adaptive, delayed.adaptive, delayed.delay = minHop, true, true, late
+	for i, x := range [...]*cell{&other, &adaptive, &delayed} {
+		if err := x.measure(ctx, packets.Pacing{Pace: packets.AtOnce}, x.messages(x.plan), speedup, &shares[i]); err != nil {
 			return shares, err
 		}
 	}
