@@ -36,7 +36,7 @@ func (d *Daemon) baseOf(t *testing.T, v *view.View) *phasetable.View {
 			t.Fatalf("a transfer goes to LID %d, not to the base LID of %s", rows.DLID[i], v.Tree.Hosts[v.Tree.Servers[dst]].Name)
 		}
 	}
-	tables, err := tablesOf(v, nil)
+	tables, err := tablesOf(v)
 	ok(t, err)
 	ok(t, verify.Plan(v.Tree, tables, rows, planner.Unreachable(v.Tree, rows)))
 	return table
@@ -60,7 +60,7 @@ func TestBasePlan(t *testing.T) {
 	if now := d.state.Bases.Current(); now.Epoch != first.Epoch() {
 		t.Errorf("base plan %d is in force before its tables are, want %d", now.Epoch, first.Epoch())
 	}
-	tables, err := tablesOf(v, nil)
+	tables, err := tablesOf(v)
 	ok(t, err)
 	d.desk.Read(tables, true)
 	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {

@@ -81,7 +81,7 @@ func BenchmarkPublishPods(b *testing.B) {
 
 // toTables brings a fabric's tables into the switches and publishes the plan on them.
 func (d *Daemon) toTables(b *testing.B, v *view.View) {
-	tables, err := tablesOf(v, nil)
+	tables, err := tablesOf(v)
 	if err != nil {
 		b.Fatal(err)
 	}

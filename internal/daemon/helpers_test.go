@@ -17,7 +17,6 @@ import (
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/config"
-	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/internal/view"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
@@ -88,16 +87,6 @@ func tree(t *testing.T) *view.View {
 	return v
 }
 
-// planned returns an epoch with a verified plan.
-func planned(t *testing.T, v *view.View, n uint64) *store.Epoch {
-	t.Helper()
-	r, err := planner.Make(context.Background(), v.Tree, planner.Settings{})
-	ok(t, err)
-	e, err := store.NewEpoch(r.Table(n))
-	ok(t, err)
-	return e
-}
-
 // promised returns the highest number that a state directory promises.
 func promised(t *testing.T, dir string) uint64 {
 	t.Helper()
@@ -141,7 +130,7 @@ func (d *Daemon) bringUp(t testing.TB, f *topology.Fabric) *view.View {
 	if _, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: v.Snapshot()}); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := tablesOf(v, nil)
+	tables, err := tablesOf(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,9 +183,9 @@ func (d *Daemon) next(ctx context.Context, t testing.TB) controller.Event {
 	}
 }
 
-// tablesOf returns the tables of a view, with some lanes held back.
-func tablesOf(v *view.View, hold []controller.Lane) (*lft.Tables, error) {
-	r, err := v.Route(context.Background(), hold, planner.Settings{})
+// tablesOf returns the tables of a view.
+func tablesOf(v *view.View) (*lft.Tables, error) {
+	r, err := v.Route(context.Background(), nil, planner.Settings{})
 	return r.Tables, err
 }
 

@@ -34,7 +34,7 @@ func TestTablesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tables, err := tablesOf(cut, nil)
+	tables, err := tablesOf(cut)
 	ok(t, err)
 	d.desk.Read(tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: cut.Snapshot(), Final: true})
@@ -48,7 +48,7 @@ func TestTablesFirst(t *testing.T) {
 	if changed, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: cut.Snapshot()}); changed || err != nil {
 		t.Errorf("after a restart: the table file changed: %v, %v", changed, err)
 	}
-	tables, err = tablesOf(cut, nil)
+	tables, err = tablesOf(cut)
 	ok(t, err)
 	d.desk.Read(tables, true)
 	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: cut.Snapshot(), Final: true}).(controller.Planned); e.Err != "" || !e.Same {

@@ -95,7 +95,7 @@ func TestSweepByPlugin(t *testing.T) {
 	if e, v := s.state.Now().Epoch, s.state.Now().Latest; e.Epoch != 2 || e.Fabric != v.ID {
 		t.Errorf("the tables are given while epoch %d is in force", e.Epoch)
 	}
-	want, err := tablesOf(s.state.Now().Latest, nil)
+	want, err := tablesOf(s.state.Now().Latest)
 	ok(t, err, lft.Compare(want, tables, lft.LIDs(cut)))
 	s.up(cut)
 	s.settles(func(e *store.Epoch, v *view.View) bool { return e.Epoch == 2 && len(v.Down) == 1 })

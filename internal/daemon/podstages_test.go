@@ -19,7 +19,7 @@ func podsUp(t testing.TB, spec fabgen.TreeSpec) (*Daemon, *topology.Fabric, *lft
 	d := newDaemon(t)
 	d.state.Adopt(&topology.Baseline{Pods: b})
 	v := d.bringUp(t, whole)
-	tables, err := tablesOf(v, nil)
+	tables, err := tablesOf(v)
 	ok(t, err)
 	return d, whole, tables
 }
@@ -58,7 +58,7 @@ func TestStages(t *testing.T) {
 			first := d.state.Bases.Current()
 			v := d.see(t, failing(t, whole, c.dead)).Stage(true)
 			d.state.Remember(v)
-			after, err := tablesOf(v, nil)
+			after, err := tablesOf(v)
 			ok(t, err)
 			if n := lft.Changes(before, after).Blocks; n > c.blocks {
 				t.Errorf("%d blocks of tables change", n)
@@ -91,7 +91,7 @@ func TestStages(t *testing.T) {
 			}
 			ours := d.state.Now().Epoch.Report.Phases
 			d.state.Remember(better)
-			last, err := tablesOf(better, nil)
+			last, err := tablesOf(better)
 			ok(t, err)
 			d.holdsOnAll(t, "until the tables of a new plan are there", better, after, last)
 			d.reads(t, better, last)

@@ -41,7 +41,7 @@ func (d *Daemon) sees(t *testing.T, v *view.View) {
 	t.Helper()
 	d.state.Remember(v)
 	d.state.Adopt(v.Tree.Baseline)
-	tables, err := tablesOf(v, nil)
+	tables, err := tablesOf(v)
 	ok(t, err)
 	d.desk.Read(tables, true)
 }

@@ -94,7 +94,7 @@ func TestWhatRemains(t *testing.T) {
 	d.see(t, healthy)
 	_, err = ask(first.Epoch)
 	refused(api.CodeRefused, "the switches may hold tables that do not carry the plan", err)
-	tables, err := tablesOf(whole, nil)
+	tables, err := tablesOf(whole)
 	ok(t, err)
 	d.desk.Read(tables, true)
 	_, err = ask(first.Epoch)

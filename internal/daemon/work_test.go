@@ -41,7 +41,7 @@ func TestPlanOnWrittenTables(t *testing.T) {
 	if changed, err := d.actions.plans.Write(context.Background(), controller.Write{Fabric: whole.Snapshot()}); !changed || err != nil {
 		t.Fatal(changed, err)
 	}
-	tables, err := tablesOf(whole, nil)
+	tables, err := tablesOf(whole)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,6 @@ type order struct {
 	done   bool
 	told   bool
 	asked  *process
-	at     time.Time        // when it was answered
 	part   *exclusions.Part // that it drains or gives back
 	lost   bool             // forsd was killed before it answered
 	err    error

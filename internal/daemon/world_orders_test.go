@@ -91,7 +91,7 @@ func (w *world) drainable() (all []int) {
 }
 
 // orderDrain drains a cable, a spine or a leaf.
-func (w *world) orderDrain(r *rand.Rand) {
+func (w *world) orderDrain(*rand.Rand) {
 	p := w.plant
 	all := w.drainable()
 	if all == nil {

@@ -37,7 +37,7 @@ func (p *process) converse() {
 		x := &exchange{ask: a}
 		x.ctx, x.end = context.WithCancel(p.ctx)
 		p.asks = x
-		w.after(w.between(0, 2), func() { w.carry(p, x) })
+		w.after(w.between(0, 2), func() { w.carry(x) })
 	default:
 	}
 	x := p.asks
@@ -60,7 +60,7 @@ func (p *process) converse() {
 }
 
 // carry brings a question to the other forsd, which answers.
-func (w *world) carry(from *process, x *exchange) {
+func (w *world) carry(x *exchange) {
 	switch x.to = w.sides[1-w.number].forsd; {
 	case w.apart && w.rng.IntN(2) == 0:
 		return

@@ -1,5 +1,5 @@
-// Package rights is about permissions of files: it determines which users may access one, by owner,
-// groups and mode, how to grant a missing permission, and listens on Unix sockets that have theirs.
+// Package rights determines which users may access a file, by owner, groups and mode, and how to
+// grant a missing permission, and listens on Unix sockets that have their permissions from the start.
 // Access control lists are ignored.
 package rights
 

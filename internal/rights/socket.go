@@ -35,8 +35,8 @@ func (l *Listener) Close() error {
 }
 
 // Listen binds a Unix socket, which has the given permissions from the start; its directory must
-// exist. A file without a listener, such as of a crash, is replaced; one that answers is an error, because another forsd is
-// running then. A lock next to it serializes two that start at once.
+// exist. A file without a listener, such as of a crash, is replaced; one that answers is an error,
+// because another forsd is running then. A lock next to it serializes two that start at once.
 func Listen(path string, mode fs.FileMode) (*Listener, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDONLY, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -42,11 +42,11 @@ func tree(t *testing.T) *View {
 }
 
 // planned returns an epoch with a verified plan.
-func planned(t *testing.T, v *View, n uint64) *store.Epoch {
+func planned(t *testing.T, v *View) *store.Epoch {
 	t.Helper()
 	r, err := planner.Make(t.Context(), v.Tree, planner.Settings{})
 	ok(t, err)
-	e, err := store.NewEpoch(r.Table(n))
+	e, err := store.NewEpoch(r.Table(1))
 	ok(t, err)
 	return e
 }
@@ -156,7 +156,7 @@ func TestHeld(t *testing.T) {
 
 func TestLost(t *testing.T) {
 	v := tree(t)
-	e := planned(t, v, 1)
+	e := planned(t, v)
 	for _, c := range []struct {
 		fail []string
 		want float64
@@ -179,7 +179,7 @@ func TestRowsOf(t *testing.T) {
 	v := tree(t)
 	r, err := planner.Make(context.Background(), v.Tree, planner.Settings{})
 	ok(t, err)
-	e := planned(t, v, 1)
+	e := planned(t, v)
 	rows, err := RowsOf(e.Plan, v.Tree)
 	ok(t, err)
 	if diff := cmp.Diff(r.Rows, rows); diff != "" {
@@ -335,8 +335,8 @@ func TestJobs(t *testing.T) {
 	if with = v.WithJobs([]planner.Job{job}); with.ID != v.ID {
 		t.Errorf("%s with a job that is not routed is %s", v.ID, with.ID)
 	}
-	e := planned(t, lacking(t, v, "Hca0004"), 1)
-	if known := v.Familiar(v.Tree, e); len(known.Servers) != len(servers)-1 || v.Familiar(v.Tree, nil) != nil || v.Familiar(v.Tree, planned(t, v, 1)) != nil {
+	e := planned(t, lacking(t, v, "Hca0004"))
+	if known := v.Familiar(v.Tree, e); len(known.Servers) != len(servers)-1 || v.Familiar(v.Tree, nil) != nil || v.Familiar(v.Tree, planned(t, v)) != nil {
 		t.Errorf("the plan knows %d of %d servers", len(known.Servers), len(servers))
 	}
 }
