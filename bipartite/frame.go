@@ -77,10 +77,16 @@ func (f *Frame) Even() int {
 	return len(f.Left.Of)
 }
 
+// Fill makes the graph regular, and returns the number of vertices of a side.
+func (f *Frame) Fill() int {
+	n := f.Even()
+	f.Pour(0, int32(n), 0, int32(n), int32(n)*f.Degree)
+	return n
+}
+
 // Colour makes the graph regular and fills match, [colour][left], with right vertices, as
 // Colourer.Arcs does.
 func (f *Frame) Colour(ctx context.Context, c *Colourer, match []int32) error {
-	n := f.Even()
-	f.Pour(0, int32(n), 0, int32(n), int32(n)*f.Degree)
+	n := f.Fill()
 	return c.Arcs(ctx, n, int(f.Degree), ByLeft(n, f.Arcs), match)
 }

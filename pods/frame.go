@@ -74,8 +74,7 @@ func (x *instance) setBlocks(ctx context.Context, d *division, try int) (*units,
 	f.graph = bipartite.Frame{Degree: x.blocks, Left: &f.outs.Side, Right: &f.ins.Side}
 	f.makeBins()
 	f.connect()
-	n := f.graph.Even()
-	f.graph.Pour(0, int32(n), 0, int32(n), int32(n)*f.graph.Degree)
+	n := f.graph.Fill()
 	left, right := f.shuffle(n, try)
 	match := make([]int32, n*int(x.blocks))
 	if err := f.graph.Colour(ctx, &bipartite.Colourer{Workers: x.workers}, match); err != nil {
