@@ -437,7 +437,9 @@ func TestMemory(t *testing.T) {
 		names = append(names, regexp.QuoteMeta(filepath.Base(s)))
 	}
 	ours := regexp.MustCompile(`\((` + strings.Join(names, "|") + `):\d+\)`)
-	theirs := regexp.MustCompile(`definitely lost in .*\n.*: (m|c|re)alloc \(in .*\n.*libmpi\.so`)
+	// MPI's own leaks, and what its own exchange does with the program's arguments: Open
+	// MPI 4.1 writes outside its buffers where a rank sends itself blocks with gaps.
+	theirs := regexp.MustCompile(`definitely lost in .*\n.*: (m|c|re)alloc \(in .*\n.*libmpi\.so|: PMPI_Alltoall[vw]? \(in .*libmpi\.so.*\n.*: fm_alltoall[vw]? \(wrap\.c:`)
 	blank := regexp.MustCompile(`(?m)^==\d+== *\n`)
 	for _, block := range blank.Split(reports(t, dir, j.ranks), -1) {
 		if ours.MatchString(block) && !theirs.MatchString(block) {
