@@ -41,18 +41,26 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 		return nil, err
 	}
 	built := time.Since(start)
+	have := lids(t)
+	pinned := make(chan made, 1)
+	if have >= len(t.Lanes) {
+		go func() {
+			r, err := makePlan(ctx, t, pods.Make, true)
+			pinned <- made{r, err}
+		}()
+	}
 	base, err := ground.on(ctx, tables, 1)
 	if err != nil {
 		return nil, err
 	}
 	base.moved = w.moved()
 	r := base
-	switch have := lids(t); {
+	switch {
 	case have >= len(t.Lanes):
-		if pinned, err := makePlan(ctx, t, pods.Make, true); err != nil {
-			return nil, err
-		} else if pinned.Pinned {
-			r = pinned
+		if p := <-pinned; p.err != nil {
+			return nil, p.err
+		} else if p.Pinned {
+			r = p.Result
 			r.Tables = tables
 			if err := tables.Pin(ctx, t.Fabric, w.trade(r)); err != nil {
 				return nil, err
@@ -74,6 +82,12 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	r.Times.Tables = built
 	r.setBase(base)
 	return r, r.verify(ctx)
+}
+
+// made is a plan, or why there is none.
+type made struct {
+	*Result
+	err error
 }
 
 // over reports if a plan has so many more phases that another one is worth it.

@@ -45,6 +45,9 @@ func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	if last != nil {
 		return nil, last
 	}
+	if !s.AtOnce {
+		r.certify(ctx)
+	}
 	r.warn()
 	return r, nil
 }
@@ -64,7 +67,6 @@ func makePlan(ctx context.Context, t *topology.PodTree, plan planFunc, mayPin bo
 		}
 		if r.Plan.Engine == pods.Shift || r.pin() {
 			r.Pinned = r.Plan.Engine != pods.Shift
-			r.certify(ctx)
 			r.Times.Plan = time.Since(start)
 			return r, nil
 		}
@@ -100,7 +102,6 @@ func grouped(ctx context.Context, t *topology.PodTree, plan planFunc, base *Resu
 	if best == nil {
 		return nil, last
 	}
-	best.certify(ctx)
 	best.Times.Plan = time.Since(start)
 	return best, nil
 }

@@ -118,7 +118,10 @@ func (n *network) upDown(rank []int32) []bool {
 	return must
 }
 
-// delivered follows the LID from every switch over at most three channels, and records
+// farthest is how many switches the ways of a tree pass after the first, at three levels.
+const farthest = 4
+
+// delivered follows the LID from every switch past at most so many others, and records
 // which channels wait for which. It returns false if that does not decide the LID.
 func (c *delivery) delivered(lid int) bool {
 	goal, via, to := c.owner[lid], c.via, c.to
@@ -141,7 +144,13 @@ func (c *delivery) delivered(lid int) bool {
 			continue
 		}
 		c.wait(via[s], via[n])
-		clean = clean && c.isSwitch(m) && to[m] == goal
+		for range farthest - 1 {
+			if m == goal || !c.isSwitch(m) {
+				break
+			}
+			m = to[m]
+		}
+		clean = clean && m == goal
 	}
 	return clean
 }
