@@ -35,7 +35,7 @@ func use(t *testing.T, path string) {
 }
 
 // TestHelper solves in a separate process, with the same results as lp_solve in this
-// one: a fabric with three dead cables of a leaf has its plan and its bound.
+// one: a fabric with three dead cables of a leaf has its plan.
 func TestHelper(t *testing.T) {
 	withHelper(t)
 	if !Available() {
@@ -49,9 +49,8 @@ func TestHelper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bound, err := Bound(t.Context(), tree)
-	if err != nil || plan.Phases < bound || bound < 60 {
-		t.Errorf("a plan of %d phases with the bound %d (%v): leaf 0 needs 6·30/3 = 60", plan.Phases, bound, err)
+	if plan.Phases < 60 {
+		t.Errorf("a plan of %d phases: leaf 0 needs 6·30/3 = 60", plan.Phases)
 	}
 }
 

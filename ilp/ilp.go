@@ -32,8 +32,7 @@ import (
 	"github.com/forsd/forsd/fors"
 )
 
-// PhaseLimit is the time that lp_solve may take for one phase, and for the
-// programme of Bound.
+// PhaseLimit is the time that lp_solve may take for one phase.
 const PhaseLimit = 30 * time.Second
 
 // coreLimit is the time that lp_solve may take for a part of a phase.

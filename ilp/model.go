@@ -16,9 +16,7 @@ import (
 // The class that is open to every group, if any, has no columns. The transfers that
 // the other classes leave fit on it if and only if no end keeps more of them than it
 // has lanes (König), so an end must put its excess of transfers over those lanes
-// elsewhere. A group without an excess at either end stays on that class. Unlike Bound,
-// the model does not merge leaves with the same dead lanes: their transfers in one
-// phase differ.
+// elsewhere. A group without an excess at either end stays on that class.
 type model struct {
 	program
 	group, class []int // [column]

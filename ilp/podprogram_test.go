@@ -12,26 +12,21 @@ import (
 	"github.com/forsd/forsd/pods"
 )
 
-// PodBound is Bound for a fat tree of three levels: the least number of phases in which
-// the transfers of the complete exchange can pass all cables if they may be split. For
-// cells of identical leaves a, b it seeks the least Φ with y[a][b][j] ≥ 0 on the planes
-// that join them, Σ_j y the transfers from a to b, and z[p][q][k] ≥ 0 for pods p ≠ q on
-// lanes that are live at both, Σ_k z over the lanes of a plane at least Σ y, such that no
-// cable carries more than Φ. As in Bound, the result does not rely on lp_solve.
+// PodBound returns the least number of phases in which the transfers of the complete
+// exchange can pass all cables if they may be split. For cells of identical leaves a, b it
+// seeks the least Φ with y[a][b][j] ≥ 0 on the planes that join them, Σ_j y the transfers
+// from a to b, and z[p][q][k] ≥ 0 for pods p ≠ q on lanes that are live at both, Σ_k z over
+// the lanes of a plane at least Σ y, such that no cable carries more than Φ.
 func PodBound(ctx context.Context, t *pods.Tree) (phases int, err error) {
-	if !Available() {
-		return 0, ErrNotBuiltIn
-	}
 	q := newPodNet(t)
-	p := q.program()
-	s, err := run(ctx, p, PhaseLimit)
+	s, err := run(ctx, q.program(), PhaseLimit)
 	if err != nil {
 		return 0, fmt.Errorf("bound the phases of %d cells of leaves: %w", len(q.cells), err)
 	}
 	if s.outcome != solved {
-		return 0, errors.New("bound the phases of three levels: lp_solve finds no solution, although one always exists")
+		return 0, errors.New("bound the phases: lp_solve finds no solution, although one always exists")
 	}
-	return q.certify(s.duals), nil
+	return int(math.Ceil(s.values[0] * (1 - 2*slack))), nil
 }
 
 // podNet is the exchange of a tree of three levels in cells.
@@ -160,42 +155,11 @@ func (q *podNet) program() *program {
 	return p
 }
 
-// certify computes the bound that dual values of the capacity rows prove: prices on all
-// directed cables. Every transfer pays at least the prices of its cheapest path, and a
-// cable earns its price once per phase.
-func (q *podNet) certify(duals []float64) int {
-	price := make([]int, q.capacities())
-	most := 0.0
-	for i := range price {
-		most = max(most, math.Abs(duals[i]))
-	}
-	if most == 0 {
-		return 0
-	}
-	earned := 0
-	for i := range price {
-		price[i] = int(math.Round(math.Ldexp(math.Abs(duals[i])/most, 24)))
-		if cell := i / q.Planes() % len(q.cells); i < 2*len(q.cells)*q.Planes() {
-			earned += price[i] * q.cells[cell].leaves
-		} else {
-			earned += price[i]
-		}
-	}
-	paid := 0
-	for _, f := range q.flows {
-		a, b, least := q.cells[f.from].pod, q.cells[f.to].pod, math.MaxInt
-		for _, j := range f.planes {
-			way := price[q.leafRow(0, f.from, j)] + price[q.leafRow(1, f.to, j)]
-			if a != b {
-				over := math.MaxInt
-				for _, k := range q.lanes(a, b, j) {
-					over = min(over, price[q.topRow(0, a, k)]+price[q.topRow(1, b, k)])
-				}
-				way += over
-			}
-			least = min(least, way)
-		}
-		paid += f.transfers * least
-	}
-	return (paid + earned - 1) / earned
+// slack is the largest perturbation of the demands for lp_solve. Without it, the
+// programme is so degenerate that lp_solve stalls: on FT(2;20,18) with 40 dead links
+// it does not finish in 30 s, and with the slack it takes 0.06 s.
+const slack = 1.0 / (1 << 20)
+
+func (r *row) add(col, coef int) {
+	r.cols, r.coef = append(r.cols, col), append(r.coef, float64(coef))
 }

@@ -67,11 +67,10 @@ const (
 	failed
 )
 
-// solution is a point, with the dual values of the rows if the program is linear.
+// solution is a point.
 type solution struct {
 	outcome
 	values []float64 // [column]
-	duals  []float64 // [row]
 	detail string    // the solver's name of a failure
 }
 

@@ -236,9 +236,6 @@ func TestLimits(t *testing.T) {
 	if _, err := Plan(cancelled, tree); !errors.Is(err, context.Canceled) {
 		t.Errorf("Plan, cancelled: %v", err)
 	}
-	if _, err := Bound(cancelled, tree); !errors.Is(err, context.Canceled) {
-		t.Errorf("Bound, cancelled: %v", err)
-	}
 }
 
 // A plan of any small tree serves every pair that has a lane, or fails with a reason.

@@ -92,11 +92,7 @@ func solve(ctx context.Context, p *program) solution {
 	default:
 		return solution{outcome: failed, detail: result.String()}
 	}
-	s := solution{outcome: solved, values: lp.Variables()}
-	if !p.integer {
-		s.duals = lp.Duals()
-	}
-	return s
+	return solution{outcome: solved, values: lp.Variables()}
 }
 
 func constraint(s sense) golp.ConstraintType {

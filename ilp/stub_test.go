@@ -21,7 +21,4 @@ func TestNotBuiltIn(t *testing.T) {
 	if _, err := Plan(ctx, tree); !errors.Is(err, ErrNotBuiltIn) {
 		t.Errorf("Plan: %v", err)
 	}
-	if _, err := Bound(ctx, tree); !errors.Is(err, ErrNotBuiltIn) {
-		t.Errorf("Bound: %v", err)
-	}
 }

@@ -2,9 +2,9 @@ package ilp
 
 // wireProgram and wireSolution are the request to the helper and its response.
 type wireProgram struct {
-	Upper, Minimise []float64
-	Integer         bool
-	Rows            []wireRow
+	Upper   []float64
+	Integer bool
+	Rows    []wireRow
 }
 
 type wireRow struct {
@@ -15,7 +15,7 @@ type wireRow struct {
 }
 
 type wireSolution struct {
-	Outcome       outcome
-	Values, Duals []float64
-	Detail        string
+	Outcome outcome
+	Values  []float64
+	Detail  string
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func writeProgram(w io.Writer, p *program) error {
-	q := wireProgram{Upper: p.upper, Minimise: p.minimise, Integer: p.integer, Rows: make([]wireRow, len(p.rows))}
+	q := wireProgram{Upper: p.upper, Integer: p.integer, Rows: make([]wireRow, len(p.rows))}
 	for i, r := range p.rows {
 		q.Rows[i] = wireRow{r.cols, r.coef, r.sense, r.rhs}
 	}
@@ -18,5 +18,5 @@ func writeProgram(w io.Writer, p *program) error {
 func readSolution(r io.Reader) (solution, error) {
 	var s wireSolution
 	err := gob.NewDecoder(r).Decode(&s)
-	return solution{s.Outcome, s.Values, s.Duals, s.Detail}, err
+	return solution{s.Outcome, s.Values, s.Detail}, err
 }

@@ -12,7 +12,7 @@ func readProgram(r io.Reader) (*program, error) {
 	if err := gob.NewDecoder(r).Decode(&q); err != nil {
 		return nil, err
 	}
-	p := &program{upper: q.Upper, minimise: q.Minimise, integer: q.Integer, rows: make([]row, len(q.Rows))}
+	p := &program{upper: q.Upper, integer: q.Integer, rows: make([]row, len(q.Rows))}
 	for i, r := range q.Rows {
 		p.rows[i] = row{r.Cols, r.Coef, r.Sense, r.RHS}
 	}
@@ -20,5 +20,5 @@ func readProgram(r io.Reader) (*program, error) {
 }
 
 func writeSolution(w io.Writer, s solution) error {
-	return gob.NewEncoder(w).Encode(&wireSolution{s.outcome, s.values, s.duals, s.detail})
+	return gob.NewEncoder(w).Encode(&wireSolution{s.outcome, s.values, s.detail})
 }

@@ -23,11 +23,9 @@ const (
 	// ilpLimit limits the integer programmes of one plan; the paper's solver needed 30 s
 	// (section 6.3).
 	ilpLimit = time.Minute
-	// standInLimit limits them if they replace a plan of another engine, which the
+	// standInLimit limits them if they replace a plan that failed verification, which the
 	// conservative engine can do at once.
 	standInLimit = time.Second
-	// boundLimit limits the linear programme of a bound.
-	boundLimit = time.Second
 )
 
 // schedule runs the chosen engine.
@@ -45,7 +43,7 @@ func schedule(ctx context.Context, t *topology.FatTree, s Settings) (*Schedule, 
 	case string(fors.Algorithm):
 		plan, err = algorithm(ctx, tree)
 	case string(fors.Exact):
-		plan, err = exact(ctx, tree)
+		plan, err = fors.PlanExact(ctx, tree)
 	case string(fors.ILP):
 		plan, err = integer(ctx, tree, ilpLimit)
 	default:
@@ -76,80 +74,17 @@ func algorithm(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
 func automatic(ctx context.Context, tree *fors.Tree, m *Memory) (*fors.Plan, error) {
 	n := standard(tree)
 	if n == nil {
-		return shortest(ctx, tree)
+		return fors.Make(ctx, tree)
 	}
 	plan := m.find(n.shape)
 	if plan == nil {
 		var err error
-		if plan, err = shortest(ctx, n.tree); err != nil {
+		if plan, err = fors.Make(ctx, n.tree); err != nil {
 			return nil, err
 		}
 		m.keep(n.shape, plan)
 	}
 	return n.back(plan), nil
-}
-
-// shortest plans by the first engine that reaches the bound. The search of an exact plan
-// that exceeds it by more than 1/32 has ended at its work limit; the integer programme is
-// then tried.
-func shortest(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
-	plan, err := fors.Make(ctx, tree)
-	if err != nil {
-		return nil, err
-	}
-	certify(ctx, tree, plan)
-	plan = shorter(ctx, tree, plan)
-	return plan, ctx.Err()
-}
-
-// exact plans by the exact engine alone.
-func exact(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
-	plan, err := fors.PlanExact(ctx, tree)
-	if err != nil {
-		return nil, err
-	}
-	certify(ctx, tree, plan)
-	return plan, ctx.Err()
-}
-
-// certify raises the bound of an exact plan above it to that of the joint linear programme,
-// if lp_solve is built in and finds it in time. This is rare: the exact planner looks for
-// such a bound itself.
-func certify(ctx context.Context, tree *fors.Tree, plan *fors.Plan) {
-	if plan.Engine != fors.Exact || plan.Gap() <= 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, boundLimit)
-	defer cancel()
-	// On an error the bound stays, and the gap raises a warning.
-	if bound, err := ilp.Bound(ctx, tree); err == nil && bound > plan.LowerBound {
-		plan.LowerBound, plan.Certificate = bound, fors.ByLP
-	}
-}
-
-// whyOver explains why an exact plan exceeds its bound.
-func whyOver(plan *fors.Plan) string {
-	switch {
-	case plan.Engine != fors.Exact:
-		return ""
-	case ilp.Available():
-		return ": neither a shorter plan nor a higher bound was found within the limit of work"
-	}
-	return ": neither a shorter plan nor a higher bound was found within the limit of work, and the linear programme that may prove one is not there (forsd-lpsolve)"
-}
-
-// shorter replaces an exact plan that exceeds its bound by more than 1/32 by the integer
-// programme's, if that has fewer phases.
-func shorter(ctx context.Context, tree *fors.Tree, plan *fors.Plan) *fors.Plan {
-	if plan.Engine != fors.Exact || plan.Gap() <= plan.LowerBound/32 {
-		return plan
-	}
-	other, err := integer(ctx, tree, standInLimit)
-	if err != nil || other.Phases >= plan.Phases {
-		return plan
-	}
-	other.Bounds = plan.Bounds
-	return other
 }
 
 // integer routes section 4's schedule by the paper's integer programme.
@@ -194,7 +129,7 @@ func (s *Schedule) fallbacks(ctx context.Context) iter.Seq2[*Schedule, error] {
 func standIn(ctx context.Context, tree *fors.Tree, engine fors.Engine) (*fors.Plan, error) {
 	switch engine {
 	case fors.Exact:
-		return exact(ctx, tree)
+		return fors.PlanExact(ctx, tree)
 	case fors.ILP:
 		return integer(ctx, tree, standInLimit)
 	}

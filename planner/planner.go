@@ -286,7 +286,11 @@ func (s *Schedule) warn() {
 		s.Warnings = append(s.Warnings, Warning{Code: LMCTooSmall, Text: s.lmcText()})
 	}
 	if over := p.Phases - s.least; over > 0 {
-		s.Warnings = append(s.Warnings, Warning{Code: PlanOverBound, Text: fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d%s", p.Engine, p.Phases, over, s.least, whyOver(p))})
+		text := fmt.Sprintf("the plan of engine %s has %d phases, %d more than the bound of %d", p.Engine, p.Phases, over, s.least)
+		if p.Engine == fors.Exact {
+			text += ": neither a shorter plan nor a higher bound was found within the limit of work"
+		}
+		s.Warnings = append(s.Warnings, Warning{Code: PlanOverBound, Text: text})
 	}
 	if n := len(p.Unreachable); n > 0 {
 		s.Warnings = append(s.Warnings, Warning{Code: UnreachablePairs, Text: fmt.Sprintf("%d ordered pairs of servers share no lane and are left out", n)})
