@@ -37,6 +37,7 @@ type loop struct {
 	bouncing []controller.Lane             // as the link state knows them
 	jobs     []*state.Job                  // whose plans the tables follow
 	own      *view.View                    // the last fabric shown by its own manager, while that is the master
+	sent     *topology.Fabric              // by the plugin, last
 	raw      *topology.Fabric              // the last believed fabric, without the names and roles from the settings
 	weighed  string                        // ID of the view for which a better plan was last sought
 }

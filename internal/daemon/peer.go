@@ -8,17 +8,42 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/topology"
 )
 
 // This file carries out the decisions of internal/standby: it asks the other forsd,
 // answers it, and starts and stops leading. docs/managers.md has the operator's view.
 
-// mastership reports to the machine whether the manager is the master.
+// mastership reports to the machine whether the manager is the master, and of what: a fabric
+// without most hosts of the baseline is a minor part.
 func (l *loop) mastership(ctx context.Context, master bool) {
-	if !l.cfg.Watches() {
-		l.stepStandby(ctx, standby.Manager{Master: master})
+	if l.cfg.Watches() {
+		return
 	}
+	if !master {
+		l.own, l.sent = nil, nil
+	}
+	l.stepStandby(ctx, standby.Manager{Master: master, Minor: minor(l.sent, l.state.Now().Baseline)})
+}
+
+// minor reports whether most hosts of the baseline are missing from a fabric.
+func minor(f *topology.Fabric, b *topology.Baseline) bool {
+	if f == nil || b == nil {
+		return false
+	}
+	there := map[ib.GUID]bool{}
+	for _, p := range f.EndPorts() {
+		there[p.GUID] = f.At(p.PortRef).Peer != topology.None
+	}
+	most := 0
+	for h := range b.Hosts() {
+		if most--; there[h.GUID] {
+			most += 2
+		}
+	}
+	return most < 0
 }
 
 // stepStandby passes an event to the machine and carries out its actions, except that the
@@ -51,11 +76,10 @@ func (l *loop) showPeer() {
 	if !l.peer.Exists() {
 		return
 	}
-	leads, claim := l.standby.Role() == standby.Leads, l.standby.Claim()
 	if t, rests := l.atRest(); rests {
-		l.peer.Desk.Show(t.handover().Now(leads, claim))
+		l.peer.Desk.Show(t.handover().Now(l.standby.Word()))
 	} else {
-		l.peer.Desk.Begins(leads, claim)
+		l.peer.Desk.Begins(l.standby.Word())
 	}
 }
 
@@ -91,9 +115,6 @@ func (l *loop) follow(ctx context.Context, a standby.Follow) {
 	}
 	if l.peer.Exists() {
 		l.state.Emit(api.KindLead, api.Takeover{Why: a.Why, Epoch: l.state.Now().EpochNumber()})
-	}
-	if !l.standby.Master() {
-		l.own = nil
 	}
 	l.giveUp()
 	l.waiting = append(l.waiting, func(_ context.Context, t turn) { t.forgetTables() }) // an action under way may need the tables

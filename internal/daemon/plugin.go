@@ -56,9 +56,8 @@ func (l *loop) tablesAsked(ctx context.Context, q plugin.Request) (*lft.Tables, 
 // tablesWanted handles the fabric for which the plugin requests tables. Only a master
 // requests them.
 func (l *loop) tablesWanted(ctx context.Context, q question) {
-	if l.core.Standby() {
-		l.mastership(ctx, true)
-	}
+	l.sent = q.Fabric
+	l.mastership(ctx, true)
 	v, err := l.view(l.observe(ctx, linkstate.Shown{Fabric: plugin.AfterSweep(q.Fabric)}))
 	if err != nil {
 		q.reply <- named{err: err}
@@ -143,6 +142,9 @@ func (l *loop) fabricSent(ctx context.Context, s plugin.Sight, swept bool) {
 	var v *view.View
 	if err == nil {
 		f := s.Fabric
+		if l.sent = f; l.standby.Master() {
+			l.mastership(ctx, true)
+		}
 		if !swept {
 			f = plugin.AfterSweep(f)
 		}

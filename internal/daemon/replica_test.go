@@ -48,7 +48,7 @@ func TestFollowAfterReboot(t *testing.T) {
 	w.same(t)
 	var brief *replica.Replica
 	ok(t, w.follower.inbox.between(t.Context(), func(_ context.Context, at turn) {
-		brief = at.handover().Now(false, 0).Replica(standby.Ask{Brief: true})
+		brief = at.handover().Now(standby.Word{}).Replica(standby.Ask{Brief: true})
 	}))
 	ok(t, w.leader.told(t, brief))
 	if w.leader.state.Now().Standby {

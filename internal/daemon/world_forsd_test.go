@@ -33,9 +33,9 @@ type process struct {
 	reader *umad.Reader
 	busy   int // pieces of work under way
 	dead   bool
-	blind  bool // it has published no plan
-	read   bool // its plans have been read
-	ticks  int  // at one instant
+	blind  bool   // it has published no plan
+	first  uint64 // the plan that it began with
+	ticks  int    // at one instant
 	tick   time.Time
 	beat   time.Time // next watchdog
 	link   string    // its directory
@@ -133,7 +133,7 @@ func (w *world) start() {
 		w.forsd = nil
 		return
 	}
-	p.d = d
+	p.d, p.first = d, d.state.Now().EpochNumber()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	d.Configuration(config.File{Path: "forsd.yaml", Load: func() (*config.Config, error) { return w.read(here, p) }, Level: func(config.LogLevel) {}})
 	w.remember(d)

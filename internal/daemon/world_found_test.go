@@ -25,6 +25,8 @@ var found = []struct {
 			"plug:14726422765485400675:188ms:Leaf002/12-Spine005/3 drain:18396035337428644605:13.638ms:Leaf004/12-Spine005/5 " +
 			"pull:18002045399748742290:654µs:Leaf004/7-Spine000/5 pull:9985051967870928106:14.822ms:Leaf002/11-Spine004/3 disk:5286167158405634585:242ms " +
 			"kill:1687262060202027505:297ms"},
+	{"a subnet manager on an island of one host, the master there, had its forsd lead in doubt, and the one of the fabric yielded", 900013,
+		"switch:14396230586847829973:0s:Leaf005 rest:16934294713574743490:3.88s"},
 	{"a leader whose disk was read-only was killed, the other forsd had not heard of its last plan, and after a restart it led with the one before", 600029,
 		"disk:13578438426529412225:946ms host:16752995811470882103:10.154ms:Hca0030 apart:1044571603576002738:9.731ms kill:13859317489990652853:270ms"},
 }

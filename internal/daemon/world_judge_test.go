@@ -61,11 +61,6 @@ func (w *world) look() {
 			w.note("  order %d, %s: %v", i, o.what, o.err)
 		}
 	}
-	w.each(func() {
-		if p := w.forsd; p != nil && p.d != nil {
-			p.read = true
-		}
-	})
 	if w.tablesChanged {
 		w.tablesChanged = false
 		if lead := w.leader(); lead != nil && lead.forsd != nil && lead.forsd.d != nil && w.drainable() != nil { // on three levels, tables may change with the plan
@@ -151,9 +146,8 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 	first := j.read != plan.Epoch
 	if first {
 		j.read, j.ways = plan.Epoch, make([][]topology.PortRef, t.Phases()*t.Servers())
-		w.forsd.blind = w.forsd.blind && !w.forsd.read
-		if w.forsd.read { // otherwise it is one of the process before
-			j.died = map[int]bool{}
+		if plan.Epoch != w.forsd.first { // otherwise it is one of the process before
+			w.forsd.blind, j.died = false, map[int]bool{}
 		}
 	}
 	w.mourn()

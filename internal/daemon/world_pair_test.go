@@ -148,7 +148,7 @@ func (w *world) followLead() {
 	}
 	p := lead.forsd
 	c.lost = false
-	p.blind, p.read = true, false
+	p.blind, p.first = true, p.d.state.Now().EpochNumber()
 	if c.lead != nil && (c.to.Sub(c.from) < 20*time.Second || c.to.Sub(c.answered) < 2*time.Second) {
 		w.ordered, w.leases = nil, nil
 		for _, d := range p.d.state.Now().Drains {

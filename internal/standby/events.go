@@ -15,9 +15,9 @@ type Start struct{}
 // Tick reports that time has passed; see Machine.Wake.
 type Tick struct{}
 
-// Manager reports whether the local subnet manager is the master. A manager that does not
-// answer is not.
-type Manager struct{ Master bool }
+// Manager reports whether the local subnet manager is the master, and whether it sees a minor
+// part of the fabric only. A manager that does not answer is not the master.
+type Manager struct{ Master, Minor bool }
 
 // Asked reports a question of the peer, with a claim if the peer is taking over. The
 // answer is made after this event.
@@ -38,6 +38,7 @@ type Adopted struct{ Err string }
 type Word struct {
 	Tag   string // differs whenever anything else here differs
 	Leads bool
+	Minor bool   // its manager sees a minor part of the fabric only
 	Claim uint64 // of the current takeover, 0 if there is none
 	Numbers
 	Whole bool  // the state was sent with it

@@ -51,7 +51,7 @@ type node struct {
 	id       int
 	m        *Machine
 	up       bool
-	master   bool      // according to its manager
+	manager  Manager
 	own      Numbers   // in memory
 	plan     int       // in force
 	stored   Numbers   // survives a crash
@@ -110,8 +110,8 @@ func (n *node) start() {
 	n.restarts++
 	n.m = New(Settings{Peer: "other", TakeoverWait: time.Second, Salt: uint32(n.id)})
 	n.step(Start{})
-	if n.master {
-		n.step(Manager{Master: true})
+	if n.manager.Master {
+		n.step(n.manager)
 	}
 }
 
@@ -134,7 +134,7 @@ func (n *node) step(e Event) {
 			n.adopt()
 		}
 	}
-	if n.m.Role() == Leads && !n.master {
+	if n.m.Role() == Leads && !n.manager.Master {
 		n.w.t.Fatalf("%d leads, and its manager is not the master", n.id)
 	}
 	if n.m.Wake().IsZero() {
@@ -261,8 +261,9 @@ func (n *node) published() {
 
 // word returns the daemon's answer about itself.
 func (n *node) word(q *Ask) Word {
-	w := Word{Leads: n.m.Role() == Leads, Claim: n.m.Claim(), Numbers: n.own, Clock: n.clock().Add(-grid / 2).UnixMilli()}
-	w.Tag = fmt.Sprint(w.Leads, q.Brief)
+	w := n.m.Word()
+	w.Numbers, w.Clock = n.own, n.clock().Add(-grid/2).UnixMilli()
+	w.Tag = fmt.Sprint(w.Leads, w.Minor, q.Brief)
 	if !q.Brief {
 		w.Tag = fmt.Sprint(w.Tag, n.own)
 		w.Whole = w.Tag != q.Have
@@ -348,18 +349,27 @@ func (w *world) happen() {
 	}
 }
 
-// manager sets a manager's mastership.
+// manager sets a manager's mastership. Without the other one it sees the whole fabric.
 func (w *world) manager(i int, master bool) {
 	n := w.nodes[i]
-	if n.master == master {
+	if n.manager.Master == master {
 		return
 	}
-	n.master = master
-	if master && w.nodes[1-i].master {
+	w.see(i, Manager{Master: master})
+	if !master {
+		w.see(1-i, Manager{Master: w.nodes[1-i].manager.Master})
+	}
+}
+
+// see sets what a manager is.
+func (w *world) see(i int, e Manager) {
+	n := w.nodes[i]
+	n.manager = e
+	if e.Master && w.nodes[1-i].manager.Master {
 		w.faults = true
 	}
 	if n.up {
-		n.step(Manager{Master: master})
+		n.step(e)
 	}
 }
 
@@ -408,7 +418,7 @@ func TestTwo(t *testing.T) {
 		doubts += w.doubts
 		led += w.led
 		both += w.both
-		w.heal(rapid.IntRange(0, 1).Draw(t, "master"))
+		w.heal(rapid.IntRange(0, 1).Draw(t, "master"), rapid.Bool().Draw(t, "parted"))
 	})
 	t.Logf("%d plans published, %d leads taken, %d of them in doubt, %d while the other one led", plans, led, doubts, both)
 }
@@ -417,6 +427,10 @@ func TestTwo(t *testing.T) {
 func (w *world) trouble(actions map[string]func(*rapid.T)) {
 	which := rapid.IntRange(0, 1)
 	actions["split"] = func(*rapid.T) { w.manager(0, true); w.manager(1, true) }
+	actions["part"] = func(t *rapid.T) { // a manager sees a minor part of the fabric only, or the whole again
+		n := w.nodes[which.Draw(t, "manager")]
+		w.see(n.id, Manager{Master: n.manager.Master, Minor: n.manager.Master && !n.manager.Minor})
+	}
 	actions["rest"] = func(t *rapid.T) { w.manager(which.Draw(t, "manager"), false) }
 	actions["cut"] = func(t *rapid.T) { w.cut = rapid.Bool().Draw(t, "cut") }
 	actions["lose"] = func(t *rapid.T) { w.lossy = rapid.Bool().Draw(t, "lossy") }
@@ -437,9 +451,9 @@ func (w *world) trouble(actions map[string]func(*rapid.T)) {
 	}
 }
 
-// heal ends all faults, makes one manager the master, and checks that its daemon leads
-// and the other one follows.
-func (w *world) heal(master int) {
+// heal ends all faults, makes one manager the master, unless the other one is that of a minor
+// part, and checks that its daemon leads and the other one follows.
+func (w *world) heal(master int, parted bool) {
 	w.cut, w.lossy, w.slow, w.faults = false, false, 0, true
 	w.now = w.now.Add(grid)
 	for _, n := range w.nodes {
@@ -447,8 +461,8 @@ func (w *world) heal(master int) {
 			n.start()
 		}
 	}
-	w.manager(1-master, false)
-	w.manager(master, true)
+	w.see(1-master, Manager{Master: parted, Minor: parted})
+	w.see(master, Manager{Master: true})
 	w.pass(40 * time.Second)
 	leader, follower := w.nodes[master], w.nodes[1-master]
 	settled := func(what string) {

@@ -6,7 +6,8 @@
 // has confirmed that it does not lead. If the peer cannot be asked, or leads as well
 // because both managers are masters, the daemon leads in doubt after
 // Settings.TakeoverWait, under numbers that are taken from the two clocks and exceed all
-// numbers given before. The invariants are in docs/architecture.md.
+// numbers given before; but not if only its manager sees a minor part of the fabric. The
+// invariants are in docs/architecture.md.
 package standby
 
 import (
@@ -47,9 +48,9 @@ func (r Role) String() string { return [...]string{"follows", "takes over", "lea
 
 // Machine is the state machine. See New.
 type Machine struct {
-	set    Settings
-	role   Role
-	master bool // the local manager was the master when last asked
+	set     Settings
+	role    Role
+	manager Manager // the local one, when last asked
 
 	claim    uint64    // of the present or last takeover; the lower of two claims goes first
 	heard    uint64    // highest claim known
@@ -80,7 +81,12 @@ func New(s Settings) *Machine {
 func (m *Machine) Role() Role { return m.role }
 
 // Master reports whether the local manager is the master.
-func (m *Machine) Master() bool { return m.master }
+func (m *Machine) Master() bool { return m.manager.Master }
+
+// Word is what the machine knows of this daemon's word.
+func (m *Machine) Word() Word {
+	return Word{Leads: m.role == Leads, Minor: m.manager.Minor, Claim: m.Claim()}
+}
 
 // Claim returns the claim of the current takeover, 0 if there is none.
 func (m *Machine) Claim() uint64 {
@@ -106,7 +112,7 @@ func (m *Machine) Step(now time.Time, e Event) []Action {
 	case Tick:
 		m.tick(now)
 	case Manager:
-		m.manager(now, e.Master)
+		m.managed(now, e)
 	case Asked:
 		m.heard = max(m.heard, e.Claim)
 	case Answered:
@@ -131,14 +137,15 @@ func (m *Machine) clear(code string) {
 	}
 }
 
-// manager records whether the manager is the master. From the moment it is not, this daemon
+// managed records whether the manager is the master. From the moment it is not, this daemon
 // must not change the switches.
-func (m *Machine) manager(now time.Time, master bool) {
-	m.master = master
+func (m *Machine) managed(now time.Time, e Manager) {
+	was := m.manager
+	m.manager = e
 	switch {
-	case master && m.role == Follows:
+	case e.Master && m.role == Follows && (!was.Master || was.Minor && !e.Minor):
 		m.takeOver(now)
-	case !master && m.role != Follows:
+	case !e.Master && m.role != Follows:
 		m.follow(now, "")
 	}
 }
@@ -260,10 +267,10 @@ func (m *Machine) answered(now time.Time, e Answered) {
 }
 
 // toldFollower copies a leader's state. If the manager is the master, this daemon has
-// yielded, and takes over again when the peer no longer leads.
+// yielded, and takes over again when the peer no longer leads, or in a minor part only.
 func (m *Machine) toldFollower(now time.Time, w Word, own Numbers) {
 	switch {
-	case !w.Leads && m.master:
+	case m.manager.Master && (!w.Leads || w.Minor && !m.manager.Minor):
 		m.clear(PeerLost)
 		m.takeOver(now)
 	case !w.Leads || !w.Whole:
@@ -285,9 +292,11 @@ func older(w Word, own Numbers) string {
 }
 
 // toldSuccessor takes over if the peer no longer leads, with the peer's state unless this
-// daemon's is later.
+// daemon's is later. In a minor part it does not take over from one that leads in the other.
 func (m *Machine) toldSuccessor(now time.Time, w Word, own Numbers) {
 	switch {
+	case w.Leads && m.manager.Minor && !w.Minor:
+		m.follow(now, "the other forsd leads, and its subnet manager sees most of the fabric")
 	case w.Leads:
 		m.late = "it leads as well: "
 		m.pause(now, handingOver)
@@ -348,7 +357,7 @@ func (m *Machine) missed(now time.Time, why string) {
 	switch {
 	case m.role == TakesOver:
 		m.lead(now, why)
-	case m.role == Follows && m.master:
+	case m.role == Follows && m.manager.Master:
 		m.takeOver(now)
 	}
 }

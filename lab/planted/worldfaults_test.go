@@ -84,7 +84,7 @@ var worldFaults = []struct{ name, file, old, new string }{
 	{"two forsd take over at once", "internal/standby/standby.go", "case w.Claim != 0 && w.Claim <= m.claim:", "case w.Claim != 0 && w.Claim <= m.claim && !PLANTED:"},
 	{"a leader does not yield to later plans", "internal/standby/standby.go", "if w.Last > own.Last {", "if w.Last > own.Last && !PLANTED {"},
 	{"a follower takes an older state over", "internal/standby/standby.go", "case w.Last < own.Last:\n\t\tm.unusable", "case w.Last < own.Last && !PLANTED:\n\t\tm.unusable"},
-	{"a forsd that yielded never leads again", "internal/standby/standby.go", "case !w.Leads && m.master:", "case !w.Leads && m.master && !PLANTED:"},
+	{"a forsd that yielded never leads again", "internal/standby/standby.go", "case m.manager.Master && (!w.Leads ||", "case m.manager.Master && !PLANTED && (!w.Leads ||"},
 	{"a follower counts on its own tables", "internal/daemon/peer.go", "t.forgetTables() })", "if !PLANTED { t.forgetTables() } })"},
 	{"in doubt no number is passed over", "internal/daemon/peer.go", "l.store.Disk.Numbers.PassOver(a.Over(l.store.Disk.Numbers.Last()))", "if !PLANTED {\n\t\t\tl.store.Disk.Numbers.PassOver(a.Over(l.store.Disk.Numbers.Last()))\n\t\t}"},
 	{"decisions of a forsd that leads again are lost", "internal/daemon/turns.go", "r.Decisions.Serial() < own.Serial() {", "r.Decisions.Serial() < own.Serial() && !PLANTED {"},

@@ -25,6 +25,7 @@ import (
 type Replica struct {
 	Tag   string `json:"tag"`             // differs whenever anything else here differs
 	Leads bool   `json:"leads"`           // it leads: its manager is the master
+	Minor bool   `json:"minor,omitempty"` // its manager sees less than half of the baseline's hosts
 	Claim uint64 `json:"claim,omitempty"` // of the current takeover, 0 if there is none
 	Last  uint64 `json:"last"`            // highest number known to be given to a plan
 	Clock int64  `json:"clock,omitempty"` // of the host, in milliseconds since 1970
@@ -48,7 +49,7 @@ type Kept[T any] struct {
 
 // Word returns the part of the replica that the asking daemon's machine needs.
 func (r *Replica) Word() standby.Word {
-	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
+	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Minor: r.Minor, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
 	if r.Epoch != nil {
 		w.Epoch = r.Epoch.About.Epoch
 	}
@@ -145,12 +146,12 @@ func (d *Desk) Show(n *Snapshot) {
 }
 
 // Begins reports that the daemon begins to lead or to take over, possibly during an action.
-func (d *Desk) Begins(leads bool, claim uint64) {
+func (d *Desk) Begins(word standby.Word) {
 	d.mu.Lock()
 	shown := d.shown
 	d.mu.Unlock()
 	if shown != nil {
-		d.Show(shown.beginning(leads, claim))
+		d.Show(shown.beginning(word))
 	}
 }
 

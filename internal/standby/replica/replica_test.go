@@ -66,7 +66,7 @@ func TestQuestions(t *testing.T) {
 
 // shown returns a snapshot in which last is the highest number given.
 func shown(leads bool, last uint64) *Snapshot {
-	n := &Snapshot{leads: leads, last: last, state: &state.State{}}
+	n := &Snapshot{word: standby.Word{Leads: leads, Numbers: standby.Numbers{Last: last}}, state: &state.State{}}
 	n.tag = n.hash
 	return n
 }
@@ -119,7 +119,7 @@ func TestWaits(t *testing.T) {
 // action.
 func TestBegins(t *testing.T) {
 	d := &Desk{}
-	d.Begins(true, 0)
+	d.Begins(standby.Word{Leads: true})
 	if now, _ := d.look(); now != nil {
 		t.Error("there is a state before the first")
 	}
@@ -134,7 +134,7 @@ func TestBegins(t *testing.T) {
 		{true, false, 5, Replica{Leads: true, Claim: 5, Last: 7}},
 	} {
 		d.Show(shown(c.was, 7))
-		d.Begins(c.leads, c.claim)
+		d.Begins(standby.Word{Leads: c.leads, Claim: c.claim})
 		now, _ := d.look()
 		if r := now.Replica(standby.Ask{Brief: true}); r.Leads != c.want.Leads || r.Claim != c.want.Claim || r.Last != c.want.Last {
 			t.Errorf("leads %t, then %t with claim %d: %+v", c.was, c.leads, c.claim, r)

@@ -19,17 +19,16 @@ import (
 // Snapshot is the immutable state of a daemon between two actions of the controller.
 // Questions are answered from it outside the daemon's loop.
 type Snapshot struct {
-	leads     bool
-	claim     uint64 // of the current takeover, 0 if there is none
-	last      uint64 // highest number given
+	word      standby.Word // without tag and epoch
 	state     *state.State
 	decisions store.Decisions
 	tag       func() string // computed on first use
 }
 
 // Now returns the present state. It must be called between two actions of the controller.
-func (s *State) Now(leads bool, claim uint64) *Snapshot {
-	n := &Snapshot{leads: leads, claim: claim, last: s.Store.Disk.Numbers.Last(), state: s.State.Now(), decisions: s.Store.Decisions()}
+func (s *State) Now(word standby.Word) *Snapshot {
+	word.Last = s.Store.Disk.Numbers.Last()
+	n := &Snapshot{word: word, state: s.State.Now(), decisions: s.Store.Decisions()}
 	n.tag = sync.OnceValue(n.hash)
 	return n
 }
@@ -37,9 +36,10 @@ func (s *State) Now(leads bool, claim uint64) *Snapshot {
 // beginning returns the snapshot of a daemon that begins to lead or to take over while an
 // action is under way. A daemon that stops leading reports that after the action, because
 // the action may still give a number.
-func (n *Snapshot) beginning(leads bool, claim uint64) *Snapshot {
+func (n *Snapshot) beginning(word standby.Word) *Snapshot {
 	next := *n
-	next.leads, next.claim = n.leads || leads, claim
+	word.Last, word.Leads = n.word.Last, n.word.Leads || word.Leads
+	next.word = word
 	return &next
 }
 
@@ -50,15 +50,15 @@ func (n *Snapshot) same(o *Snapshot) bool {
 		return false
 	}
 	a, b := n.state, o.state
-	return n.leads == o.leads && n.claim == o.claim && n.last == o.last && a.Epoch == b.Epoch && a.Baseline == b.Baseline && a.Base == b.Base &&
+	return n.word == o.word && a.Epoch == b.Epoch && a.Baseline == b.Baseline && a.Base == b.Base &&
 		(a.Latest == b.Latest || a.Latest != nil && b.Latest != nil && a.Latest.ID == b.Latest.ID) && slices.Equal(a.Jobs, b.Jobs) &&
 		reflect.ValueOf(n.decisions).UnsafePointer() == reflect.ValueOf(o.decisions).UnsafePointer()
 }
 
-// hash returns the tag of the state except leads.
+// hash returns the tag of the state except who leads where.
 func (n *Snapshot) hash() string {
 	h, now := sha256.New(), n.state
-	fmt.Fprintln(h, n.last)
+	fmt.Fprintln(h, n.word.Last)
 	if now.Baseline != nil {
 		h.Write(now.Baseline.Encode())
 	}
@@ -82,8 +82,8 @@ func (n *Snapshot) hash() string {
 
 // Replica returns the answer to a question.
 func (n *Snapshot) Replica(q standby.Ask) *Replica {
-	now := n.state
-	out := &Replica{Leads: n.leads, Claim: n.claim, Last: n.last, Tag: fmt.Sprintf("%t", n.leads), Clock: time.Now().UnixMilli()}
+	now, w := n.state, &n.word
+	out := &Replica{Leads: w.Leads, Minor: w.Minor, Claim: w.Claim, Last: w.Last, Tag: fmt.Sprintf("%t-%t", w.Leads, w.Minor), Clock: time.Now().UnixMilli()}
 	if !q.Brief {
 		out.Tag += "-" + n.tag()
 	}

@@ -71,7 +71,7 @@ func leading(t *testing.T) *State {
 // passed returns what a forsd hands over, as the other one reads it.
 func passed(t *testing.T, from *State) *Replica {
 	t.Helper()
-	text, err := json.Marshal(from.Now(true, 0).Replica(standby.Ask{}))
+	text, err := json.Marshal(from.Now(standby.Word{Leads: true}).Replica(standby.Ask{}))
 	ok(t, err)
 	r := &Replica{}
 	ok(t, json.Unmarshal(text, r), r.check())
@@ -146,7 +146,7 @@ func TestPeer(t *testing.T) {
 		t.Error("without a peer, one is answered")
 	}
 	var answers Peer
-	answers.Desk.Show(leader.Now(true, 0))
+	answers.Desk.Show(leader.Now(standby.Word{Leads: true}))
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, err := answers.Desk.Answer(r)
 		ok(t, err, json.NewEncoder(w).Encode(a))
