@@ -27,16 +27,20 @@ func (b *podBuilder) leafLIDs(l int) {
 	for _, i := range b.hosts[l] {
 		h := &b.Hosts[i]
 		ring := b.ring(l, h.LID, h.LMC)
-		first := slices.Index(ring, h.Alpha%b.Planes)
+		plane, turn := b.Turn(h)
+		first := slices.Index(ring, plane)
 		for o := range 1 << h.LMC {
-			turn := h.Alpha/b.Planes + o/len(ring)
-			b.lids = append(b.lids, turned{lid: int(h.LID) + o, plane: ring[(first+o)%len(ring)], turn: b.place[l] + turn})
-			b.turns = max(b.turns, turn+1)
+			b.lids = append(b.lids, turned{lid: int(h.LID) + o, plane: ring[(first+o)%len(ring)], turn: turn + o/len(ring)})
 		}
 	}
 	if own := b.Fabric.Nodes[b.Leaves[l].Node].LID(); own != 0 {
 		ring := b.ring(l, own, 0)
-		b.lids = append(b.lids, turned{int(own), ring[0], b.place[l], ring})
+		b.lids = append(b.lids, turned{int(own), ring[0], b.InPod[l], ring})
+	}
+	if len(b.lids) > 0 {
+		byTurn := func(x, y turned) int { return x.turn - y.turn }
+		b.turn = slices.MinFunc(b.lids, byTurn).turn
+		b.turns = slices.MaxFunc(b.lids, byTurn).turn - b.turn + 1
 	}
 }
 
@@ -45,7 +49,7 @@ func (b *podBuilder) leafLIDs(l int) {
 func (b *podBuilder) ring(l int, lid ib.LID, lmc uint8) (planes []int) {
 	for _, i := range b.hosts[l] {
 		h := &b.Hosts[i]
-		if j := h.Alpha % b.Planes; h.LID/Block == lid/Block && 1<<lmc < len(b.Lanes) && !slices.Contains(planes, j) {
+		if j, _ := b.Turn(h); h.LID/Block == lid/Block && 1<<lmc < len(b.Lanes) && !slices.Contains(planes, j) {
 			planes = append(planes, j)
 		}
 	}

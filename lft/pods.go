@@ -124,7 +124,6 @@ func ranked(t *topology.PodTree) *updown {
 type podBuilder struct {
 	*topology.PodTree
 	at     [][]uint8 // [node]
-	place  []int     // [leaf] its number in its pod
 	joined []bool    // [(p·pods + q)·planes + plane]
 	ofTop  [][]int   // [top] its lanes
 	ofMid  [][]int   // [index within a pod] its planes
@@ -132,19 +131,15 @@ type podBuilder struct {
 	hosts  [][]int   // [leaf] hosts with LIDs
 	relay  int       // the index of the mids that relay, −1 if none
 	lids   []turned  // of the current leaf
-	turns  int       // number of different turns of these
+	turn   int       // the first turn of these
+	turns  int       // and how many there are from it on
 	down   []arrival // [plane] how its mids come down to the current leaf
 	ports  []uint8   // by the parameter of an entry at a switch
 }
 
 func newPodBuilder(t *topology.PodTree, at [][]uint8) *podBuilder {
-	b := &podBuilder{PodTree: t, at: at, place: make([]int, len(t.Leaves)), joined: make([]bool, t.Pods*t.Pods*t.Planes),
+	b := &podBuilder{PodTree: t, at: at, joined: make([]bool, t.Pods*t.Pods*t.Planes),
 		ofTop: make([][]int, len(t.Tops)), ofMid: make([][]int, t.MidsPerPod())}
-	seen := make([]int, t.Pods)
-	for l := range t.Leaves {
-		b.place[l] = seen[t.Leaves[l].Pod]
-		seen[t.Leaves[l].Pod]++
-	}
 	for k, lane := range t.Lanes {
 		b.ofTop[lane.Top] = append(b.ofTop[lane.Top], k)
 		for p := range t.Pods {
@@ -191,10 +186,10 @@ func (b *podBuilder) home(l int) {
 		if b.Mids[m].Node != topology.None {
 			planes := b.ofMid[m%b.MidsPerPod()]
 			for at := range len(planes) * b.turns {
-				b.port(at, b.fromMid(m, home, planes[at/b.turns], b.place[l]+at%b.turns))
+				b.port(at, b.fromMid(m, home, planes[at/b.turns], b.turn+at%b.turns))
 			}
 			b.enter(b.Mids[m].Node, func(x turned) int {
-				return max(0, slices.Index(planes, x.plane))*b.turns + x.turn - b.place[l]
+				return max(0, slices.Index(planes, x.plane))*b.turns + x.turn - b.turn
 			})
 		}
 	}
@@ -203,7 +198,7 @@ func (b *podBuilder) home(l int) {
 			continue
 		}
 		if len(b.ofTop[k]) == 1 {
-			b.port(0, b.fromTop(k, home, 0, b.place[l]))
+			b.port(0, b.fromTop(k, home, 0, 0))
 			b.enter(b.Tops[k].Node, func(turned) int { return 0 })
 			continue
 		}

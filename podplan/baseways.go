@@ -100,13 +100,13 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 // wholeWays tells the ways of base LIDs on the whole tree, from a leaf to a server of another
 // one.
 func (r *Result) wholeWays() func(a, d int) int16 {
-	lanes := make([]int16, len(r.Tree.Servers))
+	lanes, inner := make([]int16, len(r.Tree.Servers)), make([]int16, len(r.Tree.Servers))
 	for d, i := range r.Tree.Servers {
-		lanes[d] = r.laneTo(&r.Tree.Hosts[i])
+		lanes[d], inner[d] = r.waysTo(&r.Tree.Hosts[i])
 	}
 	return func(a, d int) int16 {
 		if b := int(r.home(int32(d))); r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod {
-			return int16(len(r.Tree.Lanes) + r.Tree.Hosts[r.Tree.Servers[d]].Alpha%r.Tree.Planes)
+			return inner[d]
 		}
 		return lanes[d]
 	}

@@ -25,7 +25,7 @@ const worth = 32
 func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	start := time.Now()
 	shape := Shape(t)
-	if !shape.Shifts() || !shape.Damaged() {
+	if shifts := shape.Shifts(); shifts && !shape.Damaged() || !shifts && shape.Places == 0 {
 		return nil, nil
 	}
 	ground := newGround(t, shape)

@@ -14,17 +14,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// laneTo returns the lane that the tables give the base LID of a host from another pod
-// while nothing has failed.
-func (r *Result) laneTo(h *topology.Host) int16 {
+// waysTo returns the lane that the tables give the base LID of a host from another pod
+// while nothing has failed, and the way within its pod.
+func (r *Result) waysTo(h *topology.Host) (lane, inner int16) {
 	t := r.Tree
-	j, place := h.Alpha%t.Planes, 0
-	for l := range h.Leaf {
-		if t.Leaves[l].Pod == t.Leaves[h.Leaf].Pod {
-			place++
-		}
-	}
-	return int16(t.First[j] + (place+h.Alpha/t.Planes)%(t.First[j+1]-t.First[j]))
+	j, turn := t.Turn(h)
+	return int16(t.First[j] + turn%(t.First[j+1]-t.First[j])), int16(len(t.Lanes) + j)
 }
 
 // pin gives every transfer of a plan for single senders the LID that has its lane on any
@@ -50,15 +45,10 @@ func (r *Result) pin() bool {
 func (r *Result) offsets() func(to int32, way int16) int {
 	t := r.Tree
 	have, lanes := lids(t), len(t.Lanes)
-	place, seen := make([]int, len(t.Leaves)), make([]int, t.Pods)
-	for l := range t.Leaves {
-		place[l] = seen[t.Leaves[l].Pod]
-		seen[t.Leaves[l].Pod]++
-	}
 	return func(to int32, way int16) int {
-		h := &t.Hosts[t.Servers[to]]
+		plane, first := t.Turn(&t.Hosts[t.Servers[to]])
 		for o := range have {
-			j, turn := (h.Alpha+o)%t.Planes, place[h.Leaf]+h.Alpha/t.Planes+o/t.Planes
+			j, turn := (plane+o)%t.Planes, first+o/t.Planes
 			k := lanes + j
 			if int(way) < lanes {
 				k = t.First[j] + turn%max(1, t.First[j+1]-t.First[j])
@@ -269,11 +259,8 @@ func (r *Result) crossing(unit func(at, a int, d int32)) {
 // home returns the leaf of a server, as the plan numbers leaves.
 func (r *Result) home(d int32) int32 {
 	if r.homes == nil {
-		r.homes = make([]int32, len(r.Tree.Servers))
 		for a := range r.shape.Leaves {
-			for s := r.Plan.Base[a]; s < r.Plan.Base[a+1]; s++ {
-				r.homes[s] = int32(a)
-			}
+			r.homes = append(r.homes, slices.Repeat([]int32{int32(a)}, len(r.shape.Leaves[a].Slots))...)
 		}
 	}
 	return r.homes[d]

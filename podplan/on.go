@@ -30,9 +30,18 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 	out := &Result{Tree: r.Tree, shape: r.shape, Tables: tables, LIDs: 1, fixed: true}
 	p := out.frame()
 	p.Bounds, p.Unreachable = r.Plan.Bounds, r.Plan.Unreachable
-	p.Blocks = (p.LowerBound + p.Group - 1) / p.Group
 	out.Plan = p
 	x := newRoads(out, lids)
+	base, single := p.Base, r.shape.Places > 0 && len(r.Tree.Servers) <= singlesLimit
+	if single { // every server is a leaf of its own to the pack
+		out.home(0)
+		x.leafOf, p.Group, p.Base = out.homes, 1, nil
+		for s := range len(r.Tree.Servers) + 1 {
+			p.Base = append(p.Base, int32(s))
+		}
+		p.First = p.Base
+	}
+	p.Blocks = (p.LowerBound + p.Group - 1) / p.Group
 	k := pods.NewPack(p, x.cables(), x.choices)
 	late, err := x.begin(k)
 	if err != nil {
@@ -42,6 +51,9 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 		return nil, err
 	}
 	k.Place(late)
+	if single {
+		p.First, p.Base = base, base
+	}
 	p.Trim()
 	out.Offset = k.Picks[:len(p.To)]
 	for i, d := range p.To {
@@ -66,6 +78,10 @@ func (r *Result) frame() *pods.Plan {
 	return p
 }
 
+// singlesLimit is how many servers may have plans for single senders on trees that are lined up.
+// There blocks would last as long as the largest leaf needs.
+const singlesLimit = 2048
+
 // roads are the ways that tables have.
 type roads struct {
 	*Result
@@ -77,6 +93,8 @@ type roads struct {
 	lane  []int16   // [port by number] of a mid's cable upwards, −1 for others
 	node  []int32   // [leaf of the plan]
 	ways  []pods.Choice
+	// leafOf is, for each leaf of the pack, that of the tree, nil if they are the same.
+	leafOf []int32
 }
 
 func newRoads(r *Result, lids int) *roads {
@@ -152,9 +170,17 @@ func (x *roads) way(a, b int, to int32, lid int) (c pods.Choice, ok bool) {
 	return c, node == x.node[b]
 }
 
+// leaf returns the leaf of the tree that a leaf of the pack stands for.
+func (x *roads) leaf(of int) int {
+	if x.leafOf != nil {
+		return int(x.leafOf[of])
+	}
+	return of
+}
+
 // choices lists the ways from a leaf to a server, in memory that the next call uses again.
 func (x *roads) choices(a int, to int32) []pods.Choice {
-	b := int(x.home(to))
+	a, b := x.leaf(a), int(x.home(to))
 	x.ways = x.ways[:0]
 	for lid := range x.lids {
 		c, ok := x.way(a, b, to, lid)
@@ -175,27 +201,30 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 		none[[2]int32{x.home(int32(u.Src)), x.home(int32(u.Dst))}] = true
 	}
 	ways, load := x.wholeWays(), make([]int, x.cables())
-	unit := func(block, a int, d int32) {
-		b := int(x.home(d))
+	unit := func(block, of int, d int32) {
+		a, b := x.leaf(of), int(x.home(d))
 		if none[[2]int32{int32(a), int32(b)}] {
 			return
 		}
 		c, ok := x.way(a, b, d, 0)
 		if ok && most(load, &c) <= block {
 			add(load, &c)
-		} else if all := k.Choices(a, d); len(all) > 0 {
+		} else if all := k.Choices(of, d); len(all) > 0 {
 			least := slices.MinFunc(all, func(c, than pods.Choice) int { return most(load, &c) - most(load, &than) })
 			add(load, &least)
 		} else if err == nil {
 			err = fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, x.Tree.Hosts[x.Tree.Servers[d]].Name)
 		}
-		if !ok || block < 0 || block >= k.Blocks || b != a && c.Way != ways(a, int(d)) || !k.Fits(block, a, d, &c) {
-			late = append(late, pods.Late{Leaf: a, To: d})
+		if !ok || block < 0 || block >= k.Blocks || b != a && c.Way != ways(a, int(d)) || !k.Fits(block, of, d, &c) {
+			late = append(late, pods.Late{Leaf: of, To: d})
 		}
 	}
-	if p.Engine = pods.Pods; x.shape.Shifts() {
+	switch p.Engine = pods.Pods; {
+	case x.leafOf != nil:
+		x.shape.Steps(unit)
+	case x.shape.Places == 0 && x.shape.Shifts():
 		x.shape.Turns(p.Base, unit)
-	} else {
+	default:
 		p.Engine = pods.Routes
 		for shift := range leaves {
 			for a := range leaves {

@@ -99,7 +99,8 @@ type Row struct {
 	off   []uint8
 	lid   []ib.LID // [server] base LID
 	leaf  []int32  // [server]
-	lanes []int16  // [server] see laneTo, where the plan is the shift
+	lanes []int16  // [server] see waysTo, where the plan is the shift
+	inner []int16  // [server] the same within its pod
 }
 
 // NewRow makes room for the rows of a plan.
@@ -110,7 +111,8 @@ func (r *Result) NewRow() *Row {
 		h := &r.Tree.Hosts[i]
 		x.lid[s], x.leaf[s] = h.LID, int32(h.Leaf)
 		if r.Plan.Engine == pods.Shift {
-			x.lanes = append(x.lanes, r.laneTo(h))
+			lane, inner := r.waysTo(h)
+			x.lanes, x.inner = append(x.lanes, lane), append(x.inner, inner)
 		}
 	}
 	return x
@@ -131,7 +133,7 @@ func (x *Row) Fill(phase int) {
 		x.DLID[s] += ib.LID(x.off[s])
 		if x.lanes != nil {
 			if x.Way[s] = x.lanes[d]; r.Tree.Leaves[x.leaf[s]].Pod == r.Tree.Leaves[x.leaf[d]].Pod {
-				x.Way[s] = int16(len(r.Tree.Lanes) + r.Tree.Hosts[r.Tree.Servers[d]].Alpha%r.Tree.Planes)
+				x.Way[s] = x.inner[d]
 			}
 		}
 	}
@@ -149,7 +151,7 @@ func lids(t *topology.PodTree) int {
 // Shape returns the tree as package pods sees it: the leaves that have servers, and the
 // servers' indices α as slots.
 func Shape(t *topology.PodTree) *pods.Tree {
-	s := &pods.Tree{Pods: t.Pods, First: t.First, Up: make([]bool, t.Pods*len(t.Lanes))}
+	s := &pods.Tree{Pods: t.Pods, First: t.First, Up: make([]bool, t.Pods*len(t.Lanes)), Places: t.Baseline.Places, Round: t.Round()}
 	for p := range t.Pods {
 		for k := range t.Lanes {
 			s.Up[p*len(t.Lanes)+k] = t.LaneUp(p, k)
@@ -168,6 +170,9 @@ func Shape(t *topology.PodTree) *pods.Tree {
 		}
 		l := &s.Leaves[len(s.Leaves)-1]
 		l.Slots = append(l.Slots, h.Alpha)
+		if s.Places > 0 {
+			l.Place = append(l.Place, h.First+h.Alpha)
+		}
 	}
 	return s
 }

@@ -105,8 +105,8 @@ func (r *Result) Compact(epoch uint64) *phasetable.Table {
 		out.Shift = &phasetable.Shift{Places: p.Places}
 		for s, i := range t.Servers {
 			h := &t.Hosts[i]
-			lane := r.laneTo(h)
-			out.Shift.At = append(out.Shift.At, phasetable.Place{Place: uint32(p.Place[s]), Pod: uint32(t.Leaves[h.Leaf].Pod), Lane: lane, Inner: int16(len(t.Lanes) + h.Alpha%t.Planes)})
+			lane, inner := r.waysTo(h)
+			out.Shift.At = append(out.Shift.At, phasetable.Place{Place: uint32(p.Place[s]), Pod: uint32(t.Leaves[h.Leaf].Pod), Lane: lane, Inner: inner})
 		}
 		return out
 	}

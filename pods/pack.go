@@ -190,7 +190,7 @@ func (k *Pack) Place(late []Late) {
 			continue
 		}
 		if k.step++; k.step > min(patience, packMost) {
-			k.Grow(1)
+			k.Grow(1 + k.Blocks/256)
 			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
 			patience = k.step + k.stall(least)
 			continue
@@ -210,8 +210,14 @@ func (k *Pack) failures(u Late) *int32 {
 }
 
 // stall returns how many steps the search may go on without fewer units being left than
-// ever: more in small plans, in which a step is short.
-func (k *Pack) stall(left int) int { return 32 + 32*left + 1<<24/len(k.To) }
+// ever: more in small plans, in which a step is short, and fewer for single senders, which room in
+// one more phase helps more than a longer search.
+func (k *Pack) stall(left int) int {
+	if k.Group == 1 {
+		return 32 + left/4 + 1<<24/len(k.To)
+	}
+	return 32 + 32*left + 1<<24/len(k.To)
+}
 
 // anywhere puts a unit where nothing is in its way.
 func (k *Pack) anywhere(u Late, choices []Choice) bool {
@@ -242,7 +248,7 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	best.stuck = math.MaxInt32
 	for n := 1; n < mostNeeds || best.n == 0; n++ {
 		for c := range choices {
-			first := k.rng.IntN(k.Blocks)
+			first, tries := k.rng.IntN(k.Blocks), mostTries
 			for i := range k.words + 1 {
 				w := (first/64 + i) % k.words
 				busy := k.busyWith(n, u, &choices[c], w)
@@ -252,7 +258,7 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 				case k.words:
 					busy &^= after
 				}
-				for ; busy != 0; busy &= busy - 1 {
+				for ; busy != 0 && tries > 0; busy, tries = busy&(busy-1), tries-1 {
 					b := w*64 + bits.TrailingZeros64(busy)
 					if o := k.inTheWay(b, u, &choices[c], best.stuck); o.stuck < best.stuck || o.stuck == best.stuck && o.n < best.n {
 						best, choice = o, c
@@ -266,6 +272,9 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	}
 	return best, choice
 }
+
+// mostTries is how many blocks are looked at for a unit, in which it finds as much taken.
+const mostTries = 64
 
 // mostNeeds is how much a unit needs in a block: cables, its server, a slot of its leaf.
 const mostNeeds = len(Cables{}) + 2

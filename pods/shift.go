@@ -1,8 +1,31 @@
 package pods
 
+import "slices"
+
+// circle returns how many places the linear shift goes round, and that of each server. If servers are
+// not lined up, all leaves have as many places as the largest, and all pods as many leaves.
+func circle(t *Tree) (length int, at []int) {
+	ofLeaf, ofPod, inPod := places(t)
+	if length = t.Places; length == 0 {
+		length = t.Pods * ofPod * ofLeaf
+	}
+	for i := range t.Leaves {
+		l := &t.Leaves[i]
+		if t.Places > 0 {
+			at = append(at, l.Place...)
+			length = max(length, slices.Max(l.Place)+1)
+			continue
+		}
+		for _, α := range l.Slots {
+			at = append(at, (l.Pod*ofPod+inPod[i])*ofLeaf+α)
+		}
+	}
+	return length, at
+}
+
 // places returns how many places for servers a leaf has, and for leaves a pod, so that all
 // have as many, and which of its pod's leaves each leaf is.
-func (t *Tree) places() (ofLeaf, ofPod int, inPod []int) {
+func places(t *Tree) (ofLeaf, ofPod int, inPod []int) {
 	count := make([]int, t.Pods)
 	for i := range t.Leaves {
 		l := &t.Leaves[i]
@@ -14,17 +37,37 @@ func (t *Tree) places() (ofLeaf, ofPod int, inPod []int) {
 	return ofLeaf, ofPod, inPod
 }
 
-// Shifts reports if the linear shift is free of conflicts while nothing is dead: not if leaves
-// have more places than planes, or pods more leaves than a plane has lanes. Server α of leaf l
-// of its pod is reached over plane α and, from another pod, the plane's lane l.
+// Shifts reports if the linear shift is free of conflicts while nothing is dead. Server α of leaf l
+// of its pod is reached over plane α and, from another pod, the plane's lane l: there must not be
+// more places on a leaf than planes, or leaves in a pod than lanes of a plane. Leaves that are
+// lined up have ways for it; see topology.PodTree.Turn.
 func (t *Tree) Shifts() bool {
-	places, leaves, _ := t.places()
+	ofLeaf, ofPod, _ := places(t)
+	if t.Places > 0 {
+		return linedUp(t)
+	}
 	for j := range t.Planes() {
-		if t.First[j+1]-t.First[j] < leaves {
+		if t.First[j+1]-t.First[j] < ofPod {
 			return false
 		}
 	}
-	return places <= t.Planes()
+	return ofLeaf <= t.Planes()
+}
+
+// linedUp reports if the servers of each pod are lined up on no more places than rounds of turns
+// allow, and those of a leaf on no more than there are planes.
+func linedUp(t *Tree) bool {
+	_, at := circle(t)
+	begin, end := slices.Repeat([]int{t.Places}, t.Pods), make([]int, t.Pods)
+	for i := range t.Leaves {
+		l := &t.Leaves[i]
+		first, last := slices.Min(l.Place), slices.Max(l.Place)+1
+		begin[l.Pod], end[l.Pod] = min(begin[l.Pod], first), max(end[l.Pod], last)
+		if last-first > t.Planes() || end[l.Pod]-begin[l.Pod] > t.Round*t.Planes() {
+			return false
+		}
+	}
+	return slices.Max(at) < t.Places
 }
 
 // shift returns the linear shift over places, nil if it is not free of conflicts.
@@ -32,24 +75,30 @@ func shift(t *Tree, b Bounds) *Plan {
 	if t.Damaged() || !t.Shifts() {
 		return nil
 	}
-	places, leaves, inPod := t.places()
-	p := &Plan{Engine: Shift, Group: 1, Places: t.Pods * leaves * places, Bounds: b}
-	p.ShiftTo = make([]int32, p.Places)
-	for i := range p.ShiftTo {
-		p.ShiftTo[i] = Idle
+	p := &Plan{Engine: Shift, Group: 1, Bounds: b}
+	length, at := circle(t)
+	p.Places, p.ShiftTo = length, slices.Repeat([]int32{Idle}, length)
+	for s, i := range at {
+		p.Place = append(p.Place, int32(i))
+		p.ShiftTo[i] = int32(s)
 	}
-	s := int32(0)
+	p.Base = []int32{0}
 	for i := range t.Leaves {
-		l := &t.Leaves[i]
-		at := (l.Pod*leaves + inPod[i]) * places
-		p.Base, p.First = append(p.Base, s), append(p.First, s)
-		for _, α := range l.Slots {
-			p.Place = append(p.Place, int32(at+α))
-			p.ShiftTo[at+α] = s
-			s++
+		p.Base = append(p.Base, p.Base[i]+int32(len(t.Leaves[i].Slots)))
+	}
+	p.First, p.Blocks = p.Base, p.Phases()
+	return p
+}
+
+// Steps calls for each server and each other one with the phase of the linear shift in which it
+// sends there.
+func (t *Tree) Steps(unit func(phase, server int, to int32)) {
+	length, at := circle(t)
+	for s := range at {
+		for d := range at {
+			if d != s {
+				unit((at[d]-at[s]-1+length)%length, s, int32(d))
+			}
 		}
 	}
-	p.Base, p.First = append(p.Base, s), append(p.First, s)
-	p.Blocks = p.Phases()
-	return p
 }

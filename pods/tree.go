@@ -21,12 +21,16 @@ type Tree struct {
 	Leaves []Leaf
 	First  []int  // [plane] its first lane; one more at the end, the number of lanes
 	Up     []bool // [pod·lanes + lane] whether the cable from the pod's mid to the top lives
+	// Places are those of the circle on which leaves are lined up; if there are none, leaves and pods
+	// are taken to be equally large. Round is the fewest lanes of a plane that take turns on it.
+	Places, Round int
 }
 
 // Leaf is a leaf with servers.
 type Leaf struct {
 	Pod   int
 	Slots []int  // the indices α of its servers, strictly ascending
+	Place []int  // of each server on the circle, if there is one
 	Up    []bool // [plane] whether its cable to the mid lives
 }
 

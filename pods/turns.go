@@ -22,7 +22,7 @@ func (t *Tree) Lives(a, b int, way int16) bool {
 // any other: plane α of leaf i of a pod goes to the pod i·places + α on from where the block
 // leads. Base is that of a plan. It needs Shifts.
 func (t *Tree) Turns(base []int32, unit func(block, leaf int, to int32)) {
-	places, leaves, inPod := t.places()
+	places, leaves, inPod := places(t)
 	at := slices.Repeat([]int{-1}, t.Pods*leaves) // [place] leaf
 	for a := range t.Leaves {
 		at[t.Leaves[a].Pod*leaves+inPod[a]] = a

@@ -55,6 +55,7 @@ type Slot struct {
 	GUID     ib.GUID `json:"port_guid"`
 	Name     string  `json:"name"`
 	LeafPort uint8   `json:"leaf_port"`
+	Place    int     `json:"place,omitempty"` // 1 + that on the circle of a PodBaseline, 0 if there is none
 }
 
 // Lanes is K, the number of lanes.

@@ -21,8 +21,8 @@ func TestNewBaseline(t *testing.T) {
 		Spines: []topology.BaselineSpine{{0x300000, "Spine000", 2}, {0x300001, "Spine001", 2}},
 		Leaves: []topology.BaselineLeaf{
 			{0x200000, "Leaf000", []topology.Uplink{{3, 1}, {4, 2}, {5, 1}, {6, 2}},
-				[]topology.Slot{{0x100001, "Hca0000", 1}, {0x100003, "Hca0001", 2}}, 0},
-			{0x200001, "Leaf001", []topology.Uplink{{3, 3}, {4, 4}, {5, 3}, {6, 4}}, []topology.Slot{{0x100005, "Hca0002", 1}}, 0},
+				[]topology.Slot{{GUID: 0x100001, Name: "Hca0000", LeafPort: 1}, {GUID: 0x100003, Name: "Hca0001", LeafPort: 2}}, 0},
+			{0x200001, "Leaf001", []topology.Uplink{{3, 3}, {4, 4}, {5, 3}, {6, 4}}, []topology.Slot{{GUID: 0x100005, Name: "Hca0002", LeafPort: 1}}, 0},
 		}}
 	if diff := cmp.Diff(want, baselineOf(t, f)); diff != "" {
 		t.Error(diff)

@@ -99,7 +99,7 @@ func (t *fitter) indexHosts(hosts []Host, present map[ib.GUID]bool) {
 		vacant[l] = len(t.Baseline.Leaves[l].Slots) == 0
 		for a, s := range t.Baseline.Leaves[l].Slots {
 			if inside[s.GUID] {
-				t.Baseline.Leaves[l].Slots[a] = Slot{}
+				t.Baseline.Leaves[l].Slots[a] = Slot{Place: s.Place}
 			} else if s.GUID != 0 {
 				known[s.GUID] = place{l, a}
 				first = false
@@ -116,7 +116,8 @@ func (t *fitter) indexHosts(hosts []Host, present map[ib.GUID]bool) {
 			continue
 		}
 		if ok {
-			t.Baseline.Leaves[at.leaf].Slots[at.alpha] = Slot{}
+			was := &t.Baseline.Leaves[at.leaf].Slots[at.alpha]
+			*was = Slot{Place: was.Place}
 			t.report(HostMoved, "%s moved from leaf %s to leaf %s", t.Fabric.PortLabel(h.PortRef), t.Leaves[at.leaf].Name, t.Leaves[h.Leaf].Name)
 		}
 		newcomers = append(newcomers, h)
@@ -155,7 +156,7 @@ func (t *fitter) takeSlot(h *Host, present map[ib.GUID]bool) (replaced bool) {
 	if free == len(leaf.Slots) {
 		leaf.Slots = append(leaf.Slots, Slot{})
 	}
-	leaf.Slots[free] = Slot{h.GUID, h.Name, h.At.Port}
+	leaf.Slots[free] = Slot{h.GUID, h.Name, h.At.Port, leaf.Slots[free].Place}
 	h.Alpha = free
 	return replaced
 }

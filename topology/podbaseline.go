@@ -20,6 +20,10 @@ type PodBaseline struct {
 	Tops    []BaselineTop       `json:"tops"`
 	Mids    []BaselineMid       `json:"mids"` // [pod·mids of a pod + index]
 	Leaves  []BaselineLeafInPod `json:"leaves"`
+	// Places is the length of the circle on which the leaves are lined up, 0 if they are not, and
+	// Rounds how often lanes take turns on it; 0 with full rounds, see line.
+	Places int `json:"places,omitempty"`
+	Rounds int `json:"rounds,omitempty"`
 }
 
 // BaselineLane is a way through the top of the tree.

@@ -52,8 +52,10 @@ func fitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) *podFitter {
 		t.Lanes = append(t.Lanes, PodLane(l))
 		t.First[l.Plane+1] = len(t.Lanes)
 	}
+	t.turns = len(b.Lanes)
 	for j := range t.Planes {
 		t.First[j+1] = max(t.First[j+1], t.First[j])
+		t.turns = min(t.turns, t.First[j+1]-t.First[j])
 	}
 	t.placeUppers()
 	t.placeLeaves()
@@ -296,10 +298,14 @@ func (t *podFitter) placeHosts(exclude *regexp.Regexp) {
 		two.Baseline.Leaves = append(two.Baseline.Leaves, t.Baseline.Leaves[l].BaselineLeaf)
 	}
 	two.placeHosts(exclude)
+	inPod := make([]int, t.Pods)
 	for l := range t.Leaves {
 		t.Baseline.Leaves[l].BaselineLeaf = two.Baseline.Leaves[l]
+		t.InPod = append(t.InPod, inPod[t.Leaves[l].Pod])
+		inPod[t.Leaves[l].Pod]++
 	}
 	t.Hosts, t.Servers, t.Routed = two.Hosts, two.Servers, two.Routed
+	t.place()
 }
 
 // rank orders leaves, mids and tops, and below all of them the other switches.

@@ -43,7 +43,9 @@ func NewPodBaseline(f *Fabric) (*PodBaseline, error) {
 	}
 	b.Rate = commonRate(f, leaves, at).String()
 	c.number(b)
-	return fitPods(f, b, nil).PodTree.Baseline, nil
+	t := fitPods(f, b, nil)
+	t.line()
+	return t.Baseline, nil
 }
 
 // number gives planes and lanes their numbers: a plane for each of the cables that a

@@ -25,6 +25,8 @@ type PodTree struct {
 	First  []int     // [plane] its first lane, one more at the end
 	MidOf  []int     // [plane] the index of its mids within their pods
 	Leaves []PodLeaf
+	InPod  []int // [leaf] its number in its pod
+	turns  int   // how many lanes every plane has
 	Mids   []Mid // [pod·mids of a pod + index]
 	Tops   []Top
 
