@@ -1,6 +1,7 @@
 package podplan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,7 +81,7 @@ func (r *Result) frame() *pods.Plan {
 
 // singlesLimit is how many servers may have plans for single senders on trees that are lined up.
 // There blocks would last as long as the largest leaf needs.
-const singlesLimit = 2048
+const singlesLimit = 4096
 
 // roads are the ways that tables have.
 type roads struct {
@@ -222,6 +223,7 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	switch p.Engine = pods.Pods; {
 	case x.leafOf != nil:
 		x.shape.Steps(unit)
+		slices.SortFunc(late, func(u, v pods.Late) int { return cmp.Or(cmp.Compare(u.Leaf, v.Leaf), cmp.Compare(u.To, v.To)) })
 	case x.shape.Places == 0 && x.shape.Shifts():
 		x.shape.Turns(p.Base, unit)
 	default:

@@ -33,7 +33,7 @@ type Pack struct {
 	slots        int // of a block
 	words        int
 	busy         []uint64 // [what·words + word] a bit for each block in which it is used; of a leaf, all slots
-	used         []int32  // [block·wide + what] 1 + slot in the block, 0 if free; of a leaf, its units
+	used         []uint16 // [block·wide + what] 1 + slot in the block, 0 if free; of a leaf, its units
 	pass         []Cables // like Plan.To
 	leaf         []int32  // [slot] its leaf
 	rng          *rand.Rand
@@ -73,7 +73,7 @@ func (k *Pack) Grow(blocks int) {
 		k.To, k.Way = append(k.To, Idle), append(k.Way, -1)
 	}
 	k.Blocks += blocks
-	k.Picks, k.pass, k.used = append(k.Picks, make([]uint8, n)...), append(k.pass, make([]Cables, n)...), append(k.used, make([]int32, blocks*k.wide)...)
+	k.Picks, k.pass, k.used = append(k.Picks, make([]uint8, n)...), append(k.pass, make([]Cables, n)...), append(k.used, make([]uint16, blocks*k.wide)...)
 	if words := (k.Blocks + 63) / 64; words > k.words {
 		busy := make([]uint64, k.wide*words)
 		for i := range k.wide {
@@ -138,7 +138,7 @@ func (k *Pack) mark(block, at int, by int32) {
 	used := k.used[block*k.wide:][:k.wide]
 	bit := uint64(1) << (block % 64)
 	set := func(i int) {
-		if used[i] = by; by != 0 {
+		if used[i] = uint16(by); by != 0 {
 			k.busy[i*k.words+block/64] |= bit
 		} else {
 			k.busy[i*k.words+block/64] &^= bit
@@ -155,7 +155,7 @@ func (k *Pack) mark(block, at int, by int32) {
 	if used[full]++; by == 0 {
 		used[full] -= 2
 	}
-	if used[full] == k.First[leaf+1]-k.First[leaf] {
+	if int32(used[full]) == k.First[leaf+1]-k.First[leaf] {
 		k.busy[full*k.words+block/64] |= bit
 	} else {
 		k.busy[full*k.words+block/64] &^= bit
@@ -315,14 +315,14 @@ func (k *Pack) inTheWay(block int, u Late, c *Choice, most int32) obstacle {
 		ofLeaf = ofLeaf || int(k.leaf[slot]) == u.Leaf
 	}
 	if s := used[k.server(u.To)]; s != 0 {
-		note(s - 1)
+		note(int32(s) - 1)
 	}
 	for _, i := range c.Cables {
 		if i >= 0 && used[i] != 0 {
-			note(used[i] - 1)
+			note(int32(used[i]) - 1)
 		}
 	}
-	if first, end := k.First[u.Leaf], k.First[u.Leaf+1]; !ofLeaf && used[k.full(u.Leaf)] == end-first {
+	if first, end := k.First[u.Leaf], k.First[u.Leaf+1]; !ofLeaf && int32(used[k.full(u.Leaf)]) == end-first {
 		note(first + int32(k.rng.IntN(int(end-first))))
 	}
 	for _, s := range o.slots[:o.n] {

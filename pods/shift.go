@@ -91,13 +91,17 @@ func shift(t *Tree, b Bounds) *Plan {
 }
 
 // Steps calls for each server and each other one with the phase of the linear shift in which it
-// sends there.
+// sends there, phase by phase.
 func (t *Tree) Steps(unit func(phase, server int, to int32)) {
 	length, at := circle(t)
-	for s := range at {
-		for d := range at {
-			if d != s {
-				unit((at[d]-at[s]-1+length)%length, s, int32(d))
+	on := slices.Repeat([]int32{Idle}, length)
+	for s, i := range at {
+		on[i] = int32(s)
+	}
+	for phase := range length - 1 {
+		for s, i := range at {
+			if d := on[(i+phase+1)%length]; d != Idle {
+				unit(phase, s, d)
 			}
 		}
 	}
