@@ -21,14 +21,15 @@ const worth = 32
 // goes by these, and no table changes for it. Otherwise a new plan has entries of its own for
 // the LIDs after the base LID, if it is shorter by one part in 32. So plans and tables depend
 // on the tree alone, and not on the order in which its parts have failed. It is nil if such a
-// tree has no shift, or nothing has failed.
+// tree has no shift, or if that goes and is no longer: hosts may be missing, whose phases it wastes.
 func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	start := time.Now()
 	shape := Shape(t)
-	if shifts := shape.Shifts(); shifts && !shape.Damaged() || !shifts && shape.Places == 0 {
+	ground := newGround(t, shape)
+	shift := pods.LinearShift(shape, ground.Plan.Bounds)
+	if shift == nil && !shape.Shifts() && shape.Places == 0 || shift != nil && !over(shift, shift.LowerBound) {
 		return nil, nil
 	}
-	ground := newGround(t, shape)
 	tables, err := lft.BuildPods(ctx, t, nil)
 	if err != nil {
 		return nil, err
@@ -52,6 +53,9 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	base, err := ground.on(ctx, tables, 1)
 	if err != nil {
 		return nil, err
+	}
+	if shift != nil && shift.Phases() <= base.Plan.Phases() {
+		return nil, nil
 	}
 	base.moved = w.moved()
 	r := base

@@ -31,10 +31,14 @@ func TestRagged(t *testing.T) {
 			s = fabgen.KAry(16)
 			s.LMC = lmc
 		}
-		missing := .01 + .39*rng.Float64()
+		missing, late := .01+.39*rng.Float64(), rng.IntN(2) == 0
+		var gone []string
 		for l := range s.Pods * s.Leaves {
 			for h := range s.Hosts {
-				if rng.Float64() < missing {
+				switch lacks := rng.Float64() < missing; {
+				case lacks && late:
+					gone = append(gone, fmt.Sprintf("Hca%04d", l*s.Hosts+h))
+				case lacks:
 					s.Missing = append(s.Missing, [2]int{l, h})
 				}
 			}
@@ -43,6 +47,11 @@ func TestRagged(t *testing.T) {
 		b, err := topology.NewPodBaseline(f)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, host := range gone {
+			if _, err := f.Fail(host); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for range rng.IntN(9) {
 			_, _ = f.Fail([]string{fmt.Sprintf("Leaf%03d/%d", rng.IntN(s.Pods*s.Leaves), s.Hosts+1+rng.IntN(s.Mids)),
@@ -65,7 +74,7 @@ func TestRagged(t *testing.T) {
 		}
 	}
 	t.Logf("plans %v; base plans %v; with 64 servers and more %v", &all, &base, &many)
-	if all.mean() > 1.06 || base.mean() > 1.06 || many.mean() > 1.04 || many.worst > 1.15 {
+	if all.mean() > 1.06 || base.mean() > 1.06 || many.mean() > 1.05 || many.worst > 1.25 {
 		t.Error("more phases than need to be")
 	}
 }

@@ -39,7 +39,7 @@ func makePlan(ctx context.Context, t *Tree, group, workers int, mayShift bool) (
 		group = max(1, most)
 	}
 	b := ComputeBounds(t)
-	if p := shift(t, b); p != nil && mayShift && (group > 1 || p.Gap() == 0) {
+	if p := LinearShift(t, b); p != nil && mayShift && (group > 1 || p.Gap() == 0) {
 		return p, nil
 	}
 	x := newInstance(t, group, workers)

@@ -171,14 +171,14 @@ func (k *Pack) take(block int, slot int32) Late {
 	return out
 }
 
-// packMost bounds the search of a whole plan, in steps.
+// packMost bounds the search of a whole plan, in steps, if not many units have no room yet.
 const packMost = 1 << 14
 
 // Place finds room for units that have none: in the first block where nothing is in the way;
 // else in place of the fewest others, first of those that have room elsewhere, then of those
 // that have failed least often to find any. Where that does not get on, a block is added.
 func (k *Pack) Place(late []Late) {
-	least, patience := len(late), 0
+	least, patience, most := len(late), 0, max(packMost, len(late)/2)
 	for len(late) > 0 {
 		if len(late) < least {
 			least, patience = len(late), k.step+k.stall(least)
@@ -189,8 +189,8 @@ func (k *Pack) Place(late []Late) {
 		if k.anywhere(u, choices) {
 			continue
 		}
-		if k.step++; k.step > min(patience, packMost) {
-			k.Grow(1 + k.Blocks/256)
+		if k.step++; k.step > min(patience, most) {
+			k.Grow(1 + len(late)/(2*int(k.Base[len(k.Base)-1])))
 			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
 			patience = k.step + k.stall(least)
 			continue

@@ -70,8 +70,8 @@ func linedUp(t *Tree) bool {
 	return slices.Max(at) < t.Places
 }
 
-// shift returns the linear shift over places, nil if it is not free of conflicts.
-func shift(t *Tree, b Bounds) *Plan {
+// LinearShift returns the linear shift over places, nil if it is not free of conflicts.
+func LinearShift(t *Tree, b Bounds) *Plan {
 	if t.Damaged() || !t.Shifts() {
 		return nil
 	}
@@ -92,7 +92,7 @@ func shift(t *Tree, b Bounds) *Plan {
 
 // Steps calls for each server and each other one with the phase of the linear shift in which it
 // sends there, phase by phase.
-func (t *Tree) Steps(unit func(phase, server int, to int32)) {
+func Steps(t *Tree, unit func(phase, server int, to int32)) {
 	length, at := circle(t)
 	on := slices.Repeat([]int32{Idle}, length)
 	for s, i := range at {
@@ -105,4 +105,10 @@ func (t *Tree) Steps(unit func(phase, server int, to int32)) {
 			}
 		}
 	}
+}
+
+// Ragged reports if leaves or pods differ in servers, or the circle of the linear shift has free places.
+func Ragged(t *Tree) bool {
+	length, at := circle(t)
+	return t.Places > 0 || len(at) < length
 }
