@@ -226,36 +226,14 @@ func (s *destSeats) plan(ctx context.Context) (*Grouped, error) {
 	return s.grouped(x.plan), nil
 }
 
-// seat gives the transfers of leaf A their senders: the colours of a graph with the slots
-// on the left, each with its destinations, and all servers on the right, n_A times each.
-// The leaf's own servers occur n_A − 1 times, and once more in an extra slot that is not a
-// phase: the colour of a server there is its own.
+// seat gives the transfers of leaf A their senders: those to a server have different ones.
 func (s *destSeats) seat(ctx context.Context, w *seater, A int) error {
-	servers := int32(0)
-	w.vertexOf = grow(w.vertexOf, len(s.leafOf))
-	for B := range s.leaves {
-		for i := range s.size[B] {
-			if w.vertexOf[int(s.base[B])+i] = servers; s.joined(A, B) {
-				servers++
-			}
-		}
-	}
-	w.begin(A, int(servers)*s.size[A])
-	s.enter(w, A)
-	names := w.used
-	for i := range w.size {
-		w.rows[w.used+i] = w.vertexOf[int(s.base[A])+i]
-	}
-	w.board(w.size)
-	if err := w.seat(ctx, servers); err != nil {
+	names, sender, err := w.seatNamed(ctx, A, func(A int) { s.enter(w, A) })
+	if err != nil {
 		return err
 	}
-	sender := make([]Server, w.size) // [colour]
-	for i, c := range w.colour[names:w.used] {
-		sender[c] = s.base[A] + Server(i)
-	}
 	boarded := w.boarded[:names]
-	for i, c := range w.colour[:names] {
+	for i, c := range w.Seat[:names] {
 		if t := &boarded[i]; t.phase >= 0 {
 			at := int(t.phase)*w.plan.Servers + int(sender[c])
 			w.plan.To[at], w.plan.Lane[at] = Server(t.at), t.lane
@@ -270,7 +248,7 @@ func (s *destSeats) enter(w *seater, A int) {
 	for slot := range int32(s.slots) {
 		at := w.used
 		take := func(d int32, lane Lane) {
-			w.boarded[at], w.rows[at] = boarded{Phase(slot), d, lane}, w.vertexOf[d]
+			w.boarded[at], w.Rows[at] = boarded{Phase(slot), d, lane}, w.vertexOf[d]
 			at++
 		}
 		for ; len(trips) > 0 && trips[0].slot == slot; trips = trips[1:] {
@@ -282,7 +260,6 @@ func (s *destSeats) enter(w *seater, A int) {
 		}
 		w.board(at - w.used)
 	}
-	w.closeGroup()
 }
 
 // grouped returns a plan with the data that tables and addresses follow from.

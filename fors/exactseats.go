@@ -104,18 +104,16 @@ func eachLeaf[W any](ctx context.Context, leaves, workers int, worker func(i int
 }
 
 // seater gives the transfers of one leaf their senders or their receivers, which are the
-// colours of a regular graph. The left vertices are groups of phases, each with at most as
-// many transfers as the leaf has servers, so that each server has at most one transfer in a
+// colours of a regular graph. The rows are groups of phases, each with at most as many
+// transfers as the leaf has servers, so that each server has at most one transfer in a
 // group.
 type seater struct {
 	*timetable
-	colourer bipartite.Colourer
+	bipartite.Seats
 	size     int       // servers of the leaf
 	used     int       // rows taken, in all groups
 	left     int       // rows of the current group not used yet
 	boarded  []boarded // [group][size] the transfers, then idle rows
-	rows     []int32   // [group][size] their right vertices, −1 while idle
-	colour   []uint16  // [group][size] their seats, servers of the leaf
 	doors    []door    // [leaf] the right vertices of its servers
 	vertexOf []int32   // [server] right vertex
 }
@@ -135,7 +133,7 @@ func (w *seater) begin(leaf, transfers int) {
 	w.size, w.used, w.left = w.net.size[leaf], 0, 0
 	// Two consecutive groups have more transfers than one has room for.
 	most := (2*(transfers/(w.size+1)) + 5) * w.size
-	w.rows, w.boarded = grow(w.rows, most), grow(w.boarded, most)
+	w.Rows, w.boarded = grow(w.Rows, most), grow(w.boarded, most)
 }
 
 // board assigns the next rows to the transfers of a phase, which are stored already: in the
@@ -143,7 +141,7 @@ func (w *seater) begin(leaf, transfers int) {
 func (w *seater) board(transfers int) {
 	if from := w.used; transfers > w.left && w.left > 0 {
 		to := from + w.left
-		copy(w.rows[to:], w.rows[from:from+transfers])
+		copy(w.Rows[to:], w.Rows[from:from+transfers])
 		copy(w.boarded[to:], w.boarded[from:from+transfers])
 		w.closeGroup()
 	}
@@ -157,23 +155,49 @@ func (w *seater) board(transfers int) {
 // closeGroup leaves the other rows of the current group idle.
 func (w *seater) closeGroup() {
 	for ; w.left > 0; w.left-- {
-		w.rows[w.used], w.boarded[w.used].phase = -1, -1
+		w.Rows[w.used], w.boarded[w.used].phase = -1, -1
 		w.used++
 	}
 }
 
-// seat colours the rows. Idle rows lead to vertices from idle on.
-func (w *seater) seat(ctx context.Context, idle int32) error {
-	edges := 0
-	for i, v := range w.rows[:w.used] {
-		if v >= 0 {
+// seat colours the rows. Right vertices below full have all their edges.
+func (w *seater) seat(ctx context.Context, full int32) error {
+	w.Rows = w.Rows[:w.used]
+	return w.Colour(ctx, w.size, full)
+}
+
+// seatNamed seats the transfers that enter adds: they are with the servers that a leaf
+// exchanges with, which are the right vertices, of as many transfers each as the leaf has
+// servers; those of the leaf itself lack one. One additional group, which does not stand for
+// phases, is joined once to each of these: the seat of a server there is its own. It has all
+// transfers with that seat, and so none with itself. Seats up to names are those of the
+// transfers, and own has the server of each seat.
+func (w *seater) seatNamed(ctx context.Context, leaf int, enter func(leaf int)) (names int, own []Server, err error) {
+	servers := int32(0)
+	w.vertexOf = grow(w.vertexOf, w.plan.Servers)
+	for A := range w.leaves {
+		if !w.joined(A, leaf) {
 			continue
 		}
-		w.rows[i] = idle
-		if edges++; edges == w.size {
-			idle, edges = idle+1, 0
+		for s := range w.net.size[A] {
+			w.vertexOf[int(w.base[A])+s] = servers
+			servers++
 		}
 	}
-	w.colour = grow(w.colour, w.used)
-	return w.colourer.Colours(ctx, w.used/w.size, w.size, w.rows[:w.used], w.colour)
+	w.begin(leaf, int(servers)*w.net.size[leaf])
+	enter(leaf)
+	w.closeGroup()
+	names = w.used
+	for i := range w.size {
+		w.Rows[names+i] = w.vertexOf[int(w.base[leaf])+i]
+	}
+	w.board(w.size)
+	if err := w.seat(ctx, servers); err != nil {
+		return 0, nil, err
+	}
+	own = make([]Server, w.size)
+	for i, seat := range w.Seat[names:w.used] {
+		own[seat] = w.base[leaf] + Server(i)
+	}
+	return names, own, nil
 }

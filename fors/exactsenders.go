@@ -23,7 +23,7 @@ func (w *seater) seatSenders(ctx context.Context, A int) error {
 	}
 	locals := w.locals[w.ofLeaf[A]:w.ofLeaf[A+1]]
 	boarded := w.boarded[:w.used]
-	for i, c := range w.colour[:w.used] {
+	for i, c := range w.Seat[:w.used] {
 		t, s := &boarded[i], w.base[A]+Server(c)
 		switch {
 		case t.phase < 0: // idle
@@ -62,7 +62,7 @@ func (w *seater) depart(A int) {
 				k = w.frame.pickLane(A, int(B), first+int32(i), v, w.y)
 			}
 			w.boarded[at] = boarded{Phase(phase), int32(from) + v, k}
-			w.rows[at] = w.doors[B].enter(size)
+			w.Rows[at] = w.doors[B].enter(size)
 			at++
 		}
 		for _, v := range right[bins:end] {
@@ -70,7 +70,7 @@ func (w *seater) depart(A int) {
 		}
 		for free := min(local-locals, w.size-(at-w.used)); free > 0; free-- {
 			w.boarded[at] = boarded{Phase(phase), int32(locals), Local}
-			w.rows[at] = w.doors[A].enter(size)
+			w.Rows[at] = w.doors[A].enter(size)
 			at++
 			locals++
 		}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/forsd/forsd/bipartite"
 )
 
 // Grouped is a plan for servers with fewer LIDs than there are lanes. The senders of a leaf
@@ -116,7 +118,7 @@ type grouping struct {
 	workers   int
 	wish      []int32 // [leaf·lanes + lane] the server whose index is the lane's number, or none
 	units     []unit
-	from, to  index // the units by source leaf, by destination leaf; by block within
+	from, to  *bipartite.Index // the units by source leaf, by destination leaf; by block within
 }
 
 // setWishes fills wish in.
@@ -148,31 +150,13 @@ type unit struct {
 	lane          Lane
 }
 
-// index lists units by leaf.
-type index struct {
-	first []int32 // [leaf] its first place, one more at the end
-	unit  []int32 // [place]
-}
-
-// of lists the units of a leaf.
-func (x *index) of(leaf int) []int32 { return x.unit[x.first[leaf]:x.first[leaf+1]] }
-
-// indexBy sorts the units stably by their source or destination leaf.
-func (x *grouping) indexBy(leaf func(u *unit) int32) index {
-	i := index{first: make([]int32, x.leaves+1), unit: make([]int32, len(x.units))}
-	for u := range x.units {
-		i.first[leaf(&x.units[u])+1]++
+// index lists the units by leaf.
+func (x *grouping) index(leaf func(u *unit) int32) *bipartite.Index {
+	keys := make([]int32, len(x.units))
+	for i := range keys {
+		keys[i] = leaf(&x.units[i])
 	}
-	for A := range x.leaves {
-		i.first[A+1] += i.first[A]
-	}
-	at := slices.Clone(i.first)
-	for u := range x.units {
-		A := leaf(&x.units[u])
-		i.unit[at[A]] = int32(u)
-		at[A]++
-	}
-	return i
+	return bipartite.IndexBy(x.leaves, keys)
 }
 
 // describe fills in the data that tables and addresses follow from.

@@ -40,8 +40,8 @@ func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 		return err
 	}
 	g.read(n, match, y)
-	x.from = x.indexBy(func(u *unit) int32 { return u.A })
-	x.to = x.indexBy(func(u *unit) int32 { return u.B })
+	x.from = x.index(func(u *unit) int32 { return u.A })
+	x.to = x.index(func(u *unit) int32 { return u.B })
 	return nil
 }
 

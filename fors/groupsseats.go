@@ -10,11 +10,10 @@ import (
 // which are the colours of a bipartite graph.
 type groupSeater struct {
 	*grouping
-	colourer bipartite.Colourer
-	rows     []int32  // [row][degree] right vertices
-	colours  []uint16 // [row][degree] their colours
-	vertex   []int32  // [leaf] the first right vertex of its servers
-	met      []int32  // [leaf] edges used of its current vertex
+	seats    bipartite.Seats
+	row, key []int32 // [unit of the leaf]
+	vertex   []int32 // [leaf] the first vertex of its groups
+	met      []int32 // [group] destinations of the block so far
 	// For receivers.
 	degree int        // servers of the leaf
 	at     [2][]int32 // [side][vertex·degree + server] unit, or none
@@ -22,75 +21,30 @@ type groupSeater struct {
 	path   []int32    // units that swap receivers
 }
 
-// idle fills the current row with edges to the idle vertices from vertex on, of which some
-// edges are used.
-func (w *groupSeater) idle(degree int, vertex, used *int32) {
-	for len(w.rows)%degree != 0 {
-		w.rows = append(w.rows, *vertex)
-		if *used++; int(*used) == degree {
-			*vertex, *used = *vertex+1, 0
-		}
-	}
-}
-
-// colour colours the rows.
-func (w *groupSeater) colour(ctx context.Context, degree int) error {
-	w.colours = grow(w.colours, len(w.rows))
-	return w.colourer.Colours(ctx, len(w.rows)/degree, degree, w.rows, w.colours)
-}
-
 // seatGroups gives the units of leaf A their groups. The left vertices are the blocks, g
 // times each, with q_A units at a time, so that a group has at most g in a block; the right
 // vertices are the servers that A reaches, of q_A units each, one from each group. The
 // receiver in the destination leaf is left open.
 func (w *groupSeater) seatGroups(ctx context.Context, A int) error {
-	degree, units := w.net.units[A], w.from.of(A)
-	starts := w.enter(units, degree, w.reach(A))
-	if err := w.colour(ctx, degree); err != nil {
+	degree, units := w.net.units[A], w.from.Of(A)
+	w.row, w.key = w.row[:0], w.key[:0]
+	block, met := int32(-1), 0
+	for _, id := range units {
+		u := &w.units[id]
+		if u.block != block {
+			block, met = u.block, 0
+		}
+		w.row = append(w.row, block*int32(w.g)+int32(met/degree))
+		w.key = append(w.key, u.B)
+		met++
+	}
+	if err := w.seats.Give(ctx, degree, w.blocks*w.g, w.leaves, w.row, w.key); err != nil {
 		return err
 	}
-	for row, first := range starts[:len(starts)-1] {
-		colours := w.colours[row*degree:]
-		for i, id := range units[first:starts[row+1]] {
-			w.grouping.units[id].group = int32(colours[i])
-		}
+	for i, id := range units {
+		w.units[id].group = int32(w.seats.Of(i))
 	}
 	return nil
-}
-
-// reach numbers the servers that leaf A reaches, and returns how many they are.
-func (w *groupSeater) reach(A int) (servers int32) {
-	w.vertex, w.met = grow(w.vertex, w.leaves), grow(w.met, w.leaves)
-	for B := range w.leaves {
-		w.vertex[B], w.met[B] = servers, 0
-		if w.joined(A, B) {
-			servers += int32(w.size[B])
-		}
-	}
-	return servers
-}
-
-// enter makes rows of the units, none of which belongs to two blocks, given the number of
-// right vertices that are not idle. It returns the first unit of each row, and one more
-// entry for the end.
-func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []int32) {
-	w.rows = w.rows[:0]
-	idle, used := servers, int32(0)
-	for i, id := range units {
-		u := &w.units[id]
-		if i == 0 || w.grouping.units[units[i-1]].block != u.block {
-			w.idle(degree, &idle, &used)
-		}
-		if len(w.rows)%degree == 0 {
-			starts = append(starts, int32(i))
-		}
-		w.rows = append(w.rows, w.vertex[u.B])
-		if w.met[u.B]++; int(w.met[u.B]) == degree {
-			w.vertex[u.B], w.met[u.B] = w.vertex[u.B]+1, 0
-		}
-	}
-	w.idle(degree, &idle, &used)
-	return append(starts, int32(len(units)))
 }
 
 // seatReceivers gives the units to leaf B their receivers: it colours the graph with the
@@ -100,11 +54,11 @@ func (w *groupSeater) enter(units []int32, degree int, servers int32) (starts []
 // at both ends, or that an alternating path of two colours frees (König).
 func (w *groupSeater) seatReceivers(_ context.Context, B int) error {
 	w.empty(B)
-	units := w.to.of(B)
+	units := w.to.Of(B)
 	w.late = w.late[:0]
 	for _, id := range units {
 		c := w.wished(id)
-		w.grouping.units[id].wish = c
+		w.units[id].wish = c
 		if c == none || !w.free(0, id, c) || !w.free(1, id, c) {
 			w.late = append(w.late, id)
 		} else {
@@ -144,7 +98,7 @@ func (w *groupSeater) empty(B int) {
 // improve gives a unit the receiver that its lane wishes for, if swapping the two
 // receivers along the path that this takes fulfils more wishes than it breaks.
 func (w *groupSeater) improve(id, c int32) {
-	was := w.grouping.units[id].server
+	was := w.units[id].server
 	w.path = append(w.path[:0], id)
 	if !w.follow(0, w.vertexOf(0, id), c, was) {
 		w.follow(1, w.vertexOf(1, id), c, was)
@@ -195,7 +149,7 @@ func (w *groupSeater) free(side int, id, c int32) bool {
 
 // give colours a unit.
 func (w *groupSeater) give(id, c int32) {
-	w.grouping.units[id].server = c
+	w.units[id].server = c
 	for side := range w.at {
 		w.at[side][w.vertexOf(side, id)*w.degree+int(c)] = id
 	}
@@ -243,20 +197,20 @@ func (w *groupSeater) follow(side, at int, c, d int32) (closed bool) {
 func (w *groupSeater) swap(sum int32) {
 	for _, next := range w.path {
 		for side := range w.at {
-			w.at[side][w.vertexOf(side, next)*w.degree+int(w.grouping.units[next].server)] = none
+			w.at[side][w.vertexOf(side, next)*w.degree+int(w.units[next].server)] = none
 		}
 	}
 	for _, next := range w.path {
-		w.give(next, sum-w.grouping.units[next].server)
+		w.give(next, sum-w.units[next].server)
 	}
 }
 
 // rotate writes the rows of leaf A's servers: the members of a group take turns at its
 // destinations in a block.
 func (w *groupSeater) rotate(_ context.Context, A int) error {
-	w.met = grow(w.met, w.net.units[A]) // [group] destinations of the block so far
+	w.met = grow(w.met, w.net.units[A])
 	block := int32(-1)
-	for _, id := range w.from.of(A) {
+	for _, id := range w.from.Of(A) {
 		u := &w.units[id]
 		if u.block != block {
 			block = u.block

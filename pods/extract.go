@@ -142,11 +142,11 @@ func (w *seater) offer(c *cell, in, strict bool, want func(key int32) int32, sou
 			f.Arc(source, k, least, int(w.want[k]))
 		}
 	}
-	w.arcOf = grow(w.arcOf, len(w.order))
+	w.arcs = grow(w.arcs, len(w.order))
 	for i, u := range w.order {
-		w.arcOf[i] = -1
+		w.arcs[i] = -1
 		if j := w.plane(u); c.up[j] && w.want[w.key(u, in, strict)] > 0 {
-			w.arcOf[i] = f.Arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
+			w.arcs[i] = f.Arc(w.key(u, in, strict), keys+w.u.block[u]*planes+j, 0, 1)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (w *seater) takeCarried() {
 	w.next = w.next[:0]
 	left := w.order[:0]
 	for i, u := range w.order {
-		if w.arcOf[i] >= 0 && f.Carried(w.arcOf[i]) > 0 {
+		if w.arcs[i] >= 0 && f.Carried(w.arcs[i]) > 0 {
 			w.next = append(w.next, u)
 		} else {
 			left = append(left, u)

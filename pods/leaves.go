@@ -64,7 +64,11 @@ func (w *seater) colourTops(ctx context.Context, p *Plan, phase int, shared [][]
 	to, way := p.To[phase*servers:][:servers], p.Way[phase*servers:][:servers]
 	for j, lanes := range shared {
 		degree := len(lanes)
+		rows := w.seating.Rows[:0]
 		w.order = w.order[:0]
+		for range w.Pods * degree {
+			rows = append(rows, -1)
+		}
 		out, in := make([]int, w.Pods), make([]int, w.Pods)
 		for s, d := range to {
 			if d == Idle || int(way[s]) != j {
@@ -74,46 +78,23 @@ func (w *seater) colourTops(ctx context.Context, p *Plan, phase int, shared [][]
 			if a == b {
 				continue
 			}
-			if out[a]++; out[a] > degree {
+			if out[a] == degree || in[b] == degree {
 				return errSeats
 			}
-			if in[b]++; in[b] > degree {
-				return errSeats
-			}
-			w.order = append(w.order, int32(s))
+			rows[a*degree+out[a]] = int32(b)
+			w.order = append(w.order, int32(s), int32(a*degree+out[a]))
+			out[a]++
+			in[b]++
 		}
 		if len(w.order) == 0 {
 			continue
 		}
-		w.rows, w.arcOf = grow(w.rows, w.Pods*degree), w.arcOf[:0]
-		clear(out)
-		for i := range w.rows {
-			w.rows[i] = -1
-		}
-		for _, s := range w.order {
-			a, b := w.Leaves[w.homeOf[s]].Pod, w.Leaves[w.homeOf[to[s]]].Pod
-			at := a*degree + out[a]
-			out[a]++
-			w.rows[at] = int32(b)
-			w.arcOf = append(w.arcOf, int32(at))
-		}
-		q := 0
-		for i := range w.rows {
-			if w.rows[i] >= 0 {
-				continue
-			}
-			for in[q] == degree {
-				q++
-			}
-			in[q]++
-			w.rows[i] = int32(q)
-		}
-		w.colours = grow(w.colours, len(w.rows))
-		if err := w.colourer.Colours(ctx, w.Pods, degree, w.rows, w.colours); err != nil {
+		w.seating.Rows = rows
+		if err := w.seating.Colour(ctx, degree, 0); err != nil {
 			return err
 		}
-		for i, s := range w.order {
-			way[s] = toldLater - lanes[w.colours[w.arcOf[i]]]
+		for i := 0; i < len(w.order); i += 2 {
+			way[w.order[i]] = toldLater - lanes[w.seating.Seat[w.order[i+1]]]
 		}
 	}
 	lanes := int16(w.Lanes())

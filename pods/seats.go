@@ -17,19 +17,17 @@ var errSeats = errors.New("the leaves of a pod cannot be seated")
 // seater seats leaves, servers and groups on units. Its memory is used again.
 type seater struct {
 	*instance
-	d        *division
-	u        *units
-	colourer bipartite.Colourer
-	flow     bipartite.Flow
-	rows     []int32
-	colours  []uint16
-	order    []int32 // units at hand
-	next     []int32
-	count    []int32
-	arcOf    []int32
-	want     []int32 // [key]
-	rowAt    []int32 // [place in order] its row
-	keyAt    []int32 // [place in order] its key
+	d       *division
+	u       *units
+	seating bipartite.Seats
+	flow    bipartite.Flow
+	order   []int32 // units at hand
+	next    []int32
+	count   []int32
+	arcs    []int32 // [place in order] its arc in flow, −1 if none
+	want    []int32 // [key]
+	rowAt   []int32 // [place in order] its row
+	keyAt   []int32 // [place in order] its key
 }
 
 // each runs a step for the numbers below n on several goroutines, and returns the error of
@@ -41,31 +39,6 @@ func (x *instance) each(ctx context.Context, d *division, u *units, n int, step 
 	})
 	return err
 }
-
-// index lists units by a key below n.
-type index struct {
-	first []int32
-	unit  []int32
-}
-
-func indexBy[K int16 | int32](n int, keys []K) index {
-	i := index{first: make([]int32, n+1), unit: make([]int32, len(keys))}
-	for _, k := range keys {
-		i.first[k+1]++
-	}
-	for k := range n {
-		i.first[k+1] += i.first[k]
-	}
-	at := make([]int32, n)
-	copy(at, i.first)
-	for u, k := range keys {
-		i.unit[at[k]] = int32(u)
-		at[k]++
-	}
-	return i
-}
-
-func (i *index) of(k int) []int32 { return i.unit[i.first[k]:i.first[k+1]] }
 
 // plane returns the plane of a unit on cables.
 func (w *seater) plane(u int32) int32 {
@@ -94,18 +67,18 @@ func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 	for i := range u.src {
 		u.src[i], u.dst[i] = -1, -1
 	}
-	into := indexBy(x.Pods, u.q)
+	into := bipartite.IndexBy(x.Pods, u.q)
 	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
-		return w.seatLeaves(ctx, p, into.of(p), inward)
+		return w.seatLeaves(ctx, p, into.Of(p), inward)
 	}); err != nil {
 		return err
 	}
 	u.drop(u.dst)
 	x.addOwn(u)
-	byLeaf := indexBy(len(x.Leaves), u.dst)
+	byLeaf := bipartite.IndexBy(len(x.Leaves), u.dst)
 	servers := func() error {
 		return x.each(ctx, d, u, len(x.Leaves), func(w *seater, ctx context.Context, b int) error {
-			return w.seatServers(ctx, b, byLeaf.of(b))
+			return w.seatServers(ctx, b, byLeaf.Of(b))
 		})
 	}
 	if !x.sourcesFirst {
@@ -114,22 +87,22 @@ func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 		}
 	}
 	cables := u.onCables()
-	outOf := indexBy(x.Pods, u.p[:cables])
+	outOf := bipartite.IndexBy(x.Pods, u.p[:cables])
 	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
-		return w.seatLeaves(ctx, p, outOf.of(p), outward)
+		return w.seatLeaves(ctx, p, outOf.Of(p), outward)
 	}); err != nil {
 		return err
 	}
 	if x.mayDrop {
 		u.drop(u.src)
 		x.addMissing(u)
-		byLeaf = indexBy(len(x.Leaves), u.dst)
+		byLeaf = bipartite.IndexBy(len(x.Leaves), u.dst)
 	}
 	u.group = make([]int16, len(u.block))
 	if x.mostGroups() > 1 {
-		from := indexBy(len(x.Leaves), u.src)
+		from := bipartite.IndexBy(len(x.Leaves), u.src)
 		if err := x.each(ctx, d, u, len(x.Leaves), func(w *seater, ctx context.Context, a int) error {
-			return w.seatGroups(ctx, a, from.of(a))
+			return w.seatGroups(ctx, a, from.Of(a))
 		}); err != nil {
 			return err
 		}
@@ -253,67 +226,15 @@ func (w *seater) seats(in bool) []int32 {
 	return w.u.src
 }
 
-// colour colours the units in next: those of one row have different colours, and so have
-// those of one part of a key; keys in order are cut into parts of so many units. Keys are
-// numbered so that what belongs together is in a row.
-func (w *seater) colour(ctx context.Context, degree, rows, keys int, seat func(u int32, colour uint16)) error {
-	// The place of each unit among those in order of keys, and with it its vertex.
-	w.count = grow(w.count, max(keys, rows)+1)
-	clear(w.count)
-	for _, k := range w.keyAt {
-		w.count[k+1]++
-	}
-	for k := range keys {
-		w.count[k+1] += w.count[k]
-	}
-	for i, k := range w.keyAt {
-		w.keyAt[i] = w.count[k] / int32(degree)
-		w.count[k]++
-	}
-	idle := int32((len(w.next) + degree - 1) / degree)
-	used := int32(0)
-	if n := len(w.next) % degree; n > 0 {
-		idle, used = idle-1, int32(n)
-	}
-	clear(w.count)
-	for _, r := range w.rowAt {
-		w.count[r]++
-	}
-	// Rows without units are left out.
-	n := int32(0)
-	for r := range rows {
-		if w.count[r] > int32(degree) {
-			return fmt.Errorf("%w: %d units are in one row of %d", errSeats, w.count[r], degree)
-		}
-		if w.count[r] > 0 {
-			w.count[r], n = n*int32(degree), n+1
-		}
-	}
-	vertices := max(n, (int32(len(w.next))+int32(degree)-1)/int32(degree))
-	w.rows = grow(w.rows, int(vertices)*degree)
-	for i := range w.rows {
-		w.rows[i] = -1
-	}
-	w.arcOf = grow(w.arcOf, len(w.next))
-	for i, r := range w.rowAt {
-		at := w.count[r]
-		w.count[r]++
-		w.rows[at], w.arcOf[i] = w.keyAt[i], at
-	}
-	for i := range w.rows {
-		if w.rows[i] < 0 {
-			w.rows[i] = idle
-			if used++; used == int32(degree) {
-				idle, used = idle+1, 0
-			}
-		}
-	}
-	w.colours = grow(w.colours, len(w.rows))
-	if err := w.colourer.Colours(ctx, int(vertices), degree, w.rows, w.colours); err != nil {
-		return err
+// colour seats the units in next: those of one row have different seats, and so have those
+// of one part of a key; keys in order are cut into parts of as many units as there are seats.
+// Keys are numbered so that what belongs together is in a row.
+func (w *seater) colour(ctx context.Context, seats, rows, keys int, seat func(u int32, colour uint16)) error {
+	if err := w.seating.Give(ctx, seats, rows, keys, w.rowAt, w.keyAt); err != nil {
+		return fmt.Errorf("%w: %w", errSeats, err)
 	}
 	for i, u := range w.next {
-		seat(u, w.colours[w.arcOf[i]])
+		seat(u, w.seating.Of(i))
 	}
 	return nil
 }
