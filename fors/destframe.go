@@ -54,34 +54,20 @@ func newDestFrame(l *laning) *destFrame {
 	}
 	outs, ins := &g.ends[outward], &g.ends[inward]
 	g.graph = bipartite.Frame{Degree: int32(l.slots), Left: &outs.Side, Right: &ins.Side}
-	outBin := make([]int32, l.leaves*l.lanes)
 	for A := range l.leaves {
-		outs.first = append(outs.first, int32(len(outs.Of)))
 		ins.first = append(ins.first, int32(len(ins.Of)))
-		g.packOut(A, outBin[A*l.lanes:][:l.lanes])
+		pack(outs, l.out[A*l.lanes:][:l.lanes], g.graph.Degree)
 		g.packIn(A)
 	}
 	outs.first, ins.first = append(outs.first, int32(len(outs.Of))), append(ins.first, int32(len(ins.Of)))
 	g.dummies()
 	g.n = g.graph.Even()
-	g.transfers(outBin)
+	g.transfers()
 	for A := range l.leaves {
 		g.graph.Pour(outs.first[A], outs.first[A+1], ins.first[A], ins.first[A+1], math.MaxInt32)
 	}
 	g.watch()
 	return g
-}
-
-// packOut packs the lanes out of a leaf, each into the first bin with room.
-func (g *destFrame) packOut(A int, bin []int32) {
-	outs := &g.ends[outward]
-	for k := range bin {
-		load := int32(g.out[A*g.lanes+k])
-		if load == 0 {
-			continue
-		}
-		bin[k] = outs.Fit(outs.first[A], load, int32(A), g.graph.Degree)
-	}
 }
 
 // packIn packs the transfers into a leaf. The lane on which a server receives most is its
@@ -168,7 +154,7 @@ func (g *destFrame) busy(A int) int {
 }
 
 // transfers adds the edges of the units.
-func (g *destFrame) transfers(outBin []int32) {
+func (g *destFrame) transfers() {
 	servers := len(g.leafOf)
 	g.runOf = make([]int32, g.n*g.n)
 	for i := range g.runOf {
@@ -177,7 +163,7 @@ func (g *destFrame) transfers(outBin []int32) {
 	sent := make([][]int, g.ends[outward].first[g.leaves]) // [out-bin] units
 	for unit, k := range g.via {
 		if k >= 0 {
-			u := outBin[unit/servers*g.lanes+int(k)]
+			u := g.ends[outward].of[unit/servers*g.lanes+int(k)]
 			sent[u] = append(sent[u], unit)
 		}
 	}

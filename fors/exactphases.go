@@ -1,6 +1,10 @@
 package fors
 
-import "github.com/forsd/forsd/bipartite"
+import (
+	"math"
+
+	"github.com/forsd/forsd/bipartite"
+)
 
 // frame is the graph whose edges are the inter-leaf transfers and whose colours are the
 // phases. The lanes of a leaf are packed into bins of at most Φ transfers, out-bins being
@@ -10,13 +14,31 @@ import "github.com/forsd/forsd/bipartite"
 // to each other, fill the rest, so that the graph is Φ-regular.
 type frame struct {
 	*net
-	phases int
-	bins   [2]binning // of the out-bins, in-bins
-	n      int        // vertices of either side
-	arcs   []bipartite.Arc
+	bipartite.Frame
+	bins [2]binning // of the out-bins, in-bins
 }
 
-// binning packs the lanes of one end into bins. The vertices of a leaf are its bins, then
+// side is the bins of one end of the leaves, each of a number of transfers, and dummies.
+type side struct {
+	bipartite.Side         // of leaves
+	first          []int32 // [leaf] its first bin, one more at the end
+	of             []int32 // [leaf·lanes + lane] bin, −1 if unused
+}
+
+// pack puts the lanes of the next leaf into bins, each into the first with room.
+func pack[I int | int32](s *side, load []I, degree int32) {
+	A, first := int32(len(s.first)), int32(len(s.Of))
+	s.first = append(s.first, first)
+	for _, x := range load {
+		bin := int32(-1)
+		if x > 0 {
+			bin = s.Fit(first, int32(x), A, degree)
+		}
+		s.of = append(s.of, bin)
+	}
+}
+
+// binning is a side whose bins know their lanes. The vertices of a leaf are its bins, then
 // the dummies of the other end.
 type binning struct {
 	side
@@ -26,9 +48,8 @@ type binning struct {
 	only  []Lane  // [vertex] its lane, −1 if it has several
 }
 
-func newFrame(n *net, phases int, y []int32) *frame {
-	g := &frame{net: n, phases: phases}
-	var load [2][]int32
+// linkLoads sums a spread up by links out of the leaves and into them.
+func linkLoads(n *net, y []int32) (load [2][]int32) {
 	for end := range load {
 		load[end] = make([]int32, n.leaves*n.lanes)
 	}
@@ -40,78 +61,64 @@ func newFrame(n *net, phases int, y []int32) *frame {
 			}
 		}
 	}
-	for end := range g.bins {
-		g.bins[end].of, g.bins[end].after = make([]int32, n.leaves*n.lanes), make([]int32, n.leaves*n.lanes)
-	}
+	return load
+}
+
+func newFrame(n *net, phases int, y []int32, arcs []bipartite.Arc) *frame {
+	g := &frame{net: n}
+	outs, ins := &g.bins[outward], &g.bins[inward]
+	g.Frame = bipartite.Frame{Degree: int32(phases), Left: &outs.Side, Right: &ins.Side, Arcs: arcs}
+	load := linkLoads(n, y)
 	for A := range n.leaves {
 		for end := range g.bins {
-			g.pack(&g.bins[end], A, load[end][A*n.lanes:][:n.lanes])
+			b := &g.bins[end]
+			pack(&b.side, load[end][A*n.lanes:][:n.lanes], g.Degree)
+			b.name(A, n.lanes)
 		}
 		busy := ceilDiv(n.out(A), phases) // c_A
-		for range int(g.bins[inward].count[A]) - busy {
-			g.bins[outward].Add(-1, int32(phases))
+		for range int(ins.count[A]) - busy {
+			g.Dummy(&outs.Side)
 		}
-		for range int(g.bins[outward].count[A]) - busy {
-			g.bins[inward].Add(-1, int32(phases))
+		for range int(outs.count[A]) - busy {
+			g.Dummy(&ins.Side)
 		}
 	}
-	for end := range g.bins {
-		b := &g.bins[end]
-		b.first = append(b.first, int32(len(b.Of)))
-	}
-	g.n = len(g.bins[outward].Of)
+	end := int32(len(outs.Of))
+	outs.first, ins.first = append(outs.first, end), append(ins.first, end)
+	g.connect(y)
 	return g
 }
 
-// pack puts the lanes of a leaf into bins, each into the first that has room.
-func (g *frame) pack(b *binning, A int, load []int32) {
-	first := len(b.Of)
-	b.first = append(b.first, int32(first))
-	of, after := b.of[A*g.lanes:][:g.lanes], b.after[A*g.lanes:][:g.lanes]
-	for k, x := range load {
-		of[k] = -1
-		if x == 0 {
-			continue
-		}
-		v := b.Fit(int32(first), x, int32(A), int32(g.phases))
-		b.name()
-		of[k], after[k], b.lane[v] = v, b.lane[v], int32(k)
-		if b.only[v] = Lane(k); after[k] >= 0 {
-			b.only[v] = -1
-		}
-	}
-	b.count = append(b.count, int32(len(b.Of)-first))
-}
-
-// name allocates the lanes of added vertices.
-func (b *binning) name() {
+// name lists the lanes of the bins of a leaf.
+func (b *binning) name(A, lanes int) {
+	b.count = append(b.count, int32(len(b.Of))-b.first[A])
 	for len(b.lane) < len(b.Of) {
 		b.lane, b.only = append(b.lane, -1), append(b.only, -1)
 	}
+	for k, v := range b.of[A*lanes:] {
+		if b.after = append(b.after, -1); v < 0 {
+			continue
+		}
+		if b.only[v] = -1; b.lane[v] < 0 {
+			b.only[v] = Lane(k)
+		}
+		b.after[A*lanes+k], b.lane[v] = b.lane[v], int32(k)
+	}
 }
 
-// connect makes the arcs, ordered by left vertex. Room is filled corner-wise,
-// by dummies first.
+// connect makes the arcs.
 func (g *frame) connect(y []int32) {
 	outs, ins := &g.bins[outward], &g.bins[inward]
-	count := make([]int32, g.n) // [right]
+	count := make([]int32, len(ins.Of))
 	var reached []int32
-	var ofDummies []bipartite.Arc
 	for A := range g.leaves {
-		bins, end := outs.first[A]+outs.count[A], outs.first[A+1]
-		v := ins.first[A]
-		mark := len(g.arcs)
-		for u := bins; u < end; u++ {
-			v = g.pour(A, u, v)
-		}
-		ofDummies = append(ofDummies[:0], g.arcs[mark:]...)
-		g.arcs = g.arcs[:mark]
-		v = ins.next(A, ins.first[A]+ins.count[A]-1)
-		for u := outs.first[A]; u < bins; u++ {
+		u, uEnd, v, vEnd := outs.first[A], outs.first[A]+outs.count[A], ins.first[A], ins.first[A]+ins.count[A]
+		g.Pour(uEnd, outs.first[A+1], v, vEnd, math.MaxInt32)
+		for u := u; u < uEnd; u++ {
 			reached = g.transfers(A, u, y, count, reached[:0])
-			v = g.pour(A, u, v)
 		}
-		g.arcs = append(g.arcs, ofDummies...)
+		g.Pour(u, uEnd, vEnd, ins.first[A+1], math.MaxInt32)
+		g.Pour(u, uEnd, v, vEnd, math.MaxInt32)
 	}
 }
 
@@ -133,35 +140,10 @@ func (g *frame) transfers(A int, u int32, y, count, reached []int32) []int32 {
 		}
 	}
 	for _, v := range reached {
-		g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: count[v]})
+		g.Arcs = append(g.Arcs, bipartite.Arc{Left: u, Right: v, Count: count[v]})
 		count[v] = 0
 	}
 	return reached
-}
-
-// pour fills the room of a left vertex with edges to right vertices of its leaf,
-// from v on, and returns the first that has room left.
-func (g *frame) pour(A int, u, v int32) int32 {
-	outs, ins := &g.bins[outward], &g.bins[inward]
-	for outs.Room[u] > 0 {
-		if x := min(outs.Room[u], ins.Room[v]); x > 0 {
-			g.arcs = append(g.arcs, bipartite.Arc{Left: u, Right: v, Count: x})
-			outs.Room[u] -= x
-			ins.Room[v] -= x
-		}
-		if ins.Room[v] == 0 {
-			v = ins.next(A, v)
-		}
-	}
-	return v
-}
-
-// next returns the vertex after v among those of a leaf, cyclically.
-func (b *binning) next(A int, v int32) int32 {
-	if v++; v >= b.first[A+1] {
-		return b.first[A]
-	}
-	return v
 }
 
 // pickLane takes a transfer from A to B between two bins out of y, and returns its lane.

@@ -25,7 +25,7 @@ func (w *seater) arrive(B int) {
 	locals := w.locals[w.ofLeaf[B]:w.ofLeaf[B+1]]
 	for phase := range w.plan.Phases {
 		at := w.used
-		for _, s := range w.sender[phase*w.frame.n:][first:bins] {
+		for _, s := range w.sender[phase*w.n:][first:bins] {
 			if s != Idle {
 				w.boarded[at] = boarded{phase: Phase(phase), at: int32(s)}
 				w.Rows[at] = w.vertexOf[s]

@@ -15,6 +15,7 @@ type timetable struct {
 	plan    *Plan
 	workers int
 	frame   *frame
+	n       int      // vertices of either side of it
 	y       []int32  // the spread
 	match   []int32  // [phase][left vertex of the frame] right vertex
 	sender  []Server // [phase][right vertex] whose transfer arrives there, Idle if none
@@ -72,13 +73,13 @@ func (n *net) timetable(ctx context.Context, servers, phases int, y []int32, wor
 
 // setPhases colours the frame.
 func (x *timetable) setPhases(ctx context.Context) error {
-	x.frame = newFrame(x.net, x.plan.Phases, x.y)
-	x.frame.arcs = x.arcs[:0]
-	x.frame.connect(x.y)
-	x.arcs = x.frame.arcs
-	x.match = grow(x.match, x.frame.n*x.plan.Phases)
+	x.frame = newFrame(x.net, x.plan.Phases, x.y, x.arcs[:0])
+	x.n = len(x.frame.Left.Of)
+	x.match = grow(x.match, x.n*x.plan.Phases)
 	x.colourer.Workers = x.workers
-	return x.colourer.Arcs(ctx, x.frame.n, x.plan.Phases, x.arcs, x.match)
+	err := x.frame.Colour(ctx, &x.colourer, x.match)
+	x.arcs = x.frame.Arcs
+	return err
 }
 
 // eachLeaf runs a step for every leaf, on several goroutines.

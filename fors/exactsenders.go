@@ -45,8 +45,8 @@ func (w *seater) depart(A int) {
 	only, size := outs.only[first:bins], int32(w.size)
 	local, locals := w.size*(w.size-1), 0
 	for phase := range w.plan.Phases {
-		from := phase * w.frame.n
-		right, sender := w.match[from:from+w.frame.n], w.sender[from:from+w.frame.n]
+		from := phase * w.n
+		right, sender := w.match[from:from+w.n], w.sender[from:from+w.n]
 		at := w.used
 		for i, v := range right[first:bins] {
 			B := leaves[v]

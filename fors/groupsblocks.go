@@ -6,18 +6,11 @@ import (
 	"github.com/forsd/forsd/bipartite"
 )
 
-// side is one side of the graph whose edges are the units and whose colours are the blocks.
-// Its vertices are bins of Φ units, one in each block: the lanes of a leaf's end are packed
+// blockGraph is the graph whose edges are the units and whose colours are the blocks. Its
+// vertices are bins of Φ units, one in each block: the lanes of a leaf's end are packed
 // into bins, so that a lane carries one unit in a block, and same-leaf units fill the rest.
 // If a leaf has more bins than it may have units in a block, a dummy on the other side
 // keeps one of them idle.
-type side struct {
-	bipartite.Side         // of leaves
-	first          []int32 // [leaf] its first bin, one more at the end
-	of             []int32 // [leaf·lanes + lane] bin, −1 if unused
-}
-
-// blockGraph is that graph.
 type blockGraph struct {
 	*grouping
 	bipartite.Frame
@@ -28,8 +21,9 @@ type blockGraph struct {
 func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 	g := &blockGraph{grouping: x}
 	g.Frame = bipartite.Frame{Degree: int32(x.blocks), Left: &g.outs.Side, Right: &g.ins.Side}
-	g.pack(&g.outs, func(A, B, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
-	g.pack(&g.ins, func(B, A, k int) int32 { return y[(A*x.leaves+B)*x.lanes+k] })
+	load := linkLoads(x.net, y)
+	g.pack(&g.outs, load[outward])
+	g.pack(&g.ins, load[inward])
 	g.connect(y)
 	for A := range x.leaves {
 		g.connectOwn(A)
@@ -45,26 +39,12 @@ func (x *grouping) setBlocks(ctx context.Context, y []int32) error {
 	return nil
 }
 
-// pack puts the lanes of each leaf into bins, each into the first with room, and adds bins
-// until the leaf's own units fit as well. units returns how many units a leaf has with a
-// peer on a lane.
-func (g *blockGraph) pack(s *side, units func(leaf, peer, lane int) int32) {
-	s.of = make([]int32, g.leaves*g.lanes)
+// pack packs the lanes of each leaf, and adds bins until the leaf's own units fit as well.
+func (g *blockGraph) pack(s *side, load []int32) {
 	for A := range g.leaves {
-		first, own := len(s.Of), g.own(A)
-		s.first = append(s.first, int32(first))
-		for k := range g.lanes {
-			load := int32(0)
-			for B := range g.leaves {
-				load += units(A, B, k)
-			}
-			s.of[A*g.lanes+k] = -1
-			if load == 0 {
-				continue
-			}
-			s.of[A*g.lanes+k] = s.Fit(int32(first), load, int32(A), g.Degree)
-		}
-		for _, room := range s.Room[first:] {
+		pack(s, load[A*g.lanes:][:g.lanes], g.Degree)
+		own := g.own(A)
+		for _, room := range s.Room[s.first[A]:] {
 			own -= int(room)
 		}
 		for ; own > 0; own -= g.blocks {
