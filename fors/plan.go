@@ -127,6 +127,15 @@ const (
 // Pair is an ordered pair of servers.
 type Pair struct{ Src, Dst Server }
 
+// Numbers returns pairs as numbers of servers.
+func Numbers(pairs []Pair) [][2]int32 {
+	out := make([][2]int32, len(pairs))
+	for i, p := range pairs {
+		out[i] = [2]int32{int32(p.Src), int32(p.Dst)}
+	}
+	return out
+}
+
 // Plan is a schedule with its routing. Row p of To and Lane holds phase p,
 // indexed by source server; its length is Servers.
 type Plan struct {

@@ -58,13 +58,7 @@ func (s *Schedule) Check(tables ...*lft.Tables) error {
 	return nil
 }
 
-func (s *Schedule) unreachable() [][2]int32 {
-	out := make([][2]int32, len(s.Plan.Unreachable))
-	for i, p := range s.Plan.Unreachable {
-		out[i] = [2]int32{int32(p.Src), int32(p.Dst)}
-	}
-	return out
-}
+func (s *Schedule) unreachable() [][2]int32 { return fors.Numbers(s.Plan.Unreachable) }
 
 // Check verifies on some tables that the plan is conflict-free and, together with the
 // phases done, has every ordered pair of servers exactly once.

@@ -62,13 +62,19 @@ type BaseReport struct {
 // Report summarizes the plan and its plan for base LIDs.
 func (r *Result) Report() Report {
 	report := r.Schedule.Report()
-	for _, n := range r.Notes {
-		report.Warnings = append(report.Warnings, n.Code)
-	}
-	slices.Sort(report.Warnings)
-	report.Warnings = slices.Compact(report.Warnings)
+	report.Warnings = Codes(r.Warnings, r.Tree.Findings, r.Notes)
 	report.Load, report.Base, report.PairsChanged = r.Load, r.Base.baseReport(), r.changed
 	return report
+}
+
+// Codes lists the codes of warnings, ascending, each once.
+func Codes(warnings ...[]Warning) []string {
+	codes := []string{}
+	for _, w := range slices.Concat(warnings...) {
+		codes = append(codes, w.Code)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }
 
 // baseReport summarizes a plan for base LIDs, nil if s is nil.
@@ -77,12 +83,7 @@ func (s *Schedule) baseReport() *BaseReport {
 		return nil
 	}
 	b := &BaseReport{Summary: phasetable.Summarize(string(s.Plan.Engine), s.Plan.Phases, s.least),
-		Proof: phasetable.Proof{UnreachablePairs: len(s.Plan.Unreachable), Certificate: string(s.by)}, Kept: s.kept, Warnings: []string{}, PlanSeconds: s.Took.Seconds()}
-	for _, w := range s.Warnings {
-		b.Warnings = append(b.Warnings, w.Code)
-	}
-	slices.Sort(b.Warnings)
-	b.Warnings = slices.Compact(b.Warnings)
+		Proof: phasetable.Proof{UnreachablePairs: len(s.Plan.Unreachable), Certificate: string(s.by)}, Kept: s.kept, Warnings: Codes(s.Warnings), PlanSeconds: s.Took.Seconds()}
 	if s.pins != nil {
 		for i := 0; i < len(s.pins.Lane); i += s.pins.LIDs {
 			h := &s.Tree.Hosts[s.Tree.Servers[i/s.pins.LIDs%len(s.Tree.Servers)]]
@@ -98,14 +99,6 @@ func (s *Schedule) baseReport() *BaseReport {
 // without duplicates, ascending.
 func (s *Schedule) Report() Report {
 	p, t := s.Plan, s.Tree
-	codes := []string{}
-	for _, w := range s.Warnings {
-		codes = append(codes, w.Code)
-	}
-	for _, f := range t.Findings {
-		codes = append(codes, f.Code)
-	}
-	slices.Sort(codes)
 	lmc := 0
 	for _, i := range t.Servers {
 		lmc = max(lmc, int(t.Hosts[i].LMC))
@@ -114,7 +107,7 @@ func (s *Schedule) Report() Report {
 	summary, proof := Summary(p)
 	return Report{Version: 1, Summary: summary, Size: phasetable.Size{Servers: p.Servers, Leaves: leaves, Spines: spines, Lanes: t.Lanes, LMC: lmc}, LIDs: s.LIDs,
 		BandwidthReduction: p.Reduction, AffectedSpines: affectedSpines(t), Proof: proof, UncoveredPairs: t.Uncovered.Pairs(p.Servers),
-		Groups: s.groupReports(), Warnings: slices.Compact(codes), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
+		Groups: s.groupReports(), Warnings: Codes(s.Warnings, t.Findings), PlanSeconds: s.Took.Seconds(), TopologyHash: t.Fabric.Hash()}
 }
 
 // Summary returns a plan in figures.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -39,32 +40,37 @@ func (r *Result) verify(ctx context.Context) error {
 
 // Check walks the plan through tables, phase by phase.
 func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
-	w, err := verify.NewWalk(r.Tree.Fabric, tables, endPorts(r.Tree))
-	if err != nil {
-		return err
-	}
-	err = w.Phases(r.Plan.Phases(), runtime.GOMAXPROCS(0), func() func(int) ([]verify.Transfer, error) {
+	return walk(ctx, r.Tree, tables, r.Plan.Phases(), func() func(int, []verify.Transfer) []verify.Transfer {
 		row := r.NewRow()
-		var transfers []verify.Transfer
-		return func(phase int) ([]verify.Transfer, error) {
+		return func(phase int, to []verify.Transfer) []verify.Transfer {
 			row.Fill(phase)
-			transfers = transfers[:0]
 			for s, d := range row.To {
 				if d != pods.Idle {
-					transfers = append(transfers, verify.Transfer{Src: int32(s), Dst: d, DLID: row.DLID[s]})
+					to = append(to, verify.Transfer{Src: int32(s), Dst: d, DLID: row.DLID[s]})
 				}
 			}
-			return transfers, ctx.Err()
+			return to
 		}
-	})
+	}, fors.Numbers(r.Plan.Unreachable))
+}
+
+// walk walks phases through tables. Each goroutine calls rows for a function that appends the
+// transfers of a phase.
+func walk(ctx context.Context, t *topology.PodTree, tables *lft.Tables, phases int, rows func() func(phase int, to []verify.Transfer) []verify.Transfer, unreachable [][2]int32) error {
+	w, err := verify.NewWalk(t.Fabric, tables, endPorts(t))
 	if err != nil {
 		return err
 	}
-	unreachable := make([][2]int32, len(r.Plan.Unreachable))
-	for i, p := range r.Plan.Unreachable {
-		unreachable[i] = [2]int32{int32(p.Src), int32(p.Dst)}
+	if err := w.Phases(phases, runtime.GOMAXPROCS(0), func() func(int) ([]verify.Transfer, error) {
+		row, transfers := rows(), []verify.Transfer(nil)
+		return func(phase int) ([]verify.Transfer, error) {
+			transfers = row(phase, transfers[:0])
+			return transfers, ctx.Err()
+		}
+	}); err != nil {
+		return err
 	}
-	return w.Done(r.Tree, unreachable)
+	return w.Done(t, unreachable)
 }
 
 // endPorts lists the servers of a tree.
@@ -90,24 +96,14 @@ func Holds(ctx context.Context, t *topology.PodTree, tables *lft.Tables, plan *p
 		}
 		index[n] = int32(i)
 	}
-	w, err := verify.NewWalk(t.Fabric, tables, endPorts(t))
-	if err != nil {
-		return err
-	}
-	err = w.Phases(plan.Phases(), runtime.GOMAXPROCS(0), func() func(int) ([]verify.Transfer, error) {
-		transfers := make([]verify.Transfer, 0, len(index))
-		return func(phase int) ([]verify.Transfer, error) {
-			transfers = transfers[:0]
+	return walk(ctx, t, tables, plan.Phases(), func() func(int, []verify.Transfer) []verify.Transfer {
+		return func(phase int, to []verify.Transfer) []verify.Transfer {
 			for s := range index {
 				if x := plan.At(s, phase); x.SendTo != phasetable.Idle {
-					transfers = append(transfers, verify.Transfer{Src: index[s], Dst: index[x.SendTo], DLID: x.DLID})
+					to = append(to, verify.Transfer{Src: index[s], Dst: index[x.SendTo], DLID: x.DLID})
 				}
 			}
-			return transfers, ctx.Err()
+			return to
 		}
-	})
-	if err != nil {
-		return err
-	}
-	return w.Done(t, Unreachable(t))
+	}, Unreachable(t))
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Changes says how a plan and its tables differ from those that they were made from.
+// Changes says how the tables of a plan differ from those that they were made from.
 type Changes struct {
-	PairsChanged  int `json:"pairs_changed"`        // ordered pairs of servers that have another destination LID
 	BlocksChanged int `json:"table_blocks_changed"` // blocks of 64 entries of tables
 	TableBlocks   int `json:"table_blocks"`         // in all
 }
@@ -26,6 +25,7 @@ func MakeFrom(ctx context.Context, t *topology.PodTree, s Settings, old *phaseta
 	if err != nil {
 		return nil, err
 	}
-	r.changes = &Changes{len(phasetable.Changes(old, now)), lft.Changes(tables, r.Tables).Blocks, r.Tables.Blocks()}
+	pairs := len(phasetable.Changes(old, now))
+	r.pairsChanged, r.changes = &pairs, &Changes{lft.Changes(tables, r.Tables).Blocks, r.Tables.Blocks()}
 	return r, nil
 }

@@ -38,7 +38,7 @@ func TestMakeFrom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c := same.Report().Changes; c.PairsChanged != 0 || c.BlocksChanged != 0 || same.Plan.Phases() != r.Plan.Phases() {
+			if c := same.Report(); *c.PairsChanged != 0 || c.BlocksChanged != 0 || same.Plan.Phases() != r.Plan.Phases() {
 				t.Errorf("%+v, %v, from itself: %+v, %d phases, then %d", s, fail, c, r.Plan.Phases(), same.Plan.Phases())
 			}
 			fail = append(fail, one)

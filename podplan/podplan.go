@@ -6,7 +6,6 @@ package podplan
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
@@ -25,13 +24,6 @@ type Settings struct {
 	// worth other LIDs and tables.
 	AtOnce bool
 }
-
-// LMCTooSmall and the others are codes of warnings, as those of package planner.
-const (
-	LMCTooSmall      = planner.LMCTooSmall
-	PlanOverBound    = planner.PlanOverBound
-	UnreachablePairs = planner.UnreachablePairs
-)
 
 // EnoughLIDs is how many LIDs of a server plans use to choose ways, if there are so many.
 // More LIDs do not make them shorter, unless there is one for every lane, in which case the
@@ -60,7 +52,7 @@ type Result struct {
 	Tables   *lft.Tables
 	Warnings []topology.Finding
 	Notes    []topology.Finding // about the plan for base LIDs that there is not
-	Times    Times
+	Times    planner.Times
 	// Base is the plan for programs that send to base LIDs, verified on the same tables; nil
 	// if none was found, and Notes say why.
 	Base *Result
@@ -71,12 +63,10 @@ type Result struct {
 	fixed  bool    // the tables follow from the tree alone
 	noBase error   // why base LIDs have no plan
 	moved  int     // ways of base LIDs that are not those of the whole tree
-	// changes is the difference from the plan that it was made from, nil if none.
-	changes *Changes
+	// changes and pairsChanged are the difference from the plan that it was made from, nil if none.
+	changes      *Changes
+	pairsChanged *int
 }
-
-// Times is the duration of each stage.
-type Times struct{ Plan, Tables, Verify time.Duration }
 
 // Route builds and verifies the tables of a tree that has no plan.
 func Route(ctx context.Context, t *topology.PodTree) (*lft.Tables, error) {
@@ -184,10 +174,10 @@ func (r *Result) warn() {
 	}
 	p := r.Plan
 	if gap := p.Gap(); gap > 0 {
-		add(PlanOverBound, "the plan of engine %s has %d phases, %d more than the bound of %d by %s", p.Engine, p.Phases(), gap, p.LowerBound, p.Certificate)
+		add(planner.PlanOverBound, "the plan of engine %s has %d phases, %d more than the bound of %d by %s", p.Engine, p.Phases(), gap, p.LowerBound, p.Certificate)
 	}
 	if n := len(p.Unreachable); n > 0 {
-		add(UnreachablePairs, "%d ordered pairs of servers have no way to each other and are left out", n)
+		add(planner.UnreachablePairs, "%d ordered pairs of servers have no way to each other and are left out", n)
 	}
 	if r.noBase != nil {
 		r.Notes = []topology.Finding{{Code: planner.NoBasePlan, Text: fmt.Sprintf("there is no plan for programs that send to base LIDs: %v", r.noBase)}}
@@ -199,8 +189,8 @@ func (r *Result) warn() {
 	switch {
 	case have >= enough || p.Engine == pods.Shift:
 	case p.Engine == pods.Routes:
-		add(LMCTooSmall, "the servers' LMC gives %d LIDs, too few for a plan that chooses ways: the plan follows the tables; set lmc in opensm.conf so that 2^lmc ≥ %d", have, enough)
+		add(planner.LMCTooSmall, "the servers' LMC gives %d LIDs, too few for a plan that chooses ways: the plan follows the tables; set lmc in opensm.conf so that 2^lmc ≥ %d", have, enough)
 	default:
-		add(LMCTooSmall, "the servers' LMC gives %d LIDs: plans may be longer than with %d; set lmc in opensm.conf so that 2^lmc ≥ %d", have, enough, enough)
+		add(planner.LMCTooSmall, "the servers' LMC gives %d LIDs: plans may be longer than with %d; set lmc in opensm.conf so that 2^lmc ≥ %d", have, enough, enough)
 	}
 }

@@ -1,8 +1,7 @@
 package podplan
 
 import (
-	"slices"
-
+	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
@@ -10,56 +9,39 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Report is plan.json of a fat tree of three levels.
+// Report is plan.json of a fat tree of three levels: as on two, with tops as spines, and more.
 type Report struct {
-	Version int `json:"version"`
-	Levels  int `json:"levels"` // 3
-	phasetable.Summary
-	phasetable.Proof
-	phasetable.Load
-	// UncoveredPairs are those of hosts outside the tree, in addition to UnreachablePairs.
-	UncoveredPairs int                 `json:"uncovered_pairs"`
-	Servers        int                 `json:"servers"`
-	Pods           int                 `json:"pods"`
-	Leaves         int                 `json:"leaves"`
-	Planes         int                 `json:"planes"`
-	Lanes          int                 `json:"lanes"`
-	LMC            int                 `json:"lmc"`
-	LIDs           int                 `json:"lids"`  // of each server that the plan uses
-	Group          int                 `json:"group"` // senders of a leaf that share ways, in blocks of as many phases
-	Blocks         int                 `json:"blocks"`
-	Warnings       []string            `json:"warnings"`
-	PlanSeconds    float64             `json:"plan_seconds"`
-	TopologyHash   string              `json:"topology_hash"`
-	Base           *planner.BaseReport `json:"base,omitempty"` // nil if none was found
-	*Changes                           // nil where the plan was made from no other one
+	planner.Report
+	Levels   int `json:"levels"` // 3
+	Pods     int `json:"pods"`
+	Planes   int `json:"planes"`
+	*Changes     // nil where the plan was made from no other one
 }
 
-// Report sums the plan up. The warnings are codes, the fabric's findings among them.
+// Report sums the plan up, with its plan for base LIDs.
 func (r *Result) Report() Report {
-	p, t := r.Plan, r.Tree
-	codes := []string{}
-	for _, w := range slices.Concat(r.Warnings, r.Notes, t.Findings) {
-		codes = append(codes, w.Code)
+	out := Report{Report: r.Figures(), Levels: 3, Pods: r.Tree.Pods, Planes: r.Tree.Planes, Changes: r.changes}
+	out.Load, out.PairsChanged = r.Load, r.pairsChanged
+	if b := r.Base; b != nil {
+		f := b.Figures()
+		out.Base = &planner.BaseReport{Summary: f.Summary, Proof: f.Proof, Moved: b.moved, Warnings: planner.Codes(b.Warnings), PlanSeconds: f.PlanSeconds}
 	}
-	slices.Sort(codes)
+	return out
+}
+
+// Figures sums the plan up as one of two levels, with tops as spines. The warnings are codes, the
+// fabric's findings among them.
+func (r *Result) Figures() planner.Report {
+	p, t := r.Plan, r.Tree
 	lmc := 0
 	for 1<<lmc < lids(t) {
 		lmc++
 	}
-	var base *planner.BaseReport
-	if b := r.Base; b != nil {
-		short := []string{}
-		for _, w := range b.Warnings {
-			short = append(short, w.Code)
-		}
-		base = &planner.BaseReport{Summary: phasetable.Summarize(string(b.Plan.Engine), b.Plan.Phases(), b.Plan.LowerBound),
-			Proof: phasetable.Proof{UnreachablePairs: len(b.Plan.Unreachable), Certificate: string(b.Plan.Certificate)}, Moved: b.moved, Warnings: short, PlanSeconds: b.Times.Plan.Seconds()}
-	}
-	return Report{Version: 1, Levels: 3, Base: base, Load: r.Load, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
-		Proof:          phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
-		UncoveredPairs: t.Uncovered.Pairs(len(t.Servers)), Servers: len(t.Servers), Pods: t.Pods, Leaves: len(t.Leaves), Planes: t.Planes, Lanes: len(t.Lanes), LMC: lmc, LIDs: r.LIDs, Group: p.Group, Blocks: p.Blocks,
-		Warnings: slices.Compact(codes), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash(), Changes: r.changes}
+	return planner.Report{Version: 1, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
+		Proof: phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
+		Size:  phasetable.Size{Servers: len(t.Servers), Leaves: len(t.Leaves), Spines: len(t.Tops), Lanes: len(t.Lanes), LMC: lmc},
+		LIDs:  planner.LIDs(r.LIDs), UncoveredPairs: t.Uncovered.Pairs(len(t.Servers)), Group: p.Group, Blocks: p.Blocks,
+		Warnings: planner.Codes(r.Warnings, r.Notes, t.Findings), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash()}
 }
 
 // MostListed is how many servers a plan may have whose transfers are written out one by
@@ -144,10 +126,4 @@ func (r *Result) WriteDir(dir string) error {
 }
 
 // Unreachable lists the pairs of servers that have no way to each other, in order.
-func Unreachable(t *topology.PodTree) [][2]int32 {
-	var out [][2]int32
-	for _, p := range pods.Unreachable(Shape(t)) {
-		out = append(out, [2]int32{int32(p.Src), int32(p.Dst)})
-	}
-	return out
-}
+func Unreachable(t *topology.PodTree) [][2]int32 { return fors.Numbers(pods.Unreachable(Shape(t))) }

@@ -80,7 +80,7 @@ func (f *planFlags) printPods(w io.Writer, r *podplan.Result, told *planTold) {
 	}
 	fmt.Fprintf(w, "engine\t%s, in blocks of %s\n", report.Engine, command.Plural(report.Group, "phase", "phases"))
 	if c := report.Changes; c != nil {
-		fmt.Fprintf(w, "changes\t%s; %d of %d blocks of tables\n", changedPairs(c.PairsChanged, report.Servers), c.BlocksChanged, c.TableBlocks)
+		fmt.Fprintf(w, "changes\t%s; %d of %d blocks of tables\n", changedPairs(*report.PairsChanged, report.Servers), c.BlocksChanged, c.TableBlocks)
 	}
 	fmt.Fprintf(w, "servers\t%d on %d leaves in %d pods, %d planes, %d lanes, LMC %d\n", report.Servers, report.Leaves, report.Pods, report.Planes, report.Lanes, report.LMC)
 	fmt.Fprintf(w, "LIDs\t%d a server\n", report.LIDs)

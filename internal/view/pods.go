@@ -160,13 +160,8 @@ type PodPlan struct{ *podplan.Result }
 // Cautions returns the warnings of the plan.
 func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
 
-// Report describes the plan in the form for fat trees of two levels, with the top switches as
-// spines.
-func (p PodPlan) Report() planner.Report {
-	r := p.Result.Report()
-	return planner.Report{Version: r.Version, Summary: r.Summary, Size: phasetable.Size{Servers: r.Servers, Leaves: r.Leaves, Spines: len(p.Tree.Tops), Lanes: r.Lanes, LMC: r.LMC},
-		LIDs: planner.LIDs(r.LIDs), Proof: r.Proof, Group: r.Group, Blocks: r.Blocks, Warnings: r.Warnings, PlanSeconds: r.PlanSeconds, TopologyHash: r.TopologyHash}
-}
+// Report describes the plan in the form for fat trees of two levels.
+func (p PodPlan) Report() planner.Report { return p.Figures() }
 
 // Check verifies the plan on each of the tables.
 func (p PodPlan) Check(tables ...*lft.Tables) error {
