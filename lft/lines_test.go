@@ -152,9 +152,9 @@ func TestPodPins(t *testing.T) {
 	}
 	at := plain.Find(f.Nodes[leaf].GUID)
 	was := plain.Port(at, lid)
-	other := tree.Leaves[0].Cables[0].Port
+	other := tree.Leaves[0].Cables[0].LeafPort
 	if other == was {
-		other = tree.Leaves[0].Cables[1].Port
+		other = tree.Leaves[0].Cables[1].LeafPort
 	}
 	one := func(e Entry) []iter.Seq[Entry] {
 		return []iter.Seq[Entry]{func(func(Entry) bool) {}, func(yield func(Entry) bool) { yield(e) }}

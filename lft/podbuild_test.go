@@ -40,7 +40,7 @@ func TestPodsOnAllCores(t *testing.T) {
 	leaf := &tree.Leaves[0]
 	pins := slices.Repeat([]iter.Seq[Entry]{func(func(Entry) bool) {}}, 8)
 	pins[7] = func(yield func(Entry) bool) {
-		yield(Entry{leaf.Node, tree.Hosts[len(tree.Hosts)-1].LID, leaf.Cables[0].Port})
+		yield(Entry{leaf.Node, tree.Hosts[len(tree.Hosts)-1].LID, leaf.Cables[0].LeafPort})
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	want, err := BuildPods(t.Context(), tree, pins)

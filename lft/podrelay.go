@@ -36,7 +36,7 @@ func (b *podBuilder) arrive(l int) {
 		best := arrival{NoPath, topology.NoCable}
 		for _, x := range b.ofMid[b.MidOf[j]] {
 			if c := &home.Cables[x]; c.Usable() && (c.State > best.state || c.State == best.state && x == j) {
-				best = arrival{c.PeerPort, c.State}
+				best = arrival{c.SpinePort, c.State}
 			}
 		}
 		if best.state == topology.NoCable && b.MidOf[j] == b.relay {
@@ -66,7 +66,7 @@ func (b *podBuilder) relayTo(l int) uint8 {
 			switch {
 			case r.Cables[j].State != topology.Full:
 			case b.MidOf[j] == b.relay:
-				port = r.Cables[j].PeerPort
+				port = r.Cables[j].SpinePort
 			default:
 				on = on || home.Cables[j].State == topology.Full
 			}

@@ -78,7 +78,7 @@ func TestNoRelay(t *testing.T) {
 		if p := tables.Port(tables.Find(tree.Mids[0].GUID), h.LID); h.Leaf == 0 && p != NoPath {
 			t.Errorf("the mid without a cable to leaf 0 has port %d for %s", p, h.Name)
 		}
-		if p := tables.Port(tables.Find(tree.Mids[2].GUID), h.LID); h.Leaf == 2 && p != tree.Leaves[3].Cables[0].PeerPort {
+		if p := tables.Port(tables.Find(tree.Mids[2].GUID), h.LID); h.Leaf == 2 && p != tree.Leaves[3].Cables[0].SpinePort {
 			t.Errorf("the mid that has lost leaf 2 has port %d for %s, want that to leaf 3", p, h.Name)
 		}
 	}

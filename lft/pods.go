@@ -102,10 +102,10 @@ func ranked(t *topology.PodTree) *updown {
 			u.order = append(u.order, int32(i))
 		}
 	}
-	mark := func(node int32, cables []topology.UpCable) {
+	mark := func(node int32, cables []topology.Cable) {
 		for _, c := range cables {
 			if c.State == topology.Degraded {
-				u.hold(topology.PortRef{Node: node, Port: c.Port})
+				u.hold(topology.PortRef{Node: node, Port: c.LeafPort})
 			}
 		}
 	}
@@ -240,7 +240,7 @@ func (b *podBuilder) leafPorts(leaf, home *topology.PodLeaf) {
 		}
 		if leaf.Cables[j].State == topology.Full && home.Cables[j].State == topology.Full &&
 			(leaf.Pod == home.Pod || b.joined[(leaf.Pod*b.Pods+home.Pod)*b.Planes+j]) {
-			port = leaf.Cables[j].Port
+			port = leaf.Cables[j].LeafPort
 		}
 		b.ports[j] = port
 	}
@@ -264,7 +264,7 @@ func (b *podBuilder) fromMid(m int, home *topology.PodLeaf, j, turn int) uint8 {
 		lanes := b.First[x+1] - b.First[x]
 		for y := range lanes {
 			if k := b.First[x] + (turn+y)%lanes; mid.Cables[k].State == topology.Full && b.LaneUp(home.Pod, k) {
-				return mid.Cables[k].Port
+				return mid.Cables[k].LeafPort
 			}
 		}
 	}
@@ -282,7 +282,7 @@ func (b *podBuilder) fromTop(top int, home *topology.PodLeaf, j, turn int) uint8
 			continue
 		}
 		if state > best || state == best && x == j && k == b.First[x]+turn%(b.First[x+1]-b.First[x]) {
-			port, best = c.PeerPort, state
+			port, best = c.SpinePort, state
 		}
 	}
 	return port

@@ -215,9 +215,9 @@ func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 	if j < 0 {
 		j = t.Lanes[way].Plane
 		mid := t.Mid(from.Pod, j)
-		entry(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].Port})
+		entry(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].LeafPort})
 	}
-	entry(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
+	entry(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].LeafPort})
 }
 
 // best returns the way that a unit without one may take at the least excess, then the

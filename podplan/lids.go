@@ -349,11 +349,11 @@ func (x *crossings) up(yield func(lft.Entry) bool) func(from, to *topology.PodLe
 	return func(from, _ *topology.PodLeaf, way int16, lid ib.LID) bool {
 		j := int(way) - len(t.Lanes)
 		if j >= 0 {
-			return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port})
+			return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].LeafPort})
 		}
 		j = t.Lanes[way].Plane
 		mid := t.Mid(from.Pod, j)
-		return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].Port}) && yield(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].Port})
+		return yield(lft.Entry{Node: from.Node, LID: lid, Port: from.Cables[j].LeafPort}) && yield(lft.Entry{Node: mid.Node, LID: lid, Port: mid.Cables[way].LeafPort})
 	}
 }
 
@@ -364,10 +364,10 @@ func (x *crossings) down(yield func(lft.Entry) bool) func(from, to *topology.Pod
 		j := int(way) - len(t.Lanes)
 		if j < 0 {
 			j = t.Lanes[way].Plane
-			if top := t.Lanes[way].Top; x.many[top] && !yield(lft.Entry{Node: t.Tops[top].Node, LID: lid, Port: t.Mid(to.Pod, j).Cables[way].PeerPort}) {
+			if top := t.Lanes[way].Top; x.many[top] && !yield(lft.Entry{Node: t.Tops[top].Node, LID: lid, Port: t.Mid(to.Pod, j).Cables[way].SpinePort}) {
 				return false
 			}
 		}
-		return !x.wide[t.MidOf[j]] || yield(lft.Entry{Node: t.Mid(to.Pod, j).Node, LID: lid, Port: to.Cables[j].PeerPort})
+		return !x.wide[t.MidOf[j]] || yield(lft.Entry{Node: t.Mid(to.Pod, j).Node, LID: lid, Port: to.Cables[j].SpinePort})
 	}
 }

@@ -127,13 +127,13 @@ func newRoads(r *Result, lids int) *roads {
 	for i := range x.lane {
 		x.lane[i] = -1
 	}
-	cable := func(node int32, c topology.UpCable, plane, lane int) {
+	cable := func(node int32, c topology.Cable, plane, lane int) {
 		if c.State != topology.Full {
 			return
 		}
-		i := x.first[node] + int32(c.Port)
+		i := x.first[node] + int32(c.LeafPort)
 		x.up[i], x.plane[i], x.lane[i] = true, int16(plane), int16(lane)
-		x.up[x.first[t.Fabric.Nodes[node].Ports[c.Port].Peer]+int32(c.PeerPort)] = true
+		x.up[x.first[t.Fabric.Nodes[node].Ports[c.LeafPort].Peer]+int32(c.SpinePort)] = true
 	}
 	for l := range t.Leaves {
 		for j, c := range t.Leaves[l].Cables {

@@ -17,7 +17,8 @@ const (
 	Full                       // up at full width and speed
 )
 
-// Cable is the lane of a leaf: its present ports, zero unless it is Degraded or Full.
+// Cable is a leaf's cable of a lane or, on three levels, a leaf's or a mid's: its ports on the
+// lower and the upper switch, zero unless it is Degraded or Full.
 type Cable struct {
 	LeafPort  uint8
 	SpinePort uint8
@@ -119,8 +120,10 @@ type FatTree struct {
 func (t *FatTree) LaneUp(leaf, lane int) bool { return t.Leaves[leaf].Cables[lane].State == Full }
 
 // Hold takes a cable that is Full out of schedules: it becomes Degraded.
-func (t *FatTree) Hold(leaf, lane int) {
-	if c := &t.Leaves[leaf].Cables[lane]; c.State == Full {
+func (t *FatTree) Hold(leaf, lane int) { t.Leaves[leaf].Cables[lane].hold() }
+
+func (c *Cable) hold() {
+	if c.State == Full {
 		c.State = Degraded
 	}
 }

@@ -42,7 +42,8 @@ func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
 	t := &fitter{FatTree: &FatTree{Fabric: f, Baseline: b, Lanes: b.Lanes()}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}
 	t.placeSwitches()
 	for l := range t.Leaves {
-		t.placeCables(l)
+		leaf := &t.Leaves[l]
+		t.placeCables(leaf.Name, leaf.Node, leaf.Cables, b.Leaves[l].Uplinks, t.lanesTo)
 	}
 	t.findings()
 	t.placeHosts(exclude)
@@ -250,80 +251,82 @@ func (t *fitter) unmet(leaves []int32) int {
 	return pairs
 }
 
-// placeCables matches the leaf's cables with its lanes: those in the baseline's
-// ports first, then moved ones in leaf-port order, then new ones.
-func (t *fitter) placeCables(l int) {
-	leaf, want := &t.Leaves[l], t.Baseline.Leaves[l].Uplinks
+// lanesTo lists the lanes of a spine.
+func (t *fitter) lanesTo(peer int32) (lanes []int, name string) {
+	s := t.spineAt[peer]
+	if s < 0 {
+		return nil, ""
+	}
+	for i := range t.Spines[s].Cables {
+		lanes = append(lanes, t.Spines[s].First+i)
+	}
+	return lanes, t.Spines[s].Name
+}
+
+// placeCables matches the cables of a switch with its places: those in the baseline's
+// ports first, then moved ones in order of ports, then new ones. Ways lists the places
+// that a cable to a peer may have, none where the peer is not of the next level.
+func (t *fitter) placeCables(name string, node int32, cables []Cable, want []Uplink, ways func(peer int32) ([]int, string)) {
 	for k, u := range want {
 		if u != (Uplink{}) {
-			leaf.Cables[k].State = Missing
+			cables[k].State = Missing
 		}
 	}
-	if leaf.Node == None {
+	if node == None {
 		return
 	}
-	ports := t.Fabric.Nodes[leaf.Node].Ports
+	ports := t.Fabric.Nodes[node].Ports
 	var rest []int
 	for p := range ports {
-		if !ports[p].Up() || t.Fabric.Nodes[ports[p].Peer].Kind != Switch {
+		if !ports[p].Up() || t.spineAt[ports[p].Peer] < 0 {
 			continue
 		}
-		s := t.spineAt[ports[p].Peer]
-		if s < 0 {
-			continue
+		found := -1
+		places, _ := ways(ports[p].Peer)
+		for _, k := range places {
+			if want[k] == (Uplink{uint8(p), ports[p].PeerPort}) {
+				found = k
+			}
 		}
-		if k := t.laneAt(want, s, Uplink{uint8(p), ports[p].PeerPort}); k >= 0 {
-			t.plug(l, k, p)
-		} else {
+		if found >= 0 {
+			t.plug(node, p, &cables[found])
+		} else if len(places) > 0 {
 			rest = append(rest, p)
 		}
 	}
 	for _, p := range rest {
-		t.placeStray(l, p)
+		t.placeStray(name, node, p, cables, want, ways)
 	}
 }
 
-// laneAt returns the lane of spine s whose uplink is u, or −1.
-func (t *fitter) laneAt(want []Uplink, s int, u Uplink) int {
-	for k := t.Spines[s].First; k < t.Spines[s].First+t.Spines[s].Cables; k++ {
-		if want[k] == u {
-			return k
-		}
-	}
-	return -1
-}
-
-func (t *fitter) placeStray(l, p int) {
-	leaf, want := &t.Leaves[l], t.Baseline.Leaves[l].Uplinks
-	port := &t.Fabric.Nodes[leaf.Node].Ports[p]
-	spine := &t.Spines[t.spineAt[port.Peer]]
+func (t *fitter) placeStray(name string, node int32, p int, cables []Cable, want []Uplink, ways func(peer int32) ([]int, string)) {
+	port := &t.Fabric.Nodes[node].Ports[p]
+	places, peer := ways(port.Peer)
 	for _, state := range []CableState{Missing, NoCable} {
-		for k := spine.First; k < spine.First+spine.Cables; k++ {
-			if leaf.Cables[k].State != state {
+		for _, k := range places {
+			if cables[k].State != state {
 				continue
 			}
 			if state == Missing {
-				t.report(CableMoved, "the cable %s – %s is in ports %d and %d: the baseline has it in %d and %d", leaf.Name, spine.Name,
-					p, port.PeerPort, want[k].LeafPort, want[k].SpinePort)
+				t.report(CableMoved, "the cable %s – %s is in ports %d and %d: the baseline has it in %d and %d", name, peer, p, port.PeerPort, want[k].LeafPort, want[k].SpinePort)
 			} else {
 				want[k] = Uplink{uint8(p), port.PeerPort}
 			}
-			t.plug(l, k, p)
+			t.plug(node, p, &cables[k])
 			return
 		}
 	}
-	t.report(CableNew, "the cable %s has no lane: it is used after forsctl baseline accept", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}))
+	t.report(CableNew, "the cable %s has no lane: it is used after forsctl baseline accept", t.Fabric.CableLabel(PortRef{node, uint8(p)}))
 }
 
-func (t *fitter) plug(l, k, p int) {
-	leaf := &t.Leaves[l]
-	port := &t.Fabric.Nodes[leaf.Node].Ports[p]
+func (t *fitter) plug(node int32, p int, c *Cable) {
+	port := &t.Fabric.Nodes[node].Ports[p]
 	back := &t.Fabric.Nodes[port.Peer].Ports[port.PeerPort]
-	leaf.Cables[k] = Cable{LeafPort: uint8(p), SpinePort: port.PeerPort, State: Full}
+	*c = Cable{LeafPort: uint8(p), SpinePort: port.PeerPort, State: Full}
 	for _, rate := range []ib.Rate{port.Rate, back.Rate} {
 		if rate.Below(t.rate) {
-			leaf.Cables[k].State = Degraded
-			t.reportAt(leaf.GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{leaf.Node, uint8(p)}), rate, t.rate)
+			c.State = Degraded
+			t.reportAt(t.Fabric.Nodes[node].GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{node, uint8(p)}), rate, t.rate)
 			return
 		}
 	}
@@ -346,9 +349,12 @@ func (t *fitter) findings() {
 		for k, c := range leaf.Cables {
 			spine := &t.Spines[t.LaneOf[k]]
 			if c.State == Missing && spine.Node != None {
-				u := t.Baseline.Leaves[l].Uplinks[k]
-				t.reportAt(leaf.GUID, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, spine.Name, u.SpinePort)
+				t.cableDown(leaf.GUID, leaf.Name, spine.Name, t.Baseline.Leaves[l].Uplinks[k])
 			}
 		}
 	}
+}
+
+func (t *fitter) cableDown(lower ib.GUID, name, upper string, u Uplink) {
+	t.reportAt(lower, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", name, u.LeafPort, upper, u.SpinePort)
 }

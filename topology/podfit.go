@@ -14,7 +14,6 @@ type podFitter struct {
 	*PodTree
 	two          *fitter
 	midAt, topAt []int // [node] index, −1
-	rate         ib.Rate
 }
 
 // FitPods matches fabric f with baseline b, as Fit does: a copy of b gains new leaves,
@@ -45,8 +44,8 @@ func FitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) (*PodTree, error
 
 func fitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) *podFitter {
 	b = b.clone()
-	t := &podFitter{PodTree: &PodTree{Fabric: f, Baseline: b, Pods: b.Pods, Planes: len(b.MidOf), MidOf: b.MidOf}, rate: ib.ParseRate(b.Rate),
-		two: &fitter{FatTree: &FatTree{Fabric: f, Baseline: &Baseline{}}, near: f.neighbours()}}
+	t := &podFitter{PodTree: &PodTree{Fabric: f, Baseline: b, Pods: b.Pods, Planes: len(b.MidOf), MidOf: b.MidOf},
+		two: &fitter{FatTree: &FatTree{Fabric: f, Baseline: &Baseline{}}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}}
 	t.First = make([]int, t.Planes+1)
 	for _, l := range b.Lanes {
 		t.Lanes = append(t.Lanes, PodLane(l))
@@ -61,14 +60,14 @@ func fitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) *podFitter {
 	t.placeLeaves()
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
-		t.placeCables(leaf.Name, leaf.Node, leaf.Cables, b.Leaves[l].Uplinks, func(peer int32) (lanes []int, name string) {
+		t.two.placeCables(leaf.Name, leaf.Node, leaf.Cables, b.Leaves[l].Uplinks, func(peer int32) (lanes []int, name string) {
 			return t.planesTo(leaf.Pod, peer)
 		})
 	}
 	for m := range t.Mids {
 		mid := &t.Mids[m]
 		first, end := b.lanesOfMid(m)
-		t.placeCables(mid.Name, mid.Node, mid.Cables[first:end], b.Mids[m].Uplinks, func(peer int32) (lanes []int, name string) {
+		t.two.placeCables(mid.Name, mid.Node, mid.Cables[first:end], b.Mids[m].Uplinks, func(peer int32) (lanes []int, name string) {
 			return t.lanesTo(first, end, peer)
 		})
 	}
@@ -96,7 +95,7 @@ func (t *podFitter) placeUppers() {
 		return node, label
 	}
 	for m := range b.Mids {
-		mid := Mid{Node: None, GUID: b.Mids[m].GUID, Pod: m / (len(b.Mids) / b.Pods), Cables: make([]UpCable, len(t.Lanes))}
+		mid := Mid{Node: None, GUID: b.Mids[m].GUID, Pod: m / (len(b.Mids) / b.Pods), Cables: make([]Cable, len(t.Lanes))}
 		if mid.GUID != 0 {
 			if mid.Node, mid.Name = find(mid.GUID, &b.Mids[m].Name); mid.Node != None {
 				t.midAt[mid.Node] = m
@@ -149,7 +148,7 @@ func (t *podFitter) placeLeaves() {
 		}
 	}
 	for l := range b.Leaves {
-		leaf := PodLeaf{Node: t.two.find(b.Leaves[l].GUID), GUID: b.Leaves[l].GUID, Name: b.Leaves[l].Name, Pod: b.Leaves[l].Pod, Cables: make([]UpCable, t.Planes)}
+		leaf := PodLeaf{Node: t.two.find(b.Leaves[l].GUID), GUID: b.Leaves[l].GUID, Name: b.Leaves[l].Name, Pod: b.Leaves[l].Pod, Cables: make([]Cable, t.Planes)}
 		if leaf.Node != None {
 			leaf.Name, b.Leaves[l].Name = f.Nodes[leaf.Node].Label(), f.Nodes[leaf.Node].Name
 		} else {
@@ -198,83 +197,13 @@ func (t *podFitter) lanesTo(first, end int, peer int32) (lanes []int, name strin
 	return lanes, t.Tops[k].Name
 }
 
-// placeCables matches the cables of a switch with its places: those in the baseline's
-// ports first, then moved ones in order of ports, then new ones. Ways lists the places
-// that a cable to a peer may have, none where the peer is not of the next level.
-func (t *podFitter) placeCables(name string, node int32, cables []UpCable, want []Uplink, ways func(peer int32) ([]int, string)) {
-	for k, u := range want {
-		if u != (Uplink{}) {
-			cables[k].State = Missing
-		}
-	}
-	if node == None {
-		return
-	}
-	ports := t.Fabric.Nodes[node].Ports
-	var rest []int
-	for p := range ports {
-		if !ports[p].Up() || t.two.spineAt[ports[p].Peer] < 0 {
-			continue
-		}
-		found := -1
-		places, _ := ways(ports[p].Peer)
-		for _, k := range places {
-			if want[k] == (Uplink{uint8(p), ports[p].PeerPort}) {
-				found = k
-			}
-		}
-		if found >= 0 {
-			t.plug(node, p, &cables[found])
-		} else if len(places) > 0 {
-			rest = append(rest, p)
-		}
-	}
-	for _, p := range rest {
-		t.placeStray(name, node, p, cables, want, ways)
-	}
-}
-
-func (t *podFitter) placeStray(name string, node int32, p int, cables []UpCable, want []Uplink, ways func(peer int32) ([]int, string)) {
-	port := &t.Fabric.Nodes[node].Ports[p]
-	places, peer := ways(port.Peer)
-	for _, state := range []CableState{Missing, NoCable} {
-		for _, k := range places {
-			if cables[k].State != state {
-				continue
-			}
-			if state == Missing {
-				t.two.report(CableMoved, "the cable %s – %s is in ports %d and %d: the baseline has it in %d and %d", name, peer, p, port.PeerPort, want[k].LeafPort, want[k].SpinePort)
-			} else {
-				want[k] = Uplink{uint8(p), port.PeerPort}
-			}
-			t.plug(node, p, &cables[k])
-			return
-		}
-	}
-	t.two.report(CableNew, "the cable %s has no lane: it is used after forsctl baseline accept", t.Fabric.CableLabel(PortRef{node, uint8(p)}))
-}
-
-func (t *podFitter) plug(node int32, p int, c *UpCable) {
-	port := &t.Fabric.Nodes[node].Ports[p]
-	back := &t.Fabric.Nodes[port.Peer].Ports[port.PeerPort]
-	*c = UpCable{Port: uint8(p), PeerPort: port.PeerPort, State: Full}
-	for _, rate := range []ib.Rate{port.Rate, back.Rate} {
-		if rate.Below(t.rate) {
-			c.State = Degraded
-			t.two.reportAt(t.Fabric.Nodes[node].GUID, uint8(p), CableDegraded, "the cable %s runs at %s instead of %s: no schedule uses it", t.Fabric.CableLabel(PortRef{node, uint8(p)}), rate, t.rate)
-			return
-		}
-	}
-}
-
 // down reports the cables that are missing between switches that are there.
 func (t *podFitter) down() {
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
 		for j, c := range leaf.Cables {
 			if mid := t.Mid(leaf.Pod, j); c.State == Missing && leaf.Node != None && mid.Node != None {
-				u := t.Baseline.Leaves[l].Uplinks[j]
-				t.two.reportAt(leaf.GUID, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", leaf.Name, u.LeafPort, mid.Name, u.SpinePort)
+				t.two.cableDown(leaf.GUID, leaf.Name, mid.Name, t.Baseline.Leaves[l].Uplinks[j])
 			}
 		}
 	}
@@ -283,8 +212,7 @@ func (t *podFitter) down() {
 		first, _ := t.Baseline.lanesOfMid(m)
 		for k, c := range mid.Cables {
 			if top := &t.Tops[t.Lanes[k].Top]; c.State == Missing && mid.Node != None && top.Node != None {
-				u := t.Baseline.Mids[m].Uplinks[k-first]
-				t.two.reportAt(mid.GUID, u.LeafPort, CableDown, "the cable %s port %d – %s port %d is down", mid.Name, u.LeafPort, top.Name, u.SpinePort)
+				t.two.cableDown(mid.GUID, mid.Name, top.Name, t.Baseline.Mids[m].Uplinks[k-first])
 			}
 		}
 	}
@@ -334,12 +262,12 @@ func (t *podFitter) uncover() {
 	used := map[PortRef]bool{}
 	for l := range t.Leaves {
 		for _, c := range t.Leaves[l].Cables {
-			used[PortRef{t.Leaves[l].Node, c.Port}] = used[PortRef{t.Leaves[l].Node, c.Port}] || c.Usable()
+			used[PortRef{t.Leaves[l].Node, c.LeafPort}] = used[PortRef{t.Leaves[l].Node, c.LeafPort}] || c.Usable()
 		}
 	}
 	for m := range t.Mids {
 		for _, c := range t.Mids[m].Cables {
-			used[PortRef{t.Mids[m].Node, c.Port}] = used[PortRef{t.Mids[m].Node, c.Port}] || c.Usable()
+			used[PortRef{t.Mids[m].Node, c.LeafPort}] = used[PortRef{t.Mids[m].Node, c.LeafPort}] || c.Usable()
 		}
 	}
 	for i := range f.Nodes {

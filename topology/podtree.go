@@ -52,7 +52,7 @@ type PodLeaf struct {
 	GUID   ib.GUID
 	Name   string
 	Pod    int
-	Cables []UpCable // [plane]
+	Cables []Cable // [plane]
 }
 
 // Mid is a switch of the middle level of the baseline.
@@ -61,7 +61,7 @@ type Mid struct {
 	GUID   ib.GUID
 	Name   string
 	Pod    int
-	Cables []UpCable // [lane]; those of other mids' planes are NoCable
+	Cables []Cable // [lane]; those of other mids' planes are NoCable
 }
 
 // Top is a switch of the highest level of the baseline.
@@ -70,16 +70,6 @@ type Top struct {
 	GUID ib.GUID
 	Name string
 }
-
-// UpCable is a cable to the next level: zero ports unless it is Degraded or Full.
-type UpCable struct {
-	Port     uint8 // on the lower switch
-	PeerPort uint8 // on the upper switch
-	State    CableState
-}
-
-// Usable reports whether traffic of any kind can take the cable.
-func (c UpCable) Usable() bool { return c.State >= Degraded }
 
 // MidsPerPod returns how many mids a pod may have.
 func (t *PodTree) MidsPerPod() int {
@@ -142,12 +132,6 @@ func (t *PodTree) HoldLeaf(leaf, plane int) { t.Leaves[leaf].Cables[plane].hold(
 
 // HoldMid does so with a mid's cable of a lane.
 func (t *PodTree) HoldMid(mid, lane int) { t.Mids[mid].Cables[lane].hold() }
-
-func (c *UpCable) hold() {
-	if c.State == Full {
-		c.State = Degraded
-	}
-}
 
 // Exchange returns the tree as a FatTree for code that follows exchanges: its leaves, hosts
 // and servers, and its lanes with their tops as spines. Planes are lanes too, after the

@@ -46,7 +46,7 @@ func podTopology(t *topology.PodTree, seenAt time.Time) *api.Topology {
 	out := &api.Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Servers: len(t.Servers),
 		Bystanders: len(t.Hosts) - len(t.Servers), Findings: Findings(t.Findings),
 		Leaves: make([]api.Leaf, len(t.Leaves)), Spines: make([]api.Spine, len(t.Tops)), Hosts: []api.Host{}, Roles: roles(t.Fabric), Uncovered: uncovered(two)}
-	states := func(cables []topology.UpCable) (words []string, up int) {
+	states := func(cables []topology.Cable) (words []string, up int) {
 		for _, c := range cables {
 			words = append(words, cableStates[c.State])
 			if c.State == topology.Full {

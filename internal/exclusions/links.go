@@ -64,7 +64,7 @@ func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, low
 		leaf := &t.Leaves[l]
 		for j, c := range leaf.Cables {
 			mid := t.Mid(leaf.Pod, j)
-			add(controller.Lane{Leaf: l, Lane: j}, j, switchEnd(leaf.Node, leaf.GUID, leaf.Name, c.Port), switchEnd(mid.Node, mid.GUID, mid.Name, c.PeerPort), c.State, t.Baseline.Leaves[l].Uplinks[j])
+			add(controller.Lane{Leaf: l, Lane: j}, j, switchEnd(leaf.Node, leaf.GUID, leaf.Name, c.LeafPort), switchEnd(mid.Node, mid.GUID, mid.Name, c.SpinePort), c.State, t.Baseline.Leaves[l].Uplinks[j])
 		}
 	}
 	for m := range t.Mids {
@@ -72,7 +72,7 @@ func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, low
 		first, end := t.LanesOf(m)
 		for k := first; k < end; k++ {
 			c, top := mid.Cables[k], &t.Tops[t.Lanes[k].Top]
-			add(controller.Lane{Leaf: m, Lane: t.Planes + k}, k, switchEnd(mid.Node, mid.GUID, mid.Name, c.Port), switchEnd(top.Node, top.GUID, top.Name, c.PeerPort), c.State, t.Baseline.Mids[m].Uplinks[k-first])
+			add(controller.Lane{Leaf: m, Lane: t.Planes + k}, k, switchEnd(mid.Node, mid.GUID, mid.Name, c.LeafPort), switchEnd(top.Node, top.GUID, top.Name, c.SpinePort), c.State, t.Baseline.Mids[m].Uplinks[k-first])
 		}
 	}
 }

@@ -26,10 +26,10 @@ type threeLevels struct{ tree *topology.FatTree }
 func (k threeLevels) identity() string {
 	le, t := binary.LittleEndian, k.tree.Pods
 	facts := []byte(t.Fabric.Hash())
-	note := func(g ib.GUID, cables []topology.UpCable) {
+	note := func(g ib.GUID, cables []topology.Cable) {
 		facts = le.AppendUint64(facts, uint64(g))
 		for _, c := range cables {
-			facts = append(facts, c.Port, c.PeerPort, byte(c.State))
+			facts = append(facts, c.LeafPort, c.SpinePort, byte(c.State))
 		}
 	}
 	for l := range t.Leaves {
