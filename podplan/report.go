@@ -20,18 +20,18 @@ type Report struct {
 
 // Report sums the plan up, with its plan for base LIDs.
 func (r *Result) Report() Report {
-	out := Report{Report: r.Figures(), Levels: 3, Pods: r.Tree.Pods, Planes: r.Tree.Planes, Changes: r.changes}
+	out := Report{Report: Figures(r), Levels: 3, Pods: r.Tree.Pods, Planes: r.Tree.Planes, Changes: r.changes}
 	out.Load, out.PairsChanged = r.Load, r.pairsChanged
 	if b := r.Base; b != nil {
-		f := b.Figures()
+		f := Figures(b)
 		out.Base = &planner.BaseReport{Summary: f.Summary, Proof: f.Proof, Moved: b.moved, Warnings: planner.Codes(b.Warnings), PlanSeconds: f.PlanSeconds}
 	}
 	return out
 }
 
-// Figures sums the plan up as one of two levels, with tops as spines. The warnings are codes, the
+// Figures sums a plan up as one of two levels, with tops as spines. The warnings are codes, the
 // fabric's findings among them.
-func (r *Result) Figures() planner.Report {
+func Figures(r *Result) planner.Report {
 	p, t := r.Plan, r.Tree
 	lmc := 0
 	for 1<<lmc < lids(t) {

@@ -161,7 +161,7 @@ type PodPlan struct{ *podplan.Result }
 func (p PodPlan) Cautions() []planner.Warning { return p.Warnings }
 
 // Report describes the plan in the form for fat trees of two levels.
-func (p PodPlan) Report() planner.Report { return p.Figures() }
+func (p PodPlan) Report() planner.Report { return podplan.Figures(p.Result) }
 
 // Check verifies the plan on each of the tables.
 func (p PodPlan) Check(tables ...*lft.Tables) error {

@@ -55,8 +55,6 @@ var faults = []fault{
 		{"planner/report.go", `BaseFile        = "base.csv"`, `BaseFile        = "phases.csv"`}}},
 	{"a slow cable in the plan", []string{"./topology"}, []edit{
 		{"topology/fit.go", "if rate.Below(t.rate) {", "if rate.Below(t.rate) && false {"}}},
-	{"a slow cable in the plan on three levels", []string{"./topology"}, []edit{
-		{"topology/fit.go", "if rate.Below(t.rate) {", "if rate.Below(t.rate) && false {"}}},
 	{"a number given twice", []string{"./internal/store"}, []edit{
 		{"internal/store/numbers.go", "n := max(s.last, s.passed) + 1", "n := max(s.last, s.passed, 1)"}}},
 	{"a drained cable in the plan", []string{"./internal/exclusions"}, []edit{
