@@ -131,6 +131,16 @@ func (m meanings) add(g ib.GUID, format string, args ...any) error {
 	return nil
 }
 
+func (m meanings) addLeaf(i int, l *BaselineLeaf) error {
+	err := m.add(l.GUID, "leaf %d", i)
+	for a, s := range l.Slots {
+		if err == nil && s.GUID != 0 {
+			err = m.add(s.GUID, "index %d of leaf %d", a, i)
+		}
+	}
+	return err
+}
+
 func (b *Baseline) validate() error {
 	if b.Version != BaselineVersion {
 		return fmt.Errorf("version %d is not %d: write it anew with forsctl baseline accept", b.Version, BaselineVersion)
@@ -152,16 +162,8 @@ func (b *Baseline) validate() error {
 		if l.First < 0 || l.First > 0 && l.First >= lanes {
 			return fmt.Errorf("leaf %s begins at lane %d of %d", l.GUID, l.First, lanes)
 		}
-		if err := seen.add(l.GUID, "leaf %d", i); err != nil {
+		if err := seen.addLeaf(i, &l); err != nil {
 			return err
-		}
-		for a, s := range l.Slots {
-			if s.GUID == 0 {
-				continue
-			}
-			if err := seen.add(s.GUID, "index %d of leaf %d", a, i); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

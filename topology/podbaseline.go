@@ -122,15 +122,8 @@ func (b *PodBaseline) validateSwitches() error {
 		if len(l.Uplinks) != len(b.MidOf) || l.Pod < 0 || l.Pod >= b.Pods {
 			return fmt.Errorf("leaf %s has %d uplinks for %d planes, and is in pod %d of %d", l.GUID, len(l.Uplinks), len(b.MidOf), l.Pod, b.Pods)
 		}
-		if err := seen.add(l.GUID, "leaf %d", i); err != nil {
+		if err := seen.addLeaf(i, &l.BaselineLeaf); err != nil {
 			return err
-		}
-		for a, s := range l.Slots {
-			if s.GUID != 0 {
-				if err := seen.add(s.GUID, "index %d of leaf %d", a, i); err != nil {
-					return err
-				}
-			}
 		}
 	}
 	return nil
