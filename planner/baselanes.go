@@ -60,7 +60,7 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 		if w = s.repaired(tree, w, math.MaxInt); slices.Equal(w.Via, lanes) {
 			return t
 		}
-		if !slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC == t.Lanes }) {
+		if !tight(t) {
 			apart = func(d int) bool { return leaves(t, lanes, w.Via, d) }
 		}
 	}
@@ -71,6 +71,11 @@ func (s Settings) Apart(t *topology.FatTree) *topology.FatTree {
 			}
 		}
 	})
+}
+
+// tight reports whether some server has as many LIDs as there are lanes.
+func tight(t *topology.FatTree) bool {
+	return slices.ContainsFunc(t.Servers, func(i int) bool { return 1<<t.Hosts[i].LMC == t.Lanes })
 }
 
 // Beside returns the tree with the hosts marked as well that Apart marks in another tree of the

@@ -80,7 +80,10 @@ func (l *LIDs) UnmarshalJSON(data []byte) error {
 // TablesFollow reports whether the tables of the tree follow from a plan, which Route then
 // returns with them.
 func (s Settings) TablesFollow(t *topology.FatTree) (bool, error) {
-	lids, err := s.groups(s.Apart(t))
+	if tight(t) { // otherwise lanes have LIDs beside the base LID
+		t = s.Apart(t)
+	}
+	lids, err := s.groups(t)
 	return lids > 0, err
 }
 

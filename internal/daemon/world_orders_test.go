@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/api"
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/backend"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
@@ -48,9 +49,15 @@ func (w *world) rollback(r *rand.Rand) {
 	})
 }
 
-// accept makes the fabric the baseline. The history goes on with less only if all is there.
+// accept makes the fabric the baseline. The history goes on with less only if all is there, as
+// forsd knows.
 func (w *world) accept(*rand.Rand) {
-	if !w.healthy() {
+	lead := w.leader()
+	if lead == nil || lead.forsd == nil || lead.forsd.d == nil || !w.healthy() {
+		return
+	}
+	d := lead.forsd.d
+	if v := d.state.Now().Latest; d.core.State() != controller.Idle || v == nil || len(v.Fabric.Nodes) < len(w.plant.nodes) || len(v.Down) > 0 {
 		return
 	}
 	w.operator("accept", func(ctx context.Context, d *Daemon) error { _, err := d.backend.Accept(ctx); return err })
