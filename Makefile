@@ -174,7 +174,7 @@ soak: deps build
 
 # Random faults on the daemon's own code beside models of OpenSM and of switches, in one process
 # and in virtual time: the same SEED, the same bytes. RUNS histories of FAULTS events each are
-# played; one that fails is shrunk. WORLDFLAGS=-world.show prints the transcripts.
+# played; one that fails is shrunk. FABRIC=any has the seed draw the fabric. WORLDFLAGS=-world.show prints the transcripts.
 FAULTS ?= 40
 RUNS ?= 100
 world:

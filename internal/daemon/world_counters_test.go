@@ -69,17 +69,19 @@ func (w *world) count(p *process) {
 	})
 }
 
-// isolated lists the cables that forsd has isolated.
-func (w *world) isolated() (out []int) {
+// isolated lists the cables that forsd has isolated, or had when it was killed.
+func (w *world) isolated() []int {
 	lead := w.leader()
 	if !w.set.counts || lead == nil || lead.forsd == nil || lead.forsd.d == nil {
-		return nil
+		return w.lastIsolated
 	}
+	var out []int
 	for _, end := range lead.forsd.d.cables.Withheld() {
 		if c := w.plant.cableAt(int(w.plant.whole.Find(end.GUID)), int(end.Port)); c >= 0 {
 			out = append(out, c)
 		}
 	}
+	w.lastIsolated = out
 	return out
 }
 

@@ -31,7 +31,7 @@ type worldSettings struct {
 
 // settingsOf are those of a history.
 func settingsOf(t testing.TB, fabric string, seed uint64) worldSettings {
-	return worldSettings{fabric: healthyWorld(t, fabric), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2, counts: seed%3 == 0, pair: seed%8 == 5}
+	return worldSettings{fabric: healthyWorld(t, fabric, seed), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2, counts: seed%3 == 0, pair: seed%8 == 5}
 }
 
 // world is a fabric, and one or two hosts with a manager and a forsd, in virtual time. One
@@ -68,8 +68,10 @@ type world struct {
 	event         *happening
 	played        []happening // with the parts that they were about
 	cover         meetings
-	phases        int  // of the healthy fabric's plan
-	spoilt        bool // the switches hold what OpenSM made by itself, or lost entries
+	lastIsolated  []int // isolated by forsd when it last ran
+	phases        int   // of the healthy fabric's plan
+	follow        bool  // tables follow from the plan: not all that they hold on the way is planned
+	spoilt        bool  // the switches hold what OpenSM made by itself, or lost entries
 }
 
 // side is a host with a manager and a forsd.
@@ -116,6 +118,8 @@ func newWorld(t *testing.T, set worldSettings, dir string) *world {
 	w := &world{t: t, set: set, rng: rand.New(rand.NewPCG(set.seed, 0)), dir: dir, plant: newPlant(set.fabric), cover: meetings{}}
 	w.judge.init()
 	hosts := w.hosts()
+	leaf, _ := w.plant.uplink(hosts[0])
+	w.follow = w.drainable() == nil || len(w.plant.lids[hosts[0]]) <= len(w.trunks(func(c *cable) bool { return int(c.a.Node) == leaf || int(c.b.Node) == leaf }))
 	at := []int{hosts[0]}
 	if set.pair {
 		at = append(at, hosts[len(hosts)-1])
@@ -304,11 +308,11 @@ func (w *world) pass(until time.Time, done func() bool) {
 			}
 			earlier(now.Add(quantum))
 		}
-		if d := next.Sub(now); d > 0 {
-			time.Sleep(d)
-		} else {
-			time.Sleep(100 * time.Microsecond)
+		d := next.Sub(now)
+		if d <= 0 {
+			d = 100 * time.Microsecond
 		}
+		time.Sleep(d + time.Duration(1+w.rng.IntN(999))) // timers of one instant fire in any order
 	}
 }
 

@@ -86,6 +86,7 @@ func init() { // events look kinds up
 		{"drain", 4, (*world).orderDrain, nil},
 		{"undrain", 4, (*world).undrain, nil},
 		{"lossy", 2, func(w *world, r *rand.Rand) { w.lossy = r.IntN(30) }, nil},
+		{"deaf", 2, func(w *world, _ *rand.Rand) { w.manager.deaf = true }, nil},
 		{"unsynced", 2, (*world).unsynced, nil},
 		{"disk", 5, (*world).spoilDisk, nil},
 		{"job", 1, (*world).makeJob, nil},

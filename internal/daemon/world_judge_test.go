@@ -63,11 +63,50 @@ func (w *world) look() {
 	}
 	if w.tablesChanged {
 		w.tablesChanged = false
-		if lead := w.leader(); lead != nil && lead.forsd != nil && lead.forsd.d != nil && w.drainable() != nil { // on three levels, tables may change with the plan
+		if lead := w.leader(); lead != nil && lead.forsd != nil && lead.forsd.d != nil {
 			w.side = lead
-			w.judgePlan("the tables have changed", w.forsd.d.state.Plans.Current())
+			w.judgeBelief("the tables have changed")
+			if !w.follow {
+				w.judgePlan("the tables have changed", w.forsd.d.state.Plans.Current())
+			}
 		}
 	}
+}
+
+// judgeBelief checks that forsd knows what the switches may hold.
+func (w *world) judgeBelief(when string) {
+	if err := w.believed(); err != nil && !w.spoilt {
+		w.fail("when %s: %v", when, err)
+	}
+}
+
+// believed checks that each entry in the switches is that of some tables which forsd counts on.
+func (w *world) believed() error {
+	on := w.forsd.d.desk.Possible()
+	if on[0] == nil {
+		return nil
+	}
+	for i := range w.plant.nodes {
+		n := &w.plant.nodes[i]
+		if !n.isSwitch || n.off || n.blank {
+			continue
+		}
+		var ports [][]uint8
+		for _, t := range on {
+			if at := t.Find(w.plant.guid(i)); at >= 0 {
+				ports = append(ports, t.Switches[at].Out)
+			} else if t == on[0] {
+				break // it has not been read
+			}
+		}
+		for lid, owner := range w.plant.owner {
+			known := func(out []uint8) bool { return lid < len(out) && out[lid] == n.table[lid] }
+			if owner >= 0 && n.table[lid] != noEntry && ports != nil && !slices.ContainsFunc(ports, known) {
+				return fmt.Errorf("%s sends LID %d by port %d, which is not in the %d tables that forsd counts on", w.plant.whole.Nodes[i].Name, lid, n.table[lid], len(on))
+			}
+		}
+	}
+	return nil
 }
 
 // take fetches a plan as a rank does.
@@ -92,6 +131,7 @@ func (w *world) take(of series, plans *published.Plans) {
 	if !known && of.job == 0 && !of.base {
 		w.note("plan %d: %d phases of %d servers", p.Epoch, p.Table.Phases(), p.Table.Servers())
 		if w.side == w.leader() {
+			w.judgeBelief("a plan is published")
 			w.judgePlan("it is published", p)
 		}
 	}
@@ -133,6 +173,12 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 	if plan == nil || w.spoilt {
 		return
 	}
+	if err := w.walk(when, plan); err != nil {
+		w.fail("%v", err)
+	}
+}
+
+func (w *world) walk(when string, plan *published.Plan) error {
 	p := w.plant
 	t := plan.Table
 	host := make([]int, t.Servers())
@@ -162,8 +208,7 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 			to := host[e.SendTo]
 			lid := int(e.DLID)
 			if host[s] < 0 || to < 0 || lid >= len(p.owner) || p.owner[lid] != to {
-				w.fail("plan %d, when %s: phase %d sends to LID %d, which is not the destination's", plan.Epoch, when, phase, lid)
-				return
+				return fmt.Errorf("plan %d, when %s: phase %d sends to LID %d, which is not the destination's", plan.Epoch, when, phase, lid)
 			}
 			leaf, _ := p.uplink(host[s])
 			ports, ok := p.route(leaf, lid, true)
@@ -183,22 +228,21 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 				continue
 			}
 			if !ok {
-				w.fail("plan %d, when %s: the transfer of phase %d from %s to LID %d does not arrive", plan.Epoch, when, phase, p.whole.Nodes[host[s]].Name, lid)
-				return
+				return fmt.Errorf("plan %d, when %s: the transfer of phase %d from %s to LID %d does not arrive", plan.Epoch, when, phase, p.whole.Nodes[host[s]].Name, lid)
 			}
 			for _, r := range ports {
 				at := 256*int(r.Node) + int(r.Port)
 				// A new process mends the tables before it plans: the plan of the one before may meet.
 				if used[at] == phase+1 && !w.forsd.blind {
 					other := by[at]
-					w.fail("plan %d, when %s: two transfers of phase %d leave %s by port %d: %s to LID %d, meant for %s, and %s to LID %d, meant for %s", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port,
+					return fmt.Errorf("plan %d, when %s: two transfers of phase %d leave %s by port %d: %s to LID %d, meant for %s, and %s to LID %d, meant for %s", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port,
 						p.whole.Nodes[host[s]].Name, lid, w.names(j.ways[phase*len(host)+s]), p.whole.Nodes[host[other]].Name, t.At(other, phase).DLID, w.names(j.ways[phase*len(host)+other]))
-					return
 				}
 				used[at], by[at] = phase+1, s
 			}
 		}
 	}
+	return nil
 }
 
 // names lists ports.

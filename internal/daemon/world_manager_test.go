@@ -25,6 +25,7 @@ type subnetManager struct {
 	master bool // of the fabric that it sees
 	missed int  // questions to the master without an answer
 
+	deaf     bool // it does not read the table file in the next sweep by that
 	linked   bool // its plugin is connected to the forsd beside it
 	sweeping bool
 	again    bool      // another sweep is due
@@ -328,6 +329,9 @@ func (m *subnetManager) route() {
 // routeByFile reads the table file. Without one OpenSM makes its own tables.
 func (m *subnetManager) routeByFile() {
 	text, err := os.ReadFile(m.side.tableFile)
+	if m.deaf {
+		m.deaf, err = false, errors.New("input/output error")
+	}
 	if err == nil {
 		var tables [][]uint8
 		if tables, err = m.w.plant.readTables(text); err == nil {
@@ -337,7 +341,15 @@ func (m *subnetManager) routeByFile() {
 	}
 	m.w.note("OpenSM makes its own tables: %v", err)
 	m.w.spoilt = true
+	m.step(m.w.between(0, 200), m.logged)
 	m.upload(m.w.plant.minHop(m.links), "updn", false)
+}
+
+// logged has forsd read in OpenSM's log that OpenSM makes its own tables.
+func (m *subnetManager) logged() {
+	if p := m.side.forsd; p != nil && p.d != nil {
+		go p.d.manager.Doubt()
+	}
 }
 
 // routed ends the routing.

@@ -270,7 +270,7 @@ func (w *probePort) Receive(m *[256]byte, wait time.Duration) bool {
 		}
 	}
 	if first < 0 || time.Until(w.coming[first].at) > wait {
-		time.Sleep(wait)
+		time.Sleep(wait + time.Nanosecond) // not to the instant of a deadline
 		return false
 	}
 	a := w.coming[first]

@@ -12,12 +12,13 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
+	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/topology"
 )
 
 // fabricWarnings tell of the fabric as it is.
 var fabricWarnings = []string{topology.CableDown, topology.CableDegraded, topology.SpineDown, topology.LeafDown, topology.HostAbsent, topology.LeafBinds, topology.FewSpineCables,
-	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "no-base-plan", "engine-fallback", "state-damaged",
+	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "lmc-too-small", "no-base-plan", "engine-fallback", "state-damaged",
 	cables.Suspect, cables.Isolated, cables.NotIsolated, config.Refused}
 
 // resting reports whether forsd is at rest, or why not.
@@ -62,12 +63,25 @@ func (w *world) resting() string {
 	if err := w.complete(plan, w.drainedLeaves()); err != nil {
 		return err.Error()
 	}
-	for _, err := range []error{w.avoids(), w.judgeLeases(), w.copied()} {
+	for _, err := range []error{w.avoids(), w.judgeLeases(), w.copied(), w.noticed(plan)} {
 		if err != nil {
 			return err.Error()
 		}
 	}
 	return ""
+}
+
+// noticed checks that forsd knows the tables, which OpenSM may have made by itself, and that the
+// plan holds on them.
+func (w *world) noticed(plan *published.Plan) error {
+	if !w.spoilt {
+		return nil
+	}
+	if err := w.believed(); err != nil {
+		return err
+	}
+	w.forsd.blind, w.judge.read = false, 0
+	return w.walk("OpenSM's tables are in the switches", plan)
 }
 
 // copied checks that the forsd that follows has what the one that leads has.

@@ -22,7 +22,7 @@ var (
 	worldSeed   = flag.Uint64("world.seed", 0, "the first history of TestWorld; 0 plays some")
 	worldRuns   = flag.Int("world.runs", 0, "how many histories, each with the next seed")
 	worldFaults = flag.Int("world.faults", 40, "events of a history")
-	worldFabric = flag.String("world.fabric", "6x6", "spines x leaves, or 4-ary for three levels")
+	worldFabric = flag.String("world.fabric", "6x6", "spines x leaves, 4-ary for three levels, or any: one drawn by the seed")
 	worldPlay   = flag.String("world.history", "", "events to play in place of those drawn by the seed")
 	worldShrink = flag.Bool("world.shrink", false, "drop events of a history that fails as long as it fails")
 	worldFirst  = flag.Bool("world.first", false, "end at the first history that fails")
@@ -31,9 +31,12 @@ var (
 	worldShow   = flag.Bool("world.show", false, "print the transcript")
 )
 
-// worldFabrics makes the healthy fabric of a history.
-func healthyWorld(t testing.TB, name string) *topology.Fabric {
+// healthyWorld makes the healthy fabric of a history.
+func healthyWorld(t testing.TB, name string, seed uint64) *topology.Fabric {
 	var a, b int
+	if name == "any" {
+		name = []string{"6x6", "4x4", "5x4", "3x3", "6x6", "4-ary", "5x6"}[seed%7] // on 4x4, hosts have as many LIDs as there are lanes
+	}
 	if _, err := fmt.Sscanf(name, "%dx%d", &a, &b); err == nil {
 		lmc := uint8(0)
 		for 1<<lmc < a {
@@ -42,7 +45,7 @@ func healthyWorld(t testing.TB, name string) *topology.Fabric {
 		return fabgen.Generate(fabgen.Spec{Spines: a, Leaves: b, LMC: lmc})
 	}
 	if _, err := fmt.Sscanf(name, "%d-ary", &a); err != nil {
-		t.Fatalf("-world.fabric %s: want 6x6 or 4-ary", name)
+		t.Fatalf("-world.fabric %s: want 6x6, 4-ary or any", name)
 	}
 	s := fabgen.KAry(a)
 	for 1<<s.LMC < a*a/4 {
