@@ -108,6 +108,9 @@ func putHeader(out []byte, t *Table, hash [hashSize]byte, lmc uint8, version, si
 	le.PutUint32(out[offVersion:], version)
 	le.PutUint32(out[offHeaderSize:], size)
 	le.PutUint64(out[offTotal:], uint64(len(out)))
+	if t.OwnCables {
+		le.PutUint32(out[offFlags:], ownCables)
+	}
 	le.PutUint64(out[offEpoch:], t.Epoch)
 	le.PutUint64(out[offJob:], t.Job)
 	copy(out[offHash:], hash[:])

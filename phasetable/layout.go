@@ -64,8 +64,11 @@ const (
 )
 
 // Flags that a reader does not know: those of the lower half it may ignore,
-// those of the upper half forbid it to read on. Version 1 defines none.
-const mustKnowFlags = 0xFFFF_0000
+// those of the upper half forbid it to read on.
+const (
+	ownCables     = 1
+	mustKnowFlags = 0xFFFF_0000
+)
 
 const (
 	maxPhases = 1<<31 - 1

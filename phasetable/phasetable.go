@@ -53,6 +53,8 @@ type Table struct {
 	To           []int32  // destination server, Idle where the source does not send
 	Lane         []int16  // lane, Local for same-leaf transfers; of no meaning where idle
 	DLID         []ib.LID // destination LID; of no meaning where idle
+	// OwnCables means that a lane is a cable of its own of each leaf, and a message takes no others.
+	OwnCables bool
 
 	// One of these takes the place of Phases, To, Lane and DLID: the table is of version 2.
 	Blocks *Blocks

@@ -318,7 +318,7 @@ func TestForwardCompatible(t *testing.T) {
 	data := mustEncode(t, in)
 	longer := append(append(append([]byte{}, data[:headerSize]...), make([]byte, align)...), data[headerSize:]...)
 	le.PutUint32(longer[offHeaderSize:], headerSize+align)
-	le.PutUint32(longer[offFlags:], 1)
+	le.PutUint32(longer[offFlags:], 2)
 	longer[headerSize-1], longer[headerSize+3] = 1, 1
 	for i := range sections {
 		at := offSections + 16*i

@@ -297,7 +297,7 @@ func (v *View) ToBaseLIDs() bool {
 // Table copies the view into a table of rows, phase by phase.
 func (v *View) Table() *Table {
 	n := v.servers
-	t := &Table{Epoch: v.epoch, Job: v.job, TopologyHash: v.TopologyHash(), Phases: v.phases, Lanes: v.lanes,
+	t := &Table{Epoch: v.epoch, Job: v.job, TopologyHash: v.TopologyHash(), Phases: v.phases, Lanes: v.lanes, OwnCables: le.Uint32(v.data[offFlags:])&ownCables != 0,
 		Servers: make([]ServerEntry, n), To: make([]int32, n*v.phases),
 		Lane: make([]int16, n*v.phases), DLID: make([]ib.LID, n*v.phases)}
 	for s := range n {

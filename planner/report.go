@@ -154,7 +154,7 @@ func affectedSpines(t *topology.FatTree) int {
 func (s *Schedule) Table(epoch uint64) *phasetable.Table {
 	t := s.Tree
 	return &phasetable.Table{Epoch: epoch, TopologyHash: t.Fabric.Hash(), Phases: s.Rows.Phases, Lanes: t.Lanes, Servers: Directory(t.Hosts, t.Servers),
-		To: s.Rows.To, Lane: s.Rows.Lane, DLID: s.Rows.DLID}
+		To: s.Rows.To, Lane: s.Rows.Lane, DLID: s.Rows.DLID, OwnCables: !slices.ContainsFunc(t.Spines, func(s topology.Spine) bool { return s.Cables > 1 })}
 }
 
 // The files that WriteDir writes.

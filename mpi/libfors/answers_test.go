@@ -90,7 +90,7 @@ func TestForms(t *testing.T) {
 		if got := p.do("open %s", where)[0]; !strings.HasPrefix(got, "epoch 42 ") {
 			t.Errorf("%s: %s", name, got)
 		}
-		want := "GET /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.4\r\n" +
+		want := "GET /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.5\r\n" +
 			"Accept: application/vnd.forsd.phasetable\r\nConnection: close\r\n\r\n"
 		if got := <-s.requests; got != want {
 			t.Errorf("%s: request %q, want %q", name, got, want)
@@ -184,7 +184,7 @@ func TestWatchKeepsItsConnection(t *testing.T) {
 	<-s.requests
 	p.wants("await", "1 41") // a new store counts from 1: any other epoch is news
 	for range 3 {
-		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.4\r\n" +
+		want := "HEAD /v1/plan/phases?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.5\r\n" +
 			"Accept: application/vnd.forsd.phasetable\r\nIf-None-Match: \"42\"\r\nPrefer: wait=300\r\n\r\n"
 		if got := <-s.requests; got != want {
 			t.Errorf("request %q, want %q", got, want)
@@ -241,7 +241,7 @@ func TestRemaining(t *testing.T) {
 		`remaining 2|Spine010|Leaf "7" \ é` + "\t/31": `{"epoch":42,"done":2,"fail":["Spine010","Leaf \"7\" \\ é\u0009/31"]}`,
 	} {
 		p.contains(command, "epoch 42 ")
-		want := "POST /v1/whatif?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.4\r\nAccept: application/vnd.forsd.phasetable\r\n" +
+		want := "POST /v1/whatif?format=binary HTTP/1.1\r\nHost: forsd\r\nUser-Agent: libfors/1.5\r\nAccept: application/vnd.forsd.phasetable\r\n" +
 			fmt.Sprintf("Connection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		if got := <-s.requests; got != want {
 			t.Errorf("%s: request %q, want %q", command, got, want)

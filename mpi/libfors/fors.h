@@ -45,7 +45,7 @@ extern "C" {
 
 /* The version of this interface: it grows with every addition to it. */
 #define FORS_VERSION_MAJOR 1
-#define FORS_VERSION_MINOR 4
+#define FORS_VERSION_MINOR 5
 
 /* A table, read and checked from end to end. */
 typedef struct fors_table fors_table;
@@ -143,6 +143,7 @@ struct fors_info {
 	uint32_t lmc_max;          /* the largest LMC of a server */
 	uint32_t crc;              /* CRC-32C of the table */
 	uint32_t base_lids;        /* 1: every message goes to the base LID of its destination; else 0. Since 1.1 */
+	uint32_t own_cables;       /* 1: a lane is a cable of its own of each leaf, and a message takes no others; else 0. Since 1.5 */
 };
 
 /* Returns a table's header; it lives as long as the table. */

@@ -28,6 +28,7 @@ type line struct {
 	dlid             ib.LID
 	bytes            int
 	time             int64 // ns
+	step             int
 }
 
 // readLogs reads the logs of all ranks of MPI_COMM_WORLD.
@@ -61,7 +62,7 @@ func parse(t testing.TB, row []string) line {
 		return v
 	}
 	return line{uint64(number(0, 16)), int(number(1, 10)), uint64(number(2, 10)), int(number(3, 10)), row[4], int(number(5, 10)), int(number(6, 10)),
-		ib.GUID(number(7, 0)), ib.GUID(number(8, 0)), int(number(9, 10)), ib.LID(number(10, 10)), int(number(11, 10)), number(12, 10)}
+		ib.GUID(number(7, 0)), ib.GUID(number(8, 0)), int(number(9, 10)), ib.LID(number(10, 10)), int(number(11, 10)), number(12, 10), int(number(13, 10))}
 }
 
 // event is an exchange of a communicator.
@@ -127,11 +128,11 @@ func checkPairs(t testing.TB, logs [][]line) {
 	}
 }
 
-// link is a directed link in a phase of an exchange.
+// link is a directed link in a step of an exchange.
 type link struct {
 	event
-	phase int
-	from  topology.PortRef
+	step int
+	from topology.PortRef
 }
 
 // walker walks transfers through forwarding tables.
@@ -173,7 +174,7 @@ func (w *walker) links(t testing.TB, l line) (links []topology.PortRef) {
 
 // checkLinks walks every transfer of the exchanges at an epoch through forwarding
 // tables. It fails if one does not arrive, if transfers of two pairs of servers
-// share a link in a phase, or if a pair was not planned though the tables join it.
+// share a link in a step, or if a pair was not planned though the tables join it.
 // It returns the number of transfers.
 func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, tables *lft.Tables) int {
 	t.Helper()
@@ -189,7 +190,7 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 				t.Fatalf("%+v: no phase", l)
 			}
 			for _, port := range w.links(t, l) {
-				at := link{event{l.comm, l.exchange}, l.phase, port}
+				at := link{event{l.comm, l.exchange}, l.step, port}
 				if other, ok := taken[at]; ok && (other.srcGUID != l.srcGUID || other.dstGUID != l.dstGUID) {
 					t.Fatalf("port %d of %s carries two transfers:\n%+v\n%+v", port.Port, f.Nodes[port.Node].Label(), l, other)
 				}
@@ -201,7 +202,7 @@ func checkLinks(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 	return walked
 }
 
-// checkOrder fails if a transfer begins before those of earlier phases on its links
+// checkOrder fails if a transfer begins before those of earlier steps on its links
 // have ended: links are the links of a walk through forwarding tables. Servers that
 // send both, or receive the one and send the other, ensure that by themselves. It uses
 // only exchanges in which all pairs have data, since the log lacks empty blocks, and
@@ -214,13 +215,13 @@ func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 	}
 	type pair struct {
 		event
-		phase    int
+		step     int
 		src, dst ib.GUID
 	}
 	ended := map[pair]int64{}
 	for _, log := range logs {
 		for _, l := range log {
-			if p := (pair{event{l.comm, l.exchange}, l.phase, l.srcGUID, l.dstGUID}); l.what == "received" {
+			if p := (pair{event{l.comm, l.exchange}, l.step, l.srcGUID, l.dstGUID}); l.what == "received" {
 				ended[p] = max(ended[p], l.time)
 			}
 		}
@@ -242,12 +243,12 @@ func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 				if uses[e][port] == nil {
 					uses[e][port] = map[int]use{}
 				}
-				u, had := uses[e][port][l.phase]
+				u, had := uses[e][port][l.step]
 				if !had || l.time < u.begin {
 					u.begin = l.time
 				}
-				u.src, u.dst, u.ends = l.srcGUID, l.dstGUID, ended[pair{e, l.phase, l.srcGUID, l.dstGUID}]
-				uses[e][port][l.phase] = u
+				u.src, u.dst, u.ends = l.srcGUID, l.dstGUID, ended[pair{e, l.step, l.srcGUID, l.dstGUID}]
+				uses[e][port][l.step] = u
 			}
 		}
 	}
@@ -255,16 +256,16 @@ func checkOrder(t testing.TB, logs [][]line, epoch uint64, f *topology.Fabric, t
 		if n := len(servers[e]); len(pairs[e]) < n*(n-1) {
 			continue
 		}
-		for port, phases := range ports {
-			order := slices.Sorted(maps.Keys(phases))
+		for port, steps := range ports {
+			order := slices.Sorted(maps.Keys(steps))
 			for i := 1; i < len(order); i++ {
-				was, is := phases[order[i-1]], phases[order[i]]
+				was, is := steps[order[i-1]], steps[order[i]]
 				if was.src == is.src || was.dst == is.src {
 					continue
 				}
 				waits++
 				if was.ends == 0 || is.begin < was.ends {
-					t.Fatalf("exchange %d, port %d of %s: phase %d begins %d ns before phase %d has ended", e.exchange, port.Port, f.Nodes[port.Node].Label(), order[i],
+					t.Fatalf("exchange %d, port %d of %s: step %d begins %d ns before step %d has ended", e.exchange, port.Port, f.Nodes[port.Node].Label(), order[i],
 						was.ends-is.begin, order[i-1])
 				}
 			}

@@ -246,6 +246,48 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestPart has a part of the servers exchange: in steps of its own, which are hardly more than each
+// of them needs, and in which no link carries two transfers; where lanes share cables, in the
+// table's phases.
+func TestPart(t *testing.T) {
+	shim := needs(t)
+	program := compile(t, "mpicc", "testdata/exchanges.c")
+	made := plan(t, fabgen.Spec{Spines: 5, Leaves: 6, LMC: 3}, cable{0, 0})
+	var servers strings.Builder
+	for r := range 10 {
+		fmt.Fprintf(&servers, "Hca%04d\n", 3*r%30)
+	}
+	shared := made.Table(42)
+	shared.OwnCables = false
+	data, err := phasetable.Encode(shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, table := range map[string]string{"own cables": file(t, made), "shared": write(t, "phases.bin", data)} {
+		log := t.TempDir()
+		j := job{ranks: 10, mca: linear, command: []string{program, "5", "12"}}
+		if out, stderr := j.with(shim, table, "FORS_SERVER_MAP="+write(t, "servers", []byte(servers.String())), "FORS_LOG="+log).run(t); !strings.HasSuffix(out, "differences: 0\n") || stderr != "" {
+			t.Errorf("%s: it prints %q, and errors %q", name, out, stderr)
+		}
+		logs := readLogs(t, log, j.ranks)
+		checkEpochs(t, logs)
+		checkPairs(t, logs)
+		if walked := checkLinks(t, logs, 42, made.Tree.Fabric, made.Tables); walked == 0 {
+			t.Errorf("%s: nothing was sent from server to server", name)
+		}
+		checkOrder(t, logs, 42, made.Tree.Fabric, made.Tables)
+		steps := 0
+		for _, log := range logs {
+			for _, l := range log {
+				steps = max(steps, l.step+1)
+			}
+		}
+		if own := steps <= 12; own != (name == "own cables") {
+			t.Errorf("%s: 10 servers exchange in %d steps", name, steps)
+		}
+	}
+}
+
 // TestBaseLIDs follows a plan for base LIDs by default, also if the setting cannot be
 // understood.
 func TestBaseLIDs(t *testing.T) {

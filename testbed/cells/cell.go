@@ -33,6 +33,7 @@ type site struct {
 	fabric *topology.Fabric
 	tables *lft.Tables
 	plan   []sim.Row
+	view   *phasetable.View // of the plan, nil without one
 	hosts  []ib.GUID
 }
 
@@ -43,7 +44,8 @@ type cell struct {
 	queues packets.Queues
 	pattern
 	part   string
-	jobs   []int // [host] number of its job, -1: it has none
+	jobs   []int     // [host] number of its job, -1: it has none
+	steps  []sim.Row // the plan's, in the steps that the shim gives these jobs
 	bytes  int
 	jitter float64
 
@@ -89,7 +91,7 @@ var parts = []struct {
 }
 
 // cells lists the cells.
-func (o *options) cells(ctx context.Context) (all []*cell, err error) {
+func (o *options) cells(ctx context.Context, by *shim) (all []*cell, err error) {
 	n := 0
 	for _, dead := range o.dead {
 		s, err := o.site(ctx, dead)
@@ -103,10 +105,14 @@ func (o *options) cells(ctx context.Context) (all []*cell, err error) {
 					for h := range jobs {
 						jobs[h] = part.job(rng)
 					}
+					steps, err := s.step(ctx, by.part, jobs)
+					if err != nil {
+						return nil, err
+					}
 					for _, bytes := range o.bytes {
 						for _, jitter := range o.jitters {
 							if n++; (n-1)%o.every == 0 {
-								all = append(all, &cell{site: s, dead: dead, queues: queues, pattern: p, part: part.name, jobs: jobs, bytes: bytes, jitter: jitter})
+								all = append(all, &cell{site: s, dead: dead, queues: queues, pattern: p, part: part.name, jobs: jobs, steps: steps, bytes: bytes, jitter: jitter})
 							}
 						}
 					}
@@ -167,7 +173,7 @@ func newSite(f *topology.Fabric, tables *lft.Tables, base *phasetable.Table) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &site{fabric: f, tables: tables, plan: sim.RowsOf(view)}
+	s := &site{fabric: f, tables: tables, plan: sim.RowsOf(view), view: view}
 	for i := range view.Servers() {
 		s.hosts = append(s.hosts, view.Server(i).GUID)
 	}
@@ -229,7 +235,7 @@ const news = 500_000
 
 // simulate measures all ways.
 func (c *cell) simulate(ctx context.Context, speedup int) error {
-	planned, shifted := c.messages(c.plan), c.messages(c.shifted())
+	planned, shifted := c.messages(c.steps), c.messages(c.shifted())
 	for w, p := range [...]packets.Pacing{byPlan: {Pace: packets.ByLinks}, atOnce: {Pace: packets.AtOnce}, byMPI: {Pace: packets.Pairwise}} {
 		list := planned
 		if w == byMPI {

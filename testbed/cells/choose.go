@@ -8,16 +8,25 @@ import (
 	"path/filepath"
 )
 
-// compile makes the program that chooses by times that are given, with the shim's choose.c.
-// root is the project's folder.
-func compile(ctx context.Context, root, to string) error {
-	shim := filepath.Join(root, "mpi", "libforsmpi")
-	cmd := exec.CommandContext(ctx, "mpicc", "-O2", "-Wall", "-Werror", "-I"+filepath.Join(shim, "src"), "-I"+filepath.Join(root, "mpi", "libfors"), "-pthread", "-o", to,
-		filepath.Join(shim, "testdata", "choice.c"), filepath.Join(shim, "src", "choose.c"), filepath.Join(root, "mpi", "libfors", "src", "pace.c"), "-lm")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mpicc: %w\n%s", err, out)
+// shim is parts of the shim as programs: choice chooses by times that are given (choose.c), part gives
+// the transfers of a part of the hosts their steps (part.c).
+type shim struct{ choice, part string }
+
+// compile makes the programs. root is the project's folder.
+func compile(ctx context.Context, root, dir string) (*shim, error) {
+	at := filepath.Join(root, "mpi", "libforsmpi")
+	p := &shim{filepath.Join(dir, "choice"), filepath.Join(dir, "part")}
+	for to, more := range map[string][]string{p.choice: {"src/choose.c", "../libfors/src/pace.c"}, p.part: nil} {
+		args := []string{"-O2", "-Wall", "-Werror", "-I" + filepath.Join(at, "src"), "-I" + filepath.Join(root, "mpi", "libfors"), "-pthread", "-o", to,
+			filepath.Join(at, "testdata", filepath.Base(to)+".c")}
+		for _, file := range more {
+			args = append(args, filepath.Join(at, file))
+		}
+		if out, err := exec.CommandContext(ctx, "mpicc", append(args, "-lm")...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("mpicc: %w\n%s", err, out)
+		}
 	}
-	return nil
+	return p, nil
 }
 
 // repeats is how often the shim chooses in a cell, each time from the start.

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -89,14 +88,14 @@ func (o *options) show(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	chooser := filepath.Join(dir, "choice")
-	if err := compile(ctx, ".", chooser); err != nil {
+	p, err := compile(ctx, ".", dir)
+	if err != nil {
 		return err
 	}
 	if o.compared {
-		return o.compare(ctx, chooser)
+		return o.compare(ctx, p.choice)
 	}
-	all, err := o.cells(ctx)
+	all, err := o.cells(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -104,7 +103,7 @@ func (o *options) show(ctx context.Context) (err error) {
 		return func(i int) error { return all[i].simulate(ctx, o.speedup) }
 	})
 	if err == nil {
-		err = choose(ctx, chooser, all)
+		err = choose(ctx, p.choice, all)
 	}
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"path/filepath"
 	"testing"
 
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -14,16 +13,12 @@ import (
 // packets block each other, phases by the clock are ahead of everything at once with equal blocks,
 // a dead cable, and no jitter.
 func TestCells(t *testing.T) {
-	programs.Needs(t, "mpicc")
-	chooser := filepath.Join(t.TempDir(), "choice")
-	if err := compile(t.Context(), "../..", chooser); err != nil {
-		t.Fatal(err)
-	}
+	p := compiled(t)
 	for _, o := range []options{
 		{spec: fabgen.Spec{Spines: 6, Leaves: 6, LMC: 5}, dead: []int{0, 1}, bytes: []int{1 << 14}, jitters: []float64{0, .1}, every: 1},
 		{pods: 4, dead: []int{2}, bytes: []int{1 << 16}, jitters: []float64{0}, every: 5},
 	} {
-		all, err := o.cells(t.Context())
+		all, err := o.cells(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +27,7 @@ func TestCells(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := choose(t.Context(), chooser, all); err != nil {
+		if err := choose(t.Context(), p.choice, all); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range all {
@@ -51,13 +46,13 @@ func TestCells(t *testing.T) {
 // blocks.
 func TestMessages(t *testing.T) {
 	o := options{spec: fabgen.Spec{Spines: 4, Leaves: 4, LMC: 2}, dead: []int{0}, bytes: []int{1 << 14}, jitters: []float64{0}, every: 1}
-	all, err := o.cells(t.Context())
+	all, err := o.cells(t.Context(), compiled(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range all {
 		blocks := map[packets.Message]int{}
-		planned, shifted := c.messages(c.plan), c.messages(c.shifted())
+		planned, shifted := c.messages(c.steps), c.messages(c.shifted())
 		sum, members := 0.0, map[int]int{}
 		for _, m := range planned {
 			m.Phase = 0
@@ -88,11 +83,7 @@ func TestMessages(t *testing.T) {
 // than on forsd's, and adaptive switches that are late are not faster than ideal ones where
 // packets block each other.
 func TestBeside(t *testing.T) {
-	programs.Needs(t, "mpicc", "opensm", "ibsim")
-	chooser := filepath.Join(t.TempDir(), "choice")
-	if err := compile(t.Context(), "../..", chooser); err != nil {
-		t.Fatal(err)
-	}
+	p := compiled(t, "opensm", "ibsim")
 	o := options{spec: fabgen.Spec{Spines: 4, Leaves: 4, LMC: 3}}
 	own, err := o.site(t.Context(), 1)
 	if err != nil {
@@ -103,8 +94,8 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, queues := range []packets.Queues{packets.VOQ, packets.FIFO} {
-		c := &cell{site: own, dead: 1, queues: queues, pattern: patterns[0], part: parts[0].name, jobs: make([]int, len(own.hosts)), bytes: 1 << 16}
-		shares, err := c.beside(t.Context(), chooser, minHop, 1)
+		c := &cell{site: own, dead: 1, queues: queues, pattern: patterns[0], part: parts[0].name, jobs: make([]int, len(own.hosts)), steps: own.plan, bytes: 1 << 16}
+		shares, err := c.beside(t.Context(), p.choice, minHop, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,4 +104,14 @@ func TestBeside(t *testing.T) {
 			t.Errorf("%v: %.3f by min-hop, %.3f by adaptive switches, %.3f if late, %.3f by forsd", queues, shares[0], shares[1], shares[2], c.shares[atOnce])
 		}
 	}
+}
+
+// compiled is the shim's parts as programs.
+func compiled(t *testing.T, more ...string) *shim {
+	programs.Needs(t, append(more, "mpicc")...)
+	p, err := compile(t.Context(), "../..", t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -35,7 +35,7 @@ func (o *options) compare(ctx context.Context, chooser string) error {
 		for _, queues := range []packets.Queues{packets.VOQ, packets.FIFO} {
 			for _, bytes := range o.bytes {
 				for _, jitter := range o.jitters {
-					c := &cell{site: own, dead: dead, queues: queues, pattern: patterns[0], part: parts[0].name, jobs: make([]int, len(own.hosts)), bytes: bytes, jitter: jitter}
+					c := &cell{site: own, dead: dead, queues: queues, pattern: patterns[0], part: parts[0].name, jobs: make([]int, len(own.hosts)), steps: own.plan, bytes: bytes, jitter: jitter}
 					shares, err := c.beside(ctx, chooser, minHop, o.speedup)
 					if err != nil {
 						return err

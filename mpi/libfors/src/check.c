@@ -52,6 +52,7 @@ static int read_header(struct fors_table *t, struct fors_error *err)
 	i->phases = get32(h + OFF_PHASES);
 	i->lanes = get16(h + OFF_LANES);
 	i->lmc_max = h[OFF_LMC];
+	i->own_cables = get32(h + OFF_FLAGS) & 1;
 	i->crc = get32(h + OFF_CRC);
 	const uint32_t size = get32(h + OFF_HEADER_SIZE), least = by_rule(t) ? RULES_HEADER_SIZE : HEADER_SIZE;
 	if (size < least || size % ALIGN != 0 || (by_rule(t) && size > t->length))

@@ -95,7 +95,7 @@ static void number(struct draft *d, struct work *w)
 		w->step_of[p] = -1;
 		for (int g = 0; g < d->head.groups && w->step_of[p] < 0; g++)
 			if (peer(w, fors_entry(w->table, w->server[g], p).send_to) >= 0)
-				w->step_of[p] = d->head.steps++;
+				w->step_of[p] = d->head.meetings++;
 	}
 }
 
@@ -108,8 +108,8 @@ static int once(int *met, int peer, int g)
 	return peer;
 }
 
-/* links fills in the order in which transfers use a link. */
-static bool links(struct draft *d, const struct work *w)
+/* order gives transfers their steps, and fills in the order in which they use a link. */
+static bool order(struct draft *d, const struct work *w)
 {
 	uint16_t *leaf = calloc((size_t)d->head.groups, sizeof *leaf);
 	for (int g = 0; leaf && g < d->head.groups; g++) {
@@ -117,7 +117,8 @@ static bool links(struct draft *d, const struct work *w)
 		fors_server(w->table, w->server[g], &server);
 		leaf[g] = server.leaf;
 	}
-	const bool good = leaf && fm_links(d, leaf, fors_info(w->table)->lanes);
+	const uint32_t lanes = fors_info(w->table)->lanes;
+	const bool good = leaf && (!fors_info(w->table)->own_cables || fm_part(d, leaf, lanes)) && (fm_settings()->sync != BY_LINKS || fm_links(d, leaf, lanes));
 	free(leaf);
 	return good;
 }
@@ -136,7 +137,8 @@ static void fill(struct draft *d, const struct work *w)
 			const struct fors_entry e = fors_entry(w->table, w->server[g], p);
 			const int to = once(w->sent, peer(w, e.send_to), g), from = once(w->heard, peer(w, e.recv_from), g);
 			if (to >= 0 || from >= 0)
-				d->row[rows++] = (struct row){.step = w->step_of[p], .phase = (int)p, .to = to, .from = from, .lane = e.lane, .dlid = e.dlid,
+				d->row[rows++] = (struct row){.step = w->step_of[p], .to = to, .from = from, .phase = {(int)p, (int)p},
+					.met = {w->step_of[p], w->step_of[p]}, .lane = e.lane, .dlid = e.dlid,
 					.tell = {-1, -1, -1}, .wait = {-1, -1, -1}};
 		}
 	}
@@ -160,10 +162,11 @@ void fm_draft(struct draft *d, const fors_table *table, const struct identity *w
 	snprintf(d->text, TEXT, "out of memory for the plan of epoch %" PRIu64, d->head.epoch);
 	if (d->group && d->guid && d->first && w.server && w.group_of && w.step_of && w.sent && w.heard && group(d, &w, who, size)) {
 		number(d, &w);
+		d->head.steps = d->head.meetings;
 		d->row = calloc((size_t)d->head.groups * (size_t)d->head.steps + 1, sizeof *d->row);
 		if (d->row)
 			fill(d, &w);
-		if (d->row && (fm_settings()->sync != BY_LINKS || links(d, &w)))
+		if (d->row && order(d, &w))
 			d->head.reason = d->head.groups > 1 ? PLANNED : ONE_SERVER;
 	}
 	free(w.server);

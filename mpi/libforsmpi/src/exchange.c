@@ -105,7 +105,7 @@ static int post_receive(struct run *x, int rank, const struct row *row)
 		return failed;
 	if (x->in_place && !x->sent[rank] && (failed = save(x, rank)))
 		return failed;
-	const struct transfer t = {row ? row->phase : -1, rank, x->c->rank, -1, 0, bytes};
+	const struct transfer t = {row ? row->phase[1] : -1, row ? row->step : -1, rank, x->c->rank, -1, 0, bytes};
 	fm_log(x->c, "receive", &t);
 	return posted(x, COUNTED(PMPI_Irecv)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 }
@@ -124,7 +124,7 @@ static int post_send(struct run *x, int rank, const struct row *row)
 		if (x->saved[rank])
 			b.at = x->base[rank];
 	}
-	const struct transfer t = {row ? row->phase : -1, x->c->rank, rank, row ? row->lane : -1, row ? row->dlid : 0, bytes};
+	const struct transfer t = {row ? row->phase[0] : -1, row ? row->step : -1, x->c->rank, rank, row ? row->lane : -1, row ? row->dlid : 0, bytes};
 	fm_log(x->c, "send", &t);
 	return posted(x, COUNTED(PMPI_Isend)(b.at, b.count, b.type, rank, x->c->tag, x->c->channel->comm, &x->c->requests[x->pending]));
 }
@@ -234,7 +234,7 @@ static int tell(struct run *x, const struct row *row)
 	int failed = wait_for(x, x->receives);
 	fm_note(c, row, RECEIVED);
 	for (int i = 0; i < members(c, row->from); i++)
-		fm_log(c, "received", &(struct transfer){.phase = row->phase, .src = member(c, row->from, i), .dst = c->rank, .lane = -1});
+		fm_log(c, "received", &(struct transfer){.phase = row->phase[1], .step = row->step, .src = member(c, row->from, i), .dst = c->rank, .lane = -1});
 	for (int w = 0; w < LINKS; w++)
 		for (int i = 0; row->tell[w] >= 0 && i < members(c, row->tell[w]); i++)
 			failed = also(failed, posted(x, PMPI_Isend(NULL, 0, MPI_BYTE, member(c, row->tell[w], i), c->tag + 1, c->channel->comm, &c->requests[x->pending])));

@@ -59,7 +59,7 @@ static void begin(const char *directory)
 	snprintf(path, sizeof path, "%s/rank-%d.csv", directory, world_rank());
 	file = fopen(path, "we");
 	if (file)
-		fprintf(file, "comm,exchange,epoch,phase,what,src_rank,dst_rank,src_guid,dst_guid,lane,dlid,bytes,time_ns\n");
+		fprintf(file, "comm,exchange,epoch,phase,what,src_rank,dst_rank,src_guid,dst_guid,lane,dlid,bytes,time_ns,step\n");
 	else
 		fm_say("FORS_LOG: %s cannot be written", path);
 }
@@ -71,7 +71,7 @@ static uint64_t guid(const struct comm *c, int rank)
 
 void fm_log(struct comm *c, const char *what, const struct transfer *t)
 {
-	static const struct transfer none = {.phase = -1, .src = -1, .dst = -1, .lane = -1};
+	static const struct transfer none = {.phase = -1, .step = -1, .src = -1, .dst = -1, .lane = -1};
 	struct timespec now;
 	const char *directory = fm_settings()->log;
 	if (!directory)
@@ -82,9 +82,9 @@ void fm_log(struct comm *c, const char *what, const struct transfer *t)
 		begin(directory);
 	if (file) {
 		const struct transfer *x = t ? t : &none;
-		fprintf(file, "%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%d,%s,%d,%d,0x%016" PRIx64 ",0x%016" PRIx64 ",%d,%d,%lld,%lld\n",
+		fprintf(file, "%" PRIx64 ",%" PRIu64 ",%" PRIu64 ",%d,%s,%d,%d,0x%016" PRIx64 ",0x%016" PRIx64 ",%d,%d,%lld,%lld,%d\n",
 			c->id, c->exchange, c->plan.head.epoch, x->phase, what, x->src, x->dst, guid(c, x->src), guid(c, x->dst),
-			x->lane, x->dlid, x->bytes, (long long)now.tv_sec * 1000000000 + now.tv_nsec);
+			x->lane, x->dlid, x->bytes, (long long)now.tv_sec * 1000000000 + now.tv_nsec, x->step);
 		if (!t)
 			fflush(file);
 	}

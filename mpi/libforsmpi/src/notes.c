@@ -3,8 +3,8 @@
  * and receive in an exchange by the plan. Rank 0 collects the notes and gives them to forsd,
  * which finds slow cables by them.
  *
- * A server has sent in a step when its first process has, and received when its last one
- * has. Only exchanges whose blocks are equal are noted, and servers that have as many
+ * A server has sent in a phase of the table when its first process has, and received when its
+ * last one has. Only exchanges whose blocks are equal are noted, and servers that have as many
  * processes. Not the first by a plan: it makes connections.
  */
 #include <inttypes.h>
@@ -21,7 +21,7 @@ enum {
 	DIGITS = 22,    /* of a number, with its comma */
 };
 
-static int steps(const struct comm *c, int every) { return (c->plan.head.steps + every - 1) / every; }
+static int steps(const struct comm *c, int every) { return (c->plan.head.meetings + every - 1) / every; }
 
 /* even reports whether all servers have as many processes. */
 static bool even(const struct schedule *s)
@@ -41,7 +41,7 @@ void fm_notes_choose(struct comm *c, struct order *order)
 	const bool due = c->noted_at == 0 || at >= c->noted_at + fm_settings()->measure;
 	/* A schedule that is new is not shared yet. */
 	if (fm_settings()->measure > 0 && c->warm && due && !order->timed && now->epoch == c->plan.head.epoch && even(&c->plan)) {
-		const int every = 1 + (int)((int64_t)now->steps * now->groups / MOST);
+		const int every = 1 + (int)((int64_t)now->meetings * now->groups / MOST);
 		/* Its own notes, those of a process, the times of a server, and the phases. */
 		free(c->notes);
 		if ((c->notes = malloc(sizeof *c->notes * 9 * (size_t)steps(c, every))))
@@ -64,11 +64,12 @@ void fm_notes_begin(struct comm *c, const struct order *order)
 void fm_note(struct comm *c, const struct row *row, enum note what)
 {
 	struct timespec now;
-	if (!c->every || !c->notes || row->step % c->every)
+	const int met = row->met[what == RECEIVED];
+	if (!c->every || !c->notes || met % c->every)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
-	int64_t *at = c->notes + 3 * (row->step / c->every);
-	at[0] = row->phase + 1;
+	int64_t *at = c->notes + 3 * (met / c->every);
+	at[0] = row->phase[what == RECEIVED] + 1;
 	at[what] = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

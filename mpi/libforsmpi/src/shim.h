@@ -10,6 +10,7 @@
  *	choose.c           how an exchange goes: the way that has been fastest
  *	epoch.c            agreement on an epoch, at the boundary of an exchange
  *	draft.c            rank 0 finds the servers' rows in a table
+ *	part.c             ... steps of its own for a part of the servers
  *	links.c            ... and who uses a link after whom
  *	schedule.c         each rank gets its rows
  *	table.c            the table of this process, for communicators that it leads
@@ -74,11 +75,11 @@ enum reason { PLANNED, NO_TABLE, NO_SERVER, ONE_SERVER, NO_CHANNEL, REASONS };
 struct head {
 	uint64_t epoch;     /* of the table, 0: no table */
 	int32_t reason;     /* enum reason */
-	int32_t steps;      /* phases that the communicator has transfers in */
+	int32_t steps;      /* in which the communicator has transfers */
 	int32_t groups;     /* servers */
 	int32_t sync;       /* rank 0's setting holds for all */
 	int32_t silent;     /* whether the table is missing because forsd did not answer in time */
-	int32_t reserved;
+	int32_t meetings;   /* phases of the table in which it does; there are fewer steps if these are its own */
 };
 
 /* Rank 0's message to all before an exchange that may need it. */
@@ -99,9 +100,9 @@ enum { LINKS = 3 };
 /* The transfers of one server's processes in one step. It is sent as it is. */
 struct row {
 	int32_t step;  /* 0 … steps − 1 */
-	int32_t phase; /* of the table */
 	int32_t to;    /* group, or −1 */
 	int32_t from;  /* group, or −1 */
+	int32_t phase[2], met[2]; /* to, from: where the table has it, and the number of that phase among those that the groups meet in */
 	int32_t lane, dlid;
 	/* What keeps transfers of different steps apart, see links.c. */
 	int32_t tell[LINKS]; /* groups that hear when this one has received, or −1 */
@@ -265,6 +266,8 @@ struct draft {
 	int *first;      /* [group] its first row; one more at the end */
 	char text[TEXT]; /* why the plan is missing */
 };
+/* fm_part gives the transfers other steps, if these are fewer; without memory it returns false. */
+bool fm_part(struct draft *d, const uint16_t *leaf, uint32_t lanes);
 /* fm_links fills in which transfers wait for each other; leaf is the leaf of each group. */
 bool fm_links(struct draft *d, const uint16_t *leaf, uint32_t lanes);
 /* fm_draft plans for processes by a table; head.reason has the result. */
@@ -294,7 +297,8 @@ void fm_table_close(void);
  * the transfer or NULL.
  */
 struct transfer {
-	int phase, src, dst; /* ranks */
+	int phase, step;
+	int src, dst; /* ranks */
 	int lane, dlid;
 	long long bytes;
 };

@@ -18,13 +18,13 @@ int fm_table_times(const char *json, struct fors_error *err)
 int main(void)
 {
 	enum { STEPS = 359, ROUNDS = 4000 };
-	struct comm c = {.rank = 1, .plan = {.head = {.steps = STEPS}}};
+	struct comm c = {.rank = 1, .plan = {.head = {.meetings = STEPS}}};
 	struct row row = {0};
 	struct timespec begin, end;
 	fm_notes_begin(&c, &(struct order){.every = 1});
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
 	for (int i = 0; i < ROUNDS; i++)
-		for (row.step = row.phase = 0; row.step < STEPS; row.phase = ++row.step)
+		for (row.met[0] = row.met[1] = 0; row.met[0] < STEPS; row.met[1] = ++row.met[0])
 			fm_note(&c, &row, i & 1 ? SENT : RECEIVED);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	printf("%.2f\n", (1e9 * (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec)) / STEPS / ROUNDS);
