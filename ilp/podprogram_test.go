@@ -3,8 +3,6 @@
 package ilp
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,21 +10,18 @@ import (
 	"github.com/forsd/forsd/pods"
 )
 
-// PodBound returns the least number of phases in which the transfers of the complete
+// podBound returns the least number of phases in which the transfers of the complete
 // exchange can pass all cables if they may be split. For cells of identical leaves a, b it
 // seeks the least Φ with y[a][b][j] ≥ 0 on the planes that join them, Σ_j y the transfers
 // from a to b, and z[p][q][k] ≥ 0 for pods p ≠ q on lanes that are live at both, Σ_k z over
 // the lanes of a plane at least Σ y, such that no cable carries more than Φ.
-func PodBound(ctx context.Context, t *pods.Tree) (phases int, err error) {
+func podBound(t *pods.Tree) (phases int, err error) {
 	q := newPodNet(t)
-	s, err := run(ctx, q.program(), PhaseLimit)
+	Φ, err := least(q.program())
 	if err != nil {
 		return 0, fmt.Errorf("bound the phases of %d cells of leaves: %w", len(q.cells), err)
 	}
-	if s.outcome != solved {
-		return 0, errors.New("bound the phases: lp_solve finds no solution, although one always exists")
-	}
-	return int(math.Ceil(s.values[0] * (1 - 2*slack))), nil
+	return int(math.Ceil(Φ * (1 - 2*slack))), nil
 }
 
 // podNet is the exchange of a tree of three levels in cells.
@@ -147,11 +142,10 @@ func (q *podNet) program() *program {
 		}
 		p.rows = append(p.rows, passes)
 	}
-	p.upper, p.minimise = make([]float64, cols), make([]float64, cols)
+	p.upper = make([]float64, cols)
 	for i := range p.upper {
 		p.upper[i] = math.Inf(1)
 	}
-	p.minimise[0] = 1
 	return p
 }
 

@@ -25,13 +25,12 @@ type row struct {
 }
 
 // program is a linear or an integer programme with columns from 0 to their upper
-// bounds. Without an objective any feasible point is a solution.
+// bounds. Any feasible point is a solution.
 type program struct {
-	upper    []float64 // [column]
-	minimise []float64 // [column] or nil
-	integer  bool
-	rows     []row
-	empty    bool // a row without columns cannot hold
+	upper   []float64 // [column]
+	integer bool
+	rows    []row
+	empty   bool // a row without columns cannot hold
 }
 
 // sum adds a row with coefficients 1 to an integer programme; no right-hand side is

@@ -46,8 +46,7 @@ func Serve(in io.Reader, out io.Writer) error {
 // solve runs lp_solve on a program; between its steps lp_solve asks whether ctx has ended.
 // golp has no call for that, so solve extracts the problem's C structure.
 func solve(ctx context.Context, p *program) solution {
-	lp := golp.NewLP(0, len(p.upper))
-	lp.SetVerboseLevel(golp.CRITICAL)
+	lp := state(p)
 	flag := new(C.int)
 	var pinned runtime.Pinner
 	pinned.Pin(flag)
@@ -60,6 +59,22 @@ func solve(ctx context.Context, p *program) solution {
 			<-stopped
 		}
 	}()
+	switch result := lp.Solve(); result {
+	case golp.OPTIMAL, golp.SUBOPTIMAL:
+	case golp.INFEASIBLE:
+		return solution{outcome: infeasible}
+	case golp.USERABORT:
+		return solution{outcome: outOfTime}
+	default:
+		return solution{outcome: failed, detail: result.String()}
+	}
+	return solution{outcome: solved, values: lp.Variables()}
+}
+
+// state hands a program to lp_solve.
+func state(p *program) *golp.LP {
+	lp := golp.NewLP(0, len(p.upper))
+	lp.SetVerboseLevel(golp.CRITICAL)
 	for _, r := range p.rows {
 		entries := make([]golp.Entry, len(r.cols))
 		for i, col := range r.cols {
@@ -76,23 +91,7 @@ func solve(ctx context.Context, p *program) solution {
 		lp.SetBounds(col, 0, upper)
 		lp.SetInt(col, p.integer)
 	}
-	if p.minimise != nil {
-		lp.SetObjFn(p.minimise)
-	}
-	switch result := lp.Solve(); result {
-	case golp.OPTIMAL:
-	case golp.SUBOPTIMAL:
-		if p.minimise != nil {
-			return solution{outcome: outOfTime}
-		}
-	case golp.INFEASIBLE:
-		return solution{outcome: infeasible}
-	case golp.USERABORT:
-		return solution{outcome: outOfTime}
-	default:
-		return solution{outcome: failed, detail: result.String()}
-	}
-	return solution{outcome: solved, values: lp.Variables()}
+	return lp
 }
 
 func constraint(s sense) golp.ConstraintType {
