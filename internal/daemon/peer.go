@@ -16,8 +16,8 @@ import (
 // This file carries out the decisions of internal/standby: it asks the other forsd,
 // answers it, and starts and stops leading. docs/managers.md has the operator's view.
 
-// mastership reports to the machine whether the manager is the master, and of what: a fabric
-// without most hosts of the baseline is a minor part.
+// mastership reports to the machine whether the manager is the master, and whether its fabric is a
+// minor part: one without most hosts of the baseline. That counts only beside another forsd.
 func (l *loop) mastership(ctx context.Context, master bool) {
 	if l.cfg.Watches() {
 		return
@@ -25,7 +25,7 @@ func (l *loop) mastership(ctx context.Context, master bool) {
 	if !master {
 		l.own, l.sent = nil, nil
 	}
-	l.stepStandby(ctx, standby.Manager{Master: master, Minor: minor(l.sent, l.state.Now().Baseline)})
+	l.stepStandby(ctx, standby.Manager{Master: master, Minor: l.peer.Exists() && minor(l.sent, l.state.Now().Baseline)})
 }
 
 // minor reports whether most hosts of the baseline are missing from a fabric.
@@ -37,13 +37,13 @@ func minor(f *topology.Fabric, b *topology.Baseline) bool {
 	for _, p := range f.EndPorts() {
 		there[p.GUID] = f.At(p.PortRef).Peer != topology.None
 	}
-	most := 0
+	hosts, missing := 0, 0
 	for h := range b.Hosts() {
-		if most--; there[h.GUID] {
-			most += 2
+		if hosts++; !there[h.GUID] {
+			missing++
 		}
 	}
-	return most < 0
+	return 2*missing > hosts
 }
 
 // stepStandby passes an event to the machine and carries out its actions, except that the
