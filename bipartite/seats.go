@@ -34,7 +34,7 @@ func (x *Index) Of(key int) []int32 { return x.thing[x.first[key]:x.first[key+1]
 // at most as many things as there are seats, to the right vertices of as many. No two things of
 // a row, or of a vertex, have the same seat. It keeps its memory from call to call.
 type Seats struct {
-	Rows     []int32  // [row][seats] right vertices, −1 where there is no thing
+	Rows     []int32  // [row][seats] right vertices, −1 for an empty seat
 	Seat     []uint16 // [row][seats]
 	colourer Colourer
 	first    []int32 // [key] things in keys before

@@ -21,13 +21,17 @@ const worth = 32
 // goes by these, and no table changes for it. Otherwise a new plan has entries of its own for
 // the LIDs after the base LID, if it is shorter by one part in 32. So plans and tables depend
 // on the tree alone, and not on the order in which its parts have failed. It is nil if such a
-// tree has no shift, or if that goes and is no longer: hosts may be missing, whose phases it wastes.
+// tree has no shift, or if nothing has failed and the shift is as short: it may be longer, because
+// it has phases for hosts that are missing.
 func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	start := time.Now()
 	shape := Shape(t)
+	if shifts := shape.Shifts(); !shifts && shape.Places == 0 || shifts && !shape.Damaged() && !pods.Ragged(shape) {
+		return nil, nil
+	}
 	ground := newGround(t, shape)
 	shift := pods.LinearShift(shape, ground.Plan.Bounds)
-	if shift == nil && !shape.Shifts() && shape.Places == 0 || shift != nil && !over(shift, shift.LowerBound) {
+	if shift != nil && !over(shift, shift.LowerBound) {
 		return nil, nil
 	}
 	tables, err := lft.BuildPods(ctx, t, nil)

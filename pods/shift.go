@@ -42,10 +42,10 @@ func places(t *Tree) (ofLeaf, ofPod int, inPod []int) {
 // more places on a leaf than planes, or leaves in a pod than lanes of a plane. Leaves that are
 // lined up have ways for it; see topology.PodTree.Turn.
 func (t *Tree) Shifts() bool {
-	ofLeaf, ofPod, _ := places(t)
 	if t.Places > 0 {
 		return linedUp(t)
 	}
+	ofLeaf, ofPod, _ := places(t)
 	for j := range t.Planes() {
 		if t.First[j+1]-t.First[j] < ofPod {
 			return false

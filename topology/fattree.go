@@ -48,14 +48,16 @@ type Spine struct {
 // Host is an end port of an adapter or router that is attached to the tree.
 type Host struct {
 	EndPort
-	Name   string
-	Role   Role
-	At     PortRef // the switch port that its cable is plugged into
-	Leaf   int     // index of its leaf, −1 for a host on a spine
-	Spine  int     // index of its spine, −1 for a host on a leaf
-	Alpha  int     // α, its index on the leaf; 0 on a spine
-	First  int     // the lane of the base LID of index 0 on its leaf, BaselineLeaf.First
-	Server bool    // takes part in the exchange; a bystander otherwise
+	Name  string
+	Role  Role
+	At    PortRef // the switch port that its cable is plugged into
+	Leaf  int     // index of its leaf, −1 for a host on a spine
+	Spine int     // index of its spine, −1 for a host on a leaf
+	Alpha int     // α, its index on the leaf; 0 on a spine
+	// First is the lane of the base LID of index 0 on its leaf, BaselineLeaf.First; on three levels
+	// First + Alpha is the host's place where servers are lined up, see PodTree.Turn.
+	First  int
+	Server bool // takes part in the exchange; a bystander otherwise
 	// Exchange is the index of the exchange in which a server takes part, of
 	// FatTree.Exchanges; see ExchangeOf.
 	Exchange int
