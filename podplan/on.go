@@ -12,7 +12,8 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// On plans on tables as they are, by all LIDs of the servers. It verifies nothing.
+// On plans on tables as they are, by all LIDs of the servers, until there are better ones. It
+// verifies nothing.
 func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, error) {
 	r, err := newGround(t, Shape(t)).on(ctx, tables, lids(t))
 	if err != nil {
@@ -201,7 +202,10 @@ func (x *roads) choices(a int, to int32) []pods.Choice {
 	x.ways = x.ways[:0]
 	for lid := range x.lids {
 		c, ok := x.way(a, b, to, lid)
-		if ok && !slices.ContainsFunc(x.ways, func(known pods.Choice) bool { return known.Cables == c.Cables }) {
+		for i := 0; ok && i < len(x.ways); i++ {
+			ok = x.ways[i].Cables != c.Cables
+		}
+		if ok {
 			x.ways = append(x.ways, c)
 		}
 	}
@@ -253,7 +257,11 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 			}
 		}
 	}
-	k.Grow(slices.Max(load) - k.Blocks)
+	more := max(0, slices.Max(load)-k.Blocks)
+	if x.lids > 1 { // until new tables are in: room makes the search short, and such plans are wanted at once
+		more++
+	}
+	k.Grow(more)
 	return late, err
 }
 

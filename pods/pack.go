@@ -248,7 +248,7 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	best.stuck = math.MaxInt32
 	for n := 1; n < mostNeeds || best.n == 0; n++ {
 		for c := range choices {
-			first, tries := k.rng.IntN(k.Blocks), mostTries
+			first, tries := k.rng.IntN(k.Blocks), max(leastTries, mostTries/len(choices))
 			for i := range k.words + 1 {
 				w := (first/64 + i) % k.words
 				busy := k.busyWith(n, u, &choices[c], w)
@@ -273,29 +273,32 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	return best, choice
 }
 
-// mostTries is how many blocks are looked at for a unit, in which it finds as much taken.
-const mostTries = 64
+// mostTries is how many blocks are looked at for a unit, in which it finds as much taken, for all
+// its ways together, and leastTries for each way.
+const (
+	mostTries  = 64
+	leastTries = 16
+)
 
 // mostNeeds is how much a unit needs in a block: cables, its server, a slot of its leaf.
 const mostNeeds = len(Cables{}) + 2
 
 // busyWith returns those of 64 blocks in which a unit finds n of its needs taken.
 func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
-	all := [mostNeeds + 2]uint64{^uint64(0)} // [n] blocks with n or more
+	ones, twos, fours := k.busy[k.server(u.To)*k.words+w], uint64(0), uint64(0) // the bits of a count for each block
 	note := func(what int) {
 		busy := k.busy[what*k.words+w]
-		for i := mostNeeds; i > 0; i-- {
-			all[i] |= all[i-1] & busy
-		}
+		carry := ones & busy
+		ones, twos, fours = ones^busy, twos^carry, fours|twos&carry
 	}
-	note(k.server(u.To))
 	note(k.full(u.Leaf))
 	for _, i := range c.Cables {
 		if i >= 0 {
 			note(int(i))
 		}
 	}
-	return all[n] &^ all[n+1]
+	same := func(bit int, of uint64) uint64 { return of ^ (uint64(n>>bit&1) - 1) }
+	return same(0, ones) & same(1, twos) & same(2, fours)
 }
 
 // inTheWay lists the units in the way of a unit in a block. It counts stuck ones as long as these
