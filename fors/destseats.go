@@ -20,6 +20,8 @@ const (
 	// phaseEdges is the most edges of a graph of phases that is coloured while blocks can be
 	// searched: with more, one more block than the bound costs little.
 	phaseEdges = 1 << 23
+	// smallPlan is up to how many ways by phases a search by phases is restarted likewise.
+	smallPlan = 1 << 14
 )
 
 // phases plans in a number of phases, and more for the transfers that clash in these. It
@@ -29,12 +31,34 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	if !ok {
 		return nil, nil
 	}
+	tries := 1
+	if len(l.via)*phases <= smallPlan {
+		tries = blockTries
+	}
+	var best *destSeats
+	for seed := range uint64(tries) {
+		s, err := l.planPhases(ctx, phases, seed, budget)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || s.slots < best.slots {
+			best = s
+		}
+		if best.slots == phases || *budget <= 0 {
+			break
+		}
+	}
+	return best.plan(ctx)
+}
+
+// planPhases puts the transfers on the lanes chosen into phases. The seed is of the search.
+func (l *laning) planPhases(ctx context.Context, phases int, seed uint64, budget *int) (*destSeats, error) {
 	g := newDestFrame(l)
 	if err := g.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the phases: %w", err)
 	}
-	if phases > x.tree.Peers()+1 {
-		g.loosen(x.size) // every server idles in at least two phases: there is room for same-leaf transfers
+	if g.random = seed; phases > l.tree.Peers()+1 {
+		g.loosen(l.size) // every server idles in at least two phases: there is room for same-leaf transfers
 	}
 	if _, err := g.removeClashes(ctx, budget, phaseWork); err != nil {
 		return nil, err
@@ -50,7 +74,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 			idle = s.idle()
 		}
 	}
-	return s.plan(ctx)
+	return s, nil
 }
 
 // destSeats gives the transfers in slots their senders.

@@ -24,34 +24,17 @@ func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, 
 }
 
 // on plans on tables as they are, over the ways that some LIDs of a server have on them: for whole
-// leaves, or where leaves differ for single senders, and for leaves only if these plans are long. It
+// leaves, or where leaves differ for single senders. The plan is the linear shift, in blocks or
+// phases, as far as its ways live and base LIDs have them; all else goes where there is room. It
 // fails if a leaf has a way to a server, and none of these LIDs takes one.
 func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result, error) {
 	start := time.Now()
-	single := pods.Ragged(r.shape) && len(r.Tree.Servers) <= singlesLimit
-	out, err := packed(ctx, r, tables, lids, single)
-	if err == nil && single && over(out.Plan, out.Plan.LowerBound) {
-		var blocks *Result
-		if blocks, err = packed(ctx, r, tables, lids, false); err == nil && blocks.Plan.Phases() < out.Plan.Phases() {
-			out = blocks
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	out.Times.Plan = time.Since(start)
-	return out, nil
-}
-
-// packed makes the plan of on for whole leaves or single senders. It is the linear shift, in blocks
-// or phases, as far as its ways live and base LIDs have them; all else goes where there is room.
-func packed(ctx context.Context, r *Result, tables *lft.Tables, lids int, single bool) (*Result, error) {
 	out := &Result{Tree: r.Tree, shape: r.shape, Tables: tables, LIDs: 1, fixed: true}
 	p := out.frame()
 	p.Bounds, p.Unreachable = r.Plan.Bounds, r.Plan.Unreachable
 	out.Plan = p
 	x := newRoads(out, lids)
-	base := p.Base
+	base, single := p.Base, pods.Ragged(r.shape) && len(r.Tree.Servers) <= singlesLimit
 	if single { // every server is a leaf of its own to the pack
 		out.home(0)
 		x.leafOf, p.Group, p.Base = out.homes, 1, nil
@@ -80,6 +63,7 @@ func packed(ctx context.Context, r *Result, tables *lft.Tables, lids int, single
 			out.LIDs = max(out.LIDs, int(k.Picks[i])+1)
 		}
 	}
+	out.Times.Plan = time.Since(start)
 	return out, ctx.Err()
 }
 
@@ -96,8 +80,8 @@ func (r *Result) frame() *pods.Plan {
 	return p
 }
 
-// singlesLimit is how many servers may have plans for single senders where the linear shift has free
-// places. Blocks would last there as long as the largest leaf needs.
+// singlesLimit is how many servers may have plans for single senders where leaves differ. Blocks
+// would last there as long as the largest leaf needs.
 const singlesLimit = 4096
 
 // roads are the ways that tables have.
