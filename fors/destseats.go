@@ -37,7 +37,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	}
 	var best *destSeats
 	for seed := range uint64(tries) {
-		s, err := l.planPhases(ctx, phases, seed, budget)
+		s, err := planPhases(ctx, l, phases, seed, budget)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 }
 
 // planPhases puts the transfers on the lanes chosen into phases. The seed is of the search.
-func (l *laning) planPhases(ctx context.Context, phases int, seed uint64, budget *int) (*destSeats, error) {
+func planPhases(ctx context.Context, l *laning, phases int, seed uint64, budget *int) (*destSeats, error) {
 	g := newDestFrame(l)
 	if err := g.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the phases: %w", err)
