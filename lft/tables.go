@@ -3,6 +3,7 @@
 package lft
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/forsd/forsd/ib"
@@ -25,6 +26,15 @@ type Table struct {
 // of GUID; all Out slices have the same length.
 type Tables struct {
 	Switches []Table
+}
+
+// Clone returns a copy of the tables.
+func (t *Tables) Clone() *Tables {
+	out := &Tables{Switches: slices.Clone(t.Switches)}
+	for i := range out.Switches {
+		out.Switches[i].Out = slices.Clone(out.Switches[i].Out)
+	}
+	return out
 }
 
 // Find returns the index of the switch with GUID g, or -1.

@@ -1,9 +1,11 @@
 package podplan_test
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -187,10 +189,19 @@ func basePlan(t *testing.T, k int, s fabgen.TreeSpec, before *podplan.Result, on
 	tree := fitted(t, s, one)
 	hosts, lids := hostsOf(tree)
 	bound := oneLIDBound(tree, k)
+	var better *podplan.Result
 	for _, atOnce := range []bool{true, false} {
 		r, err := podplan.Make(context.Background(), tree, podplan.Settings{AtOnce: atOnce})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if atOnce {
+			if better, err = podplan.Better(context.Background(), r); err != nil {
+				t.Fatal(err)
+			}
+			better = cmp.Or(better, r)
+		} else if lft.Changes(better.Tables, r.Tables).Entries > 0 || !reflect.DeepEqual(better.Plan, r.Plan) {
+			t.Errorf("k=%d, LMC %d, %s: a better plan than that at once has %d phases, and a new one %d", k, s.LMC, one, better.Plan.Phases(), r.Plan.Phases())
 		}
 		w := newWalker(t, tree.Fabric, r.Tables)
 		if r.Base == nil {

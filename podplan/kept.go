@@ -74,22 +74,49 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 				return nil, err
 			}
 		}
-	case have > 1 && !s.AtOnce && over(base.Plan, base.Plan.LowerBound):
-		fresh, err := grouped(ctx, t, pods.MakeBlocks, base)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err == nil && over(base.Plan, fresh.Plan.Phases()) {
-			r = fresh
-			r.Tables = tables
-			if err := tables.Pin(ctx, t.Fabric, r.entries()); err != nil {
+	case have > 1 && over(base.Plan, base.Plan.LowerBound):
+		if base.later = s.AtOnce; !s.AtOnce {
+			if fresh, err := renew(ctx, base); err != nil {
 				return nil, err
+			} else if fresh != nil {
+				r = fresh
 			}
 		}
 	}
 	r.Times.Tables = built
 	r.setBase(base)
 	return r, r.verify(ctx)
+}
+
+// renew makes a new plan next to one for base LIDs, with tables of its own; nil if it is not worth
+// them.
+func renew(ctx context.Context, r *Result) (*Result, error) {
+	fresh, err := grouped(ctx, r.Tree, pods.MakeBlocks, r)
+	if err != nil || !over(r.Plan, fresh.Plan.Phases()) {
+		return nil, ctx.Err()
+	}
+	fresh.Tables = r.Tables.Clone()
+	return fresh, fresh.Tables.Pin(ctx, r.Tree.Fabric, fresh.entries())
+}
+
+// Better makes the new plan after r that Settings.AtOnce has left out; nil if it is not worth its tables.
+func Better(ctx context.Context, r *Result) (*Result, error) {
+	if !r.later {
+		return nil, nil
+	}
+	base := *r
+	base.Base, base.Warnings = nil, nil
+	fresh, err := renew(ctx, &base)
+	if fresh == nil || err != nil {
+		return nil, err
+	}
+	fresh.setBase(&base)
+	if err := fresh.verify(ctx); err != nil {
+		return nil, err
+	}
+	fresh.certify(ctx)
+	fresh.warn()
+	return fresh, nil
 }
 
 // made is a plan, or why there is none.
@@ -112,6 +139,7 @@ func newGround(t *topology.PodTree, shape *pods.Tree) *Result {
 // setBase gives the result its plan for base LIDs, under the bound of plans for base LIDs.
 func (r *Result) setBase(base *Result) {
 	own, plan := *base, *base.Plan
+	own.Tables = r.Tables
 	plan.Bounds = pods.OneLID(r.shape, plan.Bounds)
 	r.Load = phasetable.Load{BusiestCable: r.Tables.Busiest(r.Tree.Exchange()).Transfers, FairShare: plan.LowerBound}
 	own.Plan, own.Base = &plan, nil

@@ -63,6 +63,7 @@ type Result struct {
 	fixed  bool    // the tables follow from the tree alone
 	noBase error   // why base LIDs have no plan
 	moved  int     // ways of base LIDs that are not those of the whole tree
+	later  bool    // a new plan, which may be worth its tables, is left to Better
 	// changes and pairsChanged are the difference from the plan that it was made from, nil if none.
 	changes      *Changes
 	pairsChanged *int

@@ -2,7 +2,6 @@ package plans
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/view"
-	"github.com/forsd/forsd/lft"
 )
 
 // PrepareAhead makes the plans for the loss of one more cable in advance; one plan serves
@@ -24,24 +22,12 @@ func (p *Parts) PrepareAhead(ctx context.Context, v *view.View, held []controlle
 	if !ended {
 		_, ended = p.Planning.Memory.PrepareLosses(ctx, v.Held(held), p.Planning, latest)
 	} else if v.AtOnce {
-		better = p.better(ctx, v, held)
+		better, _ = v.Better(ctx, held, p.Planning) // without it the plan made at once stays
 	}
 	if ended {
 		collect()
 	}
 	return better
-}
-
-// better returns the view for a new plan, nil if that is the plan made at once.
-func (p *Parts) better(ctx context.Context, v *view.View, held []controller.Lane) *view.View {
-	full := v.Stage(false)
-	now, err := v.Route(ctx, held, p.Planning)
-	fresh, failed := full.Route(ctx, held, p.Planning)
-	if err != nil || failed != nil || lft.Changes(now.Tables, fresh.Tables).Entries == 0 {
-		return nil
-	}
-	full.Why = fmt.Sprintf("a new plan has %d phases, and tables of its own", fresh.Plan.Report().Phases)
-	return full
 }
 
 // Release collects garbage while the daemon is idle. If half of the clients have left, it

@@ -88,6 +88,23 @@ func (v *View) Stage(atOnce bool) *View {
 	return &out
 }
 
+// Better returns the view for a new plan on three levels, which it makes from the plan made at
+// once; nil if that one stays.
+func (v *View) Better(ctx context.Context, hold []controller.Lane, by planner.Settings) (*View, error) {
+	now, err := v.Route(ctx, hold, by)
+	if err != nil || now.Plan == nil {
+		return nil, err
+	}
+	made, err := podplan.Better(ctx, now.Plan.(PodPlan).Result)
+	if err != nil || made == nil {
+		return nil, err
+	}
+	full := v.Stage(false)
+	full.Why = fmt.Sprintf("a new plan has %d phases, and tables of its own", made.Plan.Phases())
+	full.routed.made = []Routes{routesOf(made, hold)}
+	return full, nil
+}
+
 // After returns the view to plan for first while a plan is in force for last. On three levels,
 // if different cables may be used than before, the part of the plan that still works is
 // published immediately, and a new plan later. Withheld lists the lanes excluded from plans.
@@ -147,11 +164,16 @@ func (k threeLevels) route(ctx context.Context, v *View, hold []controller.Lane,
 		r.Tables, err = podplan.Route(ctx, t)
 		return r, err
 	}
-	r.Tables, r.Plan, r.Load, r.Notes = made.Tables, PodPlan{made}, made.Load, made.Notes
+	return routesOf(made, hold), nil
+}
+
+// routesOf returns the routes of a plan and its tables.
+func routesOf(made *podplan.Result, hold []controller.Lane) Routes {
+	r := Routes{hold: slices.Clone(hold), Tables: made.Tables, Plan: PodPlan{made}, Load: made.Load, Notes: made.Notes}
 	if made.Base != nil {
 		r.Base = PodPlan{made.Base}
 	}
-	return r, nil
+	return r
 }
 
 // PodPlan is a plan on a fat tree of three levels.

@@ -10,15 +10,15 @@ import (
 	"github.com/forsd/forsd/api"
 )
 
-// pollEvery is the time between two polls.
+// pollEvery is the time between two polls, a fiftieth of the time that has been waited if that is
+// more: polls of a large fabric take time from forsd.
 const pollEvery = 20 * time.Millisecond
 
 // Until waits until look is satisfied. look returns the condition that is still missing. Until
 // ends with ctx, and when forsd does; a forsd that ibsim's client library has ended is started
 // again. The error of a look that ctx cut short is not reported, unless it was the first.
 func (s *Site) Until(ctx context.Context, look func() error) error {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
+	began := time.Now()
 	var missing error
 	for {
 		now := look()
@@ -33,7 +33,7 @@ func (s *Site) Until(ctx context.Context, look func() error) error {
 			ended = s.Forsd.Done() // look may have started it again
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(max(pollEvery, time.Since(began)/50)):
 		case <-ended:
 			if s.Forsd.Overrun() {
 				if err := s.StartForsd(); err != nil {

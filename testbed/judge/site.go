@@ -3,10 +3,10 @@ package judge
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"net"
 	"net/http"
@@ -19,8 +19,8 @@ import (
 type Site struct {
 	Everyone bool // all adapters of the fabric take part, unless they are drained
 
-	seen   map[string][sha256.Size]byte // [kind and number of a plan] its transfers
-	agreed map[[sha256.Size]byte]bool   // tables that ibdmchk has accepted
+	seen   map[string]uint64 // [kind and number of a plan] of its transfers
+	agreed map[uint64]bool   // tables that ibdmchk has accepted
 }
 
 // visit is one judgement.
@@ -226,12 +226,14 @@ func (v *visit) plan(servers []uint64, document, phases string, base bool) (p *P
 	return p, v.last.used(), v.number(document, p.Epoch, csv)
 }
 
+var seed = maphash.MakeSeed()
+
 // number checks that a number stands for one plan for ever.
 func (s *Site) number(kind string, epoch uint64, csv []byte) error {
 	if s.seen == nil {
-		s.seen = map[string][sha256.Size]byte{}
+		s.seen = map[string]uint64{}
 	}
-	key, sum := fmt.Sprintf("%s %d", kind, epoch), sha256.Sum256(csv)
+	key, sum := fmt.Sprintf("%s %d", kind, epoch), maphash.Bytes(seed, csv)
 	if was, ok := s.seen[key]; ok && was != sum {
 		return fmt.Errorf("%s: number %d stands for two plans", kind, epoch)
 	}

@@ -47,11 +47,11 @@ func ReadTables(dump []byte) (Tables, error) {
 	return t, lines.Err()
 }
 
-// entry reads a line such as "0x0004 011 : (Switch portguid …)", as dump_fts writes it. Lines of
-// another form are left to entryLine.
+// entry reads a line such as "0x0004 011 : (Switch portguid …)", as dump_fts writes it; with -n
+// the port is the last. Lines of another form are left to entryLine.
 func entry(line []byte) (lid, port int, ok bool) {
-	if len(line) > 11 && line[6] == ' ' && line[10] == ' ' {
-		if v, err := strconv.ParseUint(string(line[2:6]), 16, 16); err == nil {
+	if len(line) == 10 || len(line) > 10 && line[10] == ' ' {
+		if v, err := strconv.ParseUint(string(line[2:6]), 16, 16); err == nil && line[6] == ' ' {
 			if w, err := strconv.ParseUint(string(line[7:10]), 10, 16); err == nil {
 				return int(v), int(w), true
 			}

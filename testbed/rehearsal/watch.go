@@ -2,9 +2,9 @@ package rehearsal
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -22,18 +22,20 @@ type Watch struct {
 	warned      map[string]api.Warning // by code
 }
 
+var seed = maphash.MakeSeed()
+
 // numbers are the plans of one kind.
 type numbers struct {
-	seen   map[uint64][sha256.Size]byte // [epoch] of its table, by any forsd
-	at     map[uint64]time.Time         // [epoch] when the first reader had it
-	broken error                        // the first violation
+	seen   map[uint64]uint64    // [epoch] of its table, by any forsd
+	at     map[uint64]time.Time // [epoch] when the first reader had it
+	broken error                // the first violation
 }
 
 // Watch begins to follow the plans of the managers until ctx ends.
 func (m *Managers) Watch(ctx context.Context) *Watch {
 	w := &Watch{warned: map[string]api.Warning{}}
 	for _, n := range []*numbers{&w.plans, &w.base} {
-		n.seen, n.at = map[uint64][sha256.Size]byte{}, map[uint64]time.Time{}
+		n.seen, n.at = map[uint64]uint64{}, map[uint64]time.Time{}
 	}
 	for _, one := range []*e2e.Site{m.First, m.Second} {
 		if one != nil {
@@ -64,12 +66,14 @@ func (w *Watch) follow(ctx context.Context, c *api.Client) {
 }
 
 // followBase reads the warnings, except those of a standby, and the plans for base LIDs of one
-// forsd until ctx ends. A plan is read when its number is new or lower, and once a second, or
-// less often if that takes long.
+// forsd until ctx ends. A plan is read when its number is new or lower, and once a second. What
+// takes long is read less often.
 func (w *Watch) followBase(ctx context.Context, c *api.Client) {
 	last, next := uint64(0), time.Time{} // when to read the same plan again
-	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+	for took := time.Duration(0); ctx.Err() == nil; time.Sleep(max(50*time.Millisecond, 50*took)) {
+		asked := time.Now()
 		st, err := c.Status(ctx)
+		took = time.Since(asked)
 		if err == nil && !st.OpenSM.Standby {
 			w.warn(st.Warnings)
 		}
@@ -98,7 +102,7 @@ func (w *Watch) take(n *numbers, now time.Time, epoch, last uint64, table *phase
 	if n.at[epoch].IsZero() {
 		n.at[epoch] = now
 	}
-	sum := sha256.Sum256(table.Bytes())
+	sum := maphash.Bytes(seed, table.Bytes())
 	switch was, known := n.seen[table.Epoch()]; {
 	case n.broken != nil:
 	case epoch < last || table.Epoch() < last:
