@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/forsd/forsd/testbed/fabgen"
@@ -12,20 +13,22 @@ import (
 // as dump_fts has printed them and by the fabric of ibnetdiscover. It returns both in the
 // judge's form. Without a dump the tables are read out of the switches.
 func (s *Site) Judged(ctx context.Context, dump []byte) (f *judge.Fabric, t judge.Tables, err error) {
-	if dump == nil {
-		if dump, err = s.dumpTables(ctx); err != nil {
-			return nil, nil, err
+	discovered := make(chan error, 1)
+	go func() {
+		text, err := s.tool(ctx, "ibnetdiscover")
+		if err == nil {
+			f, err = judge.ReadFabric(text)
 		}
+		discovered <- err
+	}()
+	if dump == nil {
+		dump, err = s.dumpTables(ctx)
 	}
-	discovered, err := s.tool(ctx, "ibnetdiscover")
-	if err != nil {
+	if err := errors.Join(err, <-discovered); err != nil {
 		return nil, nil, err
 	}
 	whole, err := judge.ReadFabric(fabgen.Ibnetdiscover(s.options.Fabric))
 	if err != nil {
-		return nil, nil, err
-	}
-	if f, err = judge.ReadFabric(discovered); err != nil {
 		return nil, nil, err
 	}
 	f.As(whole)

@@ -34,7 +34,7 @@ type OpenSMOptions struct {
 	// Empty means opensm-1, opensm-2 … in the simulation's directory.
 	Dir      string
 	LogFlags uint8             // 0 means 0x03; 0x43 adds the routing dumps
-	Conf     map[string]string // further settings of opensm.conf; log_file and unkept are taken
+	Conf     map[string]string // further settings of opensm.conf; log_file and those of simulated are taken
 	// Plugin is the path of an event plugin, lib….so, and PluginOptions are its
 	// options. Empty means none.
 	Plugin, PluginOptions string
@@ -87,9 +87,9 @@ func (s *Sim) StartOpenSM(ctx context.Context, o OpenSMOptions) (*OpenSM, error)
 	return m, nil
 }
 
-// unkept are settings of ports that the simulation does not keep, or does not have: with others
-// OpenSM sets and asks every port again in each sweep.
-var unkept = map[string]string{"fdr10": "0", "local_phy_errors_threshold": "0", "overrun_errors_threshold": "0"}
+// simulated are the settings for a simulation. It keeps no thresholds of ports and has no FDR10:
+// with others OpenSM sets and asks every port again in each sweep. And all answers come at once.
+var simulated = map[string]string{"fdr10": "0", "local_phy_errors_threshold": "0", "max_wire_smps": "64", "overrun_errors_threshold": "0"}
 
 // conf is the text of opensm.conf.
 func (m *OpenSM) conf() []byte {
@@ -117,7 +117,7 @@ func (m *OpenSM) conf() []byte {
 		conf["sminfo_polling_timeout"], conf["polling_retry_number"] = "300", "4"
 	}
 	maps.Copy(conf, o.Conf)
-	maps.Copy(conf, unkept)
+	maps.Copy(conf, simulated)
 	conf["log_file"] = m.LogFile()
 	var text bytes.Buffer
 	for _, key := range slices.Sorted(maps.Keys(conf)) {

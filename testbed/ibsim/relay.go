@@ -18,8 +18,8 @@ import (
 //     ever for a peer that was killed with the request in its queue, or that has
 //     just started and does not answer SMInfo yet; none of its sweeps ends any more.
 //   - A TrapRepress reaches the manager that sent the trap. ibsim drops it, so that
-//     every trap of a standby stays under way; after four of them, which is
-//     max_wire_smps, the standby sends nothing any more.
+//     every trap of a standby stays under way; after max_wire_smps of them
+//     the standby sends nothing any more.
 //   - Unsolicited MADs, such as Reports, reach a client that is not a manager, if
 //     they are wanted; on a manager's host, only the Reports for the client do.
 //   - A client does not get the answers to an earlier client's requests. ibsim's library
