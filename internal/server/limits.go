@@ -69,18 +69,22 @@ func (p *places) use(ends <-chan struct{}, f func()) bool {
 const smallBody = 16 << 10
 
 // budget is a number of bytes that requests share. A part is kept for operators: those of
-// others do not use that up.
+// others do not use that up. While requests hold no more than that, one of an operator may take
+// more than there is: the other forsd reads tables of any size.
 type budget struct {
-	mu         sync.Mutex
-	free, kept int64
+	mu               sync.Mutex
+	free, kept, held int64
 }
 
 // allows reports whether a request may take so many bytes. The lock is held.
 func (b *budget) allows(ctx context.Context, n int64) bool {
-	if c := access.CallerOf(ctx); c != nil && c.Role < api.Operator {
-		n += b.kept
+	switch c := access.CallerOf(ctx); {
+	case c == nil:
+		return n <= b.free
+	case c.Role < api.Operator && !c.Peer:
+		return n+b.kept <= b.free
 	}
-	return n <= b.free
+	return n <= b.free || b.held <= b.kept
 }
 
 // reserve takes n bytes until ctx ends, which for a request's context is when it has been
@@ -91,10 +95,11 @@ func (b *budget) reserve(ctx context.Context, n int64) bool {
 	if !b.allows(ctx, n) {
 		return false
 	}
-	b.free -= n
+	take := func(n int64) { b.free, b.held = b.free-n, b.held+n }
+	take(n)
 	context.AfterFunc(ctx, func() {
 		b.mu.Lock()
-		b.free += n
+		take(-n)
 		b.mu.Unlock()
 	})
 	return true
