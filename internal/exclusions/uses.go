@@ -134,25 +134,39 @@ func (u *walker) ofPlan(p *Plan, all []*lft.Tables) (transfers, hosts []int) {
 			hosts[u.out[u.tree.Hosts[i].Leaf]]++
 		}
 	}
+	of := make([][]int, len(u.tree.Leaves)) // [leaf] the plan's servers
+	for s := range p.Servers() {
+		i, known := u.host[p.Server(s).GUID]
+		if !known || u.tree.Hosts[i].Leaf < 0 {
+			continue
+		}
+		leaf := u.tree.Hosts[i].Leaf
+		of[leaf] = append(of[leaf], s)
+		if d := u.out[leaf]; d >= 0 && p.Members == nil {
+			hosts[d]++
+		}
+	}
+	tables := make([][][]uint8, len(all))
 	for n, t := range all {
-		tables := tabled(u.tree.Fabric, t)
-		for s := range p.Servers() {
-			i, known := u.host[p.Server(s).GUID]
-			if !known || u.tree.Hosts[i].Leaf < 0 {
-				continue
-			}
-			leaf, row := u.tree.Hosts[i].Leaf, p.Row(s)
-			if d := u.out[leaf]; n == 0 && d >= 0 && p.Members == nil {
-				hosts[d]++
-			}
-			for phase := range row.Len() {
+		tables[n] = tabled(u.tree.Fabric, t)
+	}
+	sent := make([]int, 1<<16) // [LID] from one leaf
+	for leaf, servers := range of {
+		for _, s := range servers {
+			for row, phase := p.Row(s), 0; phase < row.Len(); phase++ {
 				if x := row.At(phase); x.SendTo >= 0 {
-					for _, d := range u.over(tables, leaf, x.DLID) {
-						transfers[d]++
-					}
+					sent[x.DLID]++
 				}
 			}
 		}
+		for lid, n := range sent {
+			for i := 0; n > 0 && i < len(tables); i++ {
+				for _, d := range u.over(tables[i], leaf, ib.LID(lid)) {
+					transfers[d] += n
+				}
+			}
+		}
+		clear(sent)
 	}
 	return transfers, hosts
 }

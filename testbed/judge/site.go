@@ -35,9 +35,35 @@ type visit struct {
 }
 
 // Judge judges a site at rest: its tables, the fabric's plans, and those of its jobs. Parts
-// that are drained or isolated there are kept out of the plans of f from then on.
-func (s *Site) Judge(ctx context.Context, socket string, f *Fabric, t Tables) error {
-	return s.judge(from(ctx, socket), f, t)
+// that are drained or isolated there are kept out of the plans of f from then on. The longest
+// answer is asked for while fabric and tables are read.
+func (s *Site) Judge(ctx context.Context, socket string, read func() (*Fabric, Tables, error)) (*Fabric, Tables, error) {
+	ask := from(ctx, socket)
+	type answer struct {
+		body []byte
+		err  error
+	}
+	const longest = "/v1/plan/phases?format=csv"
+	ahead := make(chan answer, 1)
+	go func() {
+		body, err := ask(longest)
+		ahead <- answer{body, err}
+	}()
+	f, t, err := read()
+	first := <-ahead
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.judge(func(path string) ([]byte, error) {
+		if path == longest {
+			return first.body, first.err
+		}
+		return ask(path)
+	}, f, t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the second judge: %w", err)
+	}
+	return f, t, nil
 }
 
 // judge does the same by the given answers.
