@@ -32,7 +32,6 @@ type instance struct {
 	blocks       int32
 	workers      int
 	sourcesFirst bool    // see seat
-	mayDrop      bool    // units that do not fit may be left out; see addMissing
 	base         []int32 // [leaf] its first server, one more at the end
 	homeOf       []int32 // [server] its leaf
 	cells        []cell  // by pod
@@ -44,16 +43,12 @@ type instance struct {
 }
 
 // setCells groups leaves into cells for a number of blocks. A leaf whose planes would not
-// carry its same-leaf units too is a cell by itself, and so are, up to tryUnits units in all,
-// those with more planes than they may use in a block, and every leaf where units may be left
-// out; of the cells of a pod those with the fewest planes come first.
+// carry its same-leaf units too is a cell by itself; of the cells of a pod those with the fewest planes
+// come first.
 func (x *instance) setCells() {
 	x.cells, x.ofPod = x.cells[:0], make([][]int32, x.Pods)
 	x.cellOf = make([]int32, len(x.Leaves))
-	total, units := int32(x.Servers()), 0
-	for a := range x.Leaves {
-		units += ceilDiv(len(x.Leaves[a].Slots), int(x.group)) * x.Servers()
-	}
+	total := int32(x.Servers())
 	for a := range x.Leaves {
 		l := &x.Leaves[a]
 		c := cell{pod: int32(l.Pod), leaves: []int32{int32(a)}, n: int32(len(l.Slots)), up: l.Up}
@@ -64,12 +59,10 @@ func (x *instance) setCells() {
 			}
 		}
 		c.own = c.planes < c.n && c.planes*x.blocks < c.s*total && c.s*c.n <= x.blocks*(c.n-c.planes)
-		single := c.own || x.mayDrop || units <= tryUnits && c.tight(x.group)
 		found := -1
 		for i := range x.cells {
 			o := &x.cells[i]
-			if !single && !o.own && // o is not single either
-				o.pod == c.pod && o.n == c.n && slices.Equal(o.up, c.up) {
+			if !c.own && !o.own && o.pod == c.pod && o.n == c.n && slices.Equal(o.up, c.up) {
 				found = i
 			}
 		}

@@ -3,7 +3,6 @@ package pods
 import (
 	"context"
 
-	"github.com/forsd/forsd/bipartite"
 	"github.com/forsd/forsd/fors"
 )
 
@@ -100,7 +99,7 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 	planes, lanes := int32(x.Planes()), int32(x.Lanes())
 	cells, pods := int32(len(x.cells)), int32(x.Pods)
 	s, pairs := network(x, joint, x.units)
-	if !s.Solve(ctx) && !x.leaveOut(s) {
+	if !s.Solve(ctx) {
 		return nil, false
 	}
 	d := &division{y: make([]int32, cells*cells*planes), z: make([]int32, x.Pods*x.Pods*x.Lanes()), own: make([]int32, x.Pods*x.Planes()),
@@ -127,11 +126,6 @@ func (x *instance) dividePlanes(ctx context.Context, joint bool) (*division, boo
 // divideTops divides what the pods send one another on a plane over its lanes.
 func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 	lanes := x.First[j+1] - x.First[j]
-	if x.alike(j) {
-		if done, ok := x.divideAlike(ctx, j, d); done && (ok || !x.mayDrop) {
-			return ok
-		}
-	}
 	s := &fors.Multiflow{Room: make([]int32, 2*x.Pods*lanes), Width: 2}
 	for i := range s.Room {
 		s.Room[i] = x.blocks
@@ -152,86 +146,11 @@ func (x *instance) divideTops(ctx context.Context, j int, d *division) bool {
 			}
 		}
 	}
-	if !s.Solve(ctx) && !x.leaveOut(s) {
+	if !s.Solve(ctx) {
 		return false
 	}
 	for w, to := range ways {
 		d.z[(to[0]*x.Pods+to[1])*x.Lanes()+to[2]] = s.Y[w]
 	}
 	return true
-}
-
-// leaveOut removes units from overloaded resources, if allowed.
-func (x *instance) leaveOut(s *fors.Multiflow) bool {
-	if !x.mayDrop {
-		return false
-	}
-	for w := range s.Y {
-		over := int32(0)
-		for _, r := range s.Resources(int32(w)) {
-			if r >= 0 {
-				over = max(over, s.Load[r]-s.Room[r])
-			}
-		}
-		s.Add(int32(w), -min(over, s.Y[w]))
-	}
-	return true
-}
-
-// alike reports whether all pods have the same living cables on a plane.
-func (x *instance) alike(j int) bool {
-	for p := 1; p < x.Pods; p++ {
-		for k := x.First[j]; k < x.First[j+1]; k++ {
-			if x.laneUp(p, k) != x.laneUp(0, k) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// divideAlike divides it exactly where all pods have the same living cables: it colours
-// the multigraph of pods with a colour for each block and lane. Done is false where pods
-// send themselves nothing that could pad it.
-func (x *instance) divideAlike(ctx context.Context, j int, d *division) (done, ok bool) {
-	var lanes []int
-	for k := x.First[j]; k < x.First[j+1]; k++ {
-		if x.laneUp(0, k) {
-			lanes = append(lanes, k)
-		}
-	}
-	n := x.Pods
-	m := make([]int64, n*n)
-	for i := range m {
-		m[i] = int64(d.between[i*x.Planes()+j])
-	}
-	left := append([]int64(nil), m...)
-	_, _, most := bipartite.Sums(n, m)
-	if most == 0 {
-		return true, true
-	}
-	if most > int64(len(lanes))*int64(x.blocks) {
-		return true, false
-	}
-	per := (most + int64(len(lanes)) - 1) / int64(len(lanes))
-	degree := int(per) * len(lanes)
-	if degree*n > 1<<22 {
-		return false, false
-	}
-	padded, _ := bipartite.Pad(n, m, int64(degree))
-	match := make([]int32, n*degree)
-	var c bipartite.Colourer
-	if c.Arcs(ctx, n, degree, bipartite.ArcsOf(n, padded, nil), match) != nil {
-		return false, false
-	}
-	for colour := range degree {
-		for p := range n {
-			q := int(match[colour*n+p])
-			if left[p*n+q] > 0 {
-				left[p*n+q]--
-				d.z[(p*n+q)*x.Lanes()+lanes[colour%len(lanes)]]++
-			}
-		}
-	}
-	return true, true
 }

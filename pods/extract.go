@@ -83,7 +83,7 @@ func (w *seater) extract(c *cell, others []*cell, in, strict bool, want func(key
 	f := &w.flow
 	f.Reset(int(keys + rows + w.blocks + 1))
 	sink := keys + rows + w.blocks
-	w.offer(c, in, strict, want, sink, true)
+	w.offer(c, in, strict, want, sink)
 	for r := range rows {
 		count, j := w.count[r], r%planes
 		if count == 0 {
@@ -128,18 +128,13 @@ func (w *seater) most(c *cell, in bool) int32 {
 }
 
 // offer makes the arcs to the units in order that a cell may have: from the source to the
-// keys, as much as it wants of each, no less where it must have all; and from a key to the
-// plane of the unit's block.
-func (w *seater) offer(c *cell, in, strict bool, want func(key int32) int32, source int32, all bool) {
+// keys, as much as it wants of each; and from a key to the plane of the unit's block.
+func (w *seater) offer(c *cell, in, strict bool, want func(key int32) int32, source int32) {
 	f, keys, planes := &w.flow, w.keys(in, strict), int32(w.Planes())
 	w.want = grow(w.want, int(keys))
 	for k := range keys {
 		if w.want[k] = want(k); w.want[k] > 0 {
-			least := 0
-			if all {
-				least = int(w.want[k])
-			}
-			f.Arc(source, k, least, int(w.want[k]))
+			f.Arc(source, k, int(w.want[k]), int(w.want[k]))
 		}
 	}
 	w.arcs = grow(w.arcs, len(w.order))
@@ -164,24 +159,4 @@ func (w *seater) takeCarried() {
 		}
 	}
 	w.order = left
-}
-
-// extractSome takes as many of the units of a cell as it can have, whatever that leaves to
-// others.
-func (w *seater) extractSome(cell int32, in bool) {
-	c := &w.cells[cell]
-	planes := int32(w.Planes())
-	rows, keys := w.blocks*planes, w.keys(in, false)
-	f := &w.flow
-	f.Reset(int(keys + rows + w.blocks))
-	s, t := keys+rows+w.blocks, keys+rows+w.blocks+1
-	w.offer(c, in, false, func(key int32) int32 { return w.wanted(cell, key, in, false) }, s, false)
-	for r := range rows {
-		f.Arc(keys+r, keys+rows+r/planes, 0, int(c.size()))
-	}
-	for b := range w.blocks {
-		f.Arc(keys+rows+b, t, 0, int(c.size()*w.most(c, in)))
-	}
-	f.Maximum(s, t)
-	w.takeCarried()
 }

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/forsd/forsd/bipartite"
@@ -38,8 +37,8 @@ type units struct {
 	block []int32
 	way   []int16 // lane; lanes + plane within a pod; −1 within a leaf
 	p, q  []int16 // pods
-	src   []int32 // leaf, −1 while it is open
-	dst   []int32 // leaf, −1 while it is open
+	src   []int32 // leaf
+	dst   []int32 // leaf
 	to    []int32 // server
 	group []int16 // of its leaf
 	own   int     // how many are within a leaf and on no cable: the last ones
@@ -48,39 +47,22 @@ type units struct {
 // onCables returns how many are on cables.
 func (u *units) onCables() int { return len(u.block) - u.own }
 
-// drop leaves units out that have no leaf. Servers are not known yet.
-func (u *units) drop(leaf []int32) {
-	kept := 0
-	for i, a := range leaf {
-		if a < 0 {
-			continue
-		}
-		u.block[kept], u.way[kept], u.p[kept], u.q[kept] = u.block[i], u.way[i], u.p[i], u.q[i]
-		u.src[kept], u.dst[kept] = u.src[i], u.dst[i]
-		kept++
-	}
-	u.block, u.way, u.p, u.q, u.src, u.dst = u.block[:kept], u.way[:kept], u.p[:kept], u.q[:kept], u.src[:kept], u.dst[:kept]
-	u.to = u.to[:min(len(u.to), kept+u.own)]
-}
-
 func (u *units) add(block int32, way, p, q int16) {
 	u.block, u.way, u.p, u.q = append(u.block, block), append(u.way, way), append(u.p, p), append(u.q, q)
 }
 
-// setBlocks colours the graph, and makes units of its edges, in order of blocks. Other
-// tries have other colourings.
-func (x *instance) setBlocks(ctx context.Context, d *division, try int) (*units, error) {
+// setBlocks colours the graph, and makes units of its edges, in order of blocks.
+func (x *instance) setBlocks(ctx context.Context, d *division) (*units, error) {
 	f := &frame{instance: x, division: d}
 	f.graph = bipartite.Frame{Degree: x.blocks, Left: &f.outs.Side, Right: &f.ins.Side}
 	f.makeBins()
 	f.connect()
-	n := f.graph.Fill()
-	left, right := f.shuffle(n, try)
+	n := f.graph.Even()
 	match := make([]int32, n*int(x.blocks))
 	if err := f.graph.Colour(ctx, &bipartite.Colourer{Workers: x.workers}, match); err != nil {
 		return nil, err
 	}
-	return f.read(n, match, left, right), nil
+	return f.read(n, match), nil
 }
 
 // makeBins makes the bins of both sides, which are the same but for dummies.
@@ -225,31 +207,9 @@ func (f *frame) hold(first, end int, dummy, count int32, out bool) {
 	}
 }
 
-// shuffle renumbers the vertices, unless it is the first try: left tells the numbers of
-// left vertices, right what right numbers stand for.
-func (f *frame) shuffle(n, try int) (left, right []int) {
-	left, right = make([]int, n), make([]int, n)
-	rng := rand.New(rand.NewPCG(uint64(try), uint64(f.blocks)))
-	for i := range n {
-		left[i], right[i] = i, i
-	}
-	if try == 0 {
-		return left, right
-	}
-	rng.Shuffle(n, func(a, b int) { left[a], left[b] = left[b], left[a] })
-	to := rng.Perm(n)
-	for i, v := range to {
-		right[v] = i
-	}
-	for i := range f.graph.Arcs {
-		f.graph.Arcs[i].Left, f.graph.Arcs[i].Right = int32(left[f.graph.Arcs[i].Left]), int32(to[f.graph.Arcs[i].Right])
-	}
-	return left, right
-}
-
 // read makes units of the matched bins. Of the edges between two bins as many are units as
 // the division has left there; the others idle.
-func (f *frame) read(n int, match []int32, left, right []int) *units {
+func (f *frame) read(n int, match []int32) *units {
 	zLeft, ownLeft := slices.Clone(f.z), slices.Clone(f.own)
 	lanes, planes := f.Lanes(), f.Planes()
 	total := 0
@@ -261,8 +221,7 @@ func (f *frame) read(n int, match []int32, left, right []int) *units {
 	}
 	u := &units{block: make([]int32, 0, total), way: make([]int16, 0, total), p: make([]int16, 0, total), q: make([]int16, 0, total)}
 	for block := range f.blocks {
-		for a := range n {
-			b := right[match[int(block)*n+left[a]]]
+		for a, b := range match[int(block)*n:][:n] {
 			p, q := f.outs.Of[a], f.ins.Of[b]
 			if p < 0 || q < 0 {
 				continue

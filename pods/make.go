@@ -48,14 +48,7 @@ func makePlan(ctx context.Context, t *Tree, group, workers int, mayShift bool) (
 			return p, err
 		}
 	}
-	p, err := x.podsFirst(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	if p, err = x.squeeze(ctx, p); err == nil {
-		p.Trim()
-	}
-	return p, err
+	return x.podsFirst(ctx, b)
 }
 
 func newInstance(t *Tree, group, workers int) *instance {
@@ -118,59 +111,34 @@ func (x *instance) leastBlocks(b Bounds) int {
 	return max(1, least)
 }
 
-// wholeTries is how many numbers of blocks are tried before units may be left out of the
-// frame, and someTries how many then.
-const (
-	wholeTries = 3
-	someTries  = 8
-)
+// blockTries is how many numbers of blocks are tried.
+const blockTries = 3
 
 // podsFirst plans in blocks. It tries the least number, and some more, for a division that
-// seats. If there is none it leaves out the units that do not fit and adds them at the end;
-// the shortest of these plans is taken.
-func (x *instance) podsFirst(ctx context.Context, b Bounds) (*Plan, error) {
+// seats. If there is none, or the plan is small, units are packed one by one too.
+func (x *instance) podsFirst(ctx context.Context, b Bounds) (p *Plan, err error) {
 	least := x.leastBlocks(b)
-	var best *Plan
-	for try := range wholeTries + someTries {
-		blocks := least + try
-		if x.mayDrop = try >= wholeTries; x.mayDrop {
-			blocks -= wholeTries
-		}
-		if best != nil && blocks >= best.Blocks {
-			break
-		}
-		x.blocks = int32(blocks)
-		p, err := x.inBlocks(ctx)
-		switch {
-		case ctx.Err() != nil:
+	for x.blocks = int32(least); p == nil && int(x.blocks) < least+blockTries; x.blocks++ {
+		p, err = x.inBlocks(ctx)
+		if ctx.Err() != nil {
 			return nil, ctx.Err()
-		case err == nil:
-			p.Bounds, p.Unreachable = b, x.unreachable(x.base)
-			if best == nil || p.Blocks < best.Blocks {
-				best = p
-			}
-			if !x.mayDrop {
-				return best, nil
-			}
-		case !errors.Is(err, errSeats) && !errors.Is(err, errDivision):
+		}
+		if err != nil && !errors.Is(err, errSeats) && !errors.Is(err, errDivision) {
 			return nil, err
 		}
 	}
-	if best == nil {
-		return nil, errors.New("plan three levels: no plan was found")
+	if x.group == 1 {
+		least = b.LowerBound // a server's turn at itself takes no phase
 	}
-	return best, nil
+	if p, err = x.packed(ctx, p, least); err != nil {
+		return nil, err
+	}
+	p.Bounds, p.Unreachable = b, x.unreachable(x.base)
+	p.Trim()
+	return p, nil
 }
 
 var errDivision = errors.New("the units of the pods cannot be divided over lanes")
-
-// Colourings of a frame are tried while they have no more than tryUnits units in all, and
-// at least leastColourings, at most mostColourings of them.
-const (
-	tryUnits        = 1 << 17
-	leastColourings = 2
-	mostColourings  = 100
-)
 
 // inBlocks plans for the number of blocks at hand.
 func (x *instance) inBlocks(ctx context.Context) (*Plan, error) {
@@ -179,30 +147,20 @@ func (x *instance) inBlocks(ctx context.Context) (*Plan, error) {
 	if !ok {
 		return nil, errDivision
 	}
-	var last error
-	tries := leastColourings
-	for try := 0; try < tries; try++ {
-		u, err := x.setBlocks(ctx, d, try)
-		if err != nil {
-			return nil, fmt.Errorf("set the blocks of a division: %w", err)
-		}
-		n := len(u.block)
-		if tries = max(leastColourings, min(mostColourings, tryUnits/max(1, n))); x.mayDrop {
-			tries = 1
-		}
-		for _, x.sourcesFirst = range []bool{false, true} {
-			if (x.group == 1 || x.mayDrop) && !x.sourcesFirst {
-				continue
-			}
-			u.block, u.way, u.p, u.q = u.block[:n], u.way[:n], u.p[:n], u.q[:n]
-			if last = x.seat(ctx, d, u); last == nil {
-				return x.plan(u), nil
-			} else if !errors.Is(last, errSeats) {
-				return nil, last
-			}
+	u, err := x.setBlocks(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("set the blocks of a division: %w", err)
+	}
+	n := len(u.block)
+	for _, x.sourcesFirst = range []bool{x.group == 1, true} {
+		u.block, u.way, u.p, u.q = u.block[:n], u.way[:n], u.p[:n], u.q[:n]
+		if err = x.seat(ctx, d, u); err == nil {
+			return x.plan(u), nil
+		} else if !errors.Is(err, errSeats) || x.group == 1 {
+			break
 		}
 	}
-	return nil, last
+	return nil, err
 }
 
 // plan lays the units out.

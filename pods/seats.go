@@ -64,16 +64,12 @@ func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 	}
 	u.src, u.dst, u.to = make([]int32, n, n+own), make([]int32, n, n+own), make([]int32, n+own)
 	u.own = own
-	for i := range u.src {
-		u.src[i], u.dst[i] = -1, -1
-	}
 	into := bipartite.IndexBy(x.Pods, u.q)
 	if err := x.each(ctx, d, u, x.Pods, func(w *seater, ctx context.Context, p int) error {
 		return w.seatLeaves(ctx, p, into.Of(p), inward)
 	}); err != nil {
 		return err
 	}
-	u.drop(u.dst)
 	x.addOwn(u)
 	byLeaf := bipartite.IndexBy(len(x.Leaves), u.dst)
 	servers := func() error {
@@ -92,11 +88,6 @@ func (x *instance) seat(ctx context.Context, d *division, u *units) error {
 		return w.seatLeaves(ctx, p, outOf.Of(p), outward)
 	}); err != nil {
 		return err
-	}
-	if x.mayDrop {
-		u.drop(u.src)
-		x.addMissing(u)
-		byLeaf = bipartite.IndexBy(len(x.Leaves), u.dst)
 	}
 	u.group = make([]int16, len(u.block))
 	if x.mostGroups() > 1 {
@@ -155,17 +146,13 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 		cells[i] = &w.cells[c]
 	}
 	for i, c := range w.ofPod[pod] {
-		if i < len(cells)-1 || cells[i].own || w.mayDrop {
+		if i < len(cells)-1 || cells[i].own {
 			take := func(strict bool) error {
 				return w.extract(cells[i], cells[i+1:], in, strict, func(key int32) int32 { return w.wanted(c, key, in, strict) })
 			}
 			err := take(in)
 			if err != nil && in {
 				err = take(false)
-			}
-			if err != nil && w.mayDrop {
-				w.extractSome(c, in)
-				err = nil
 			}
 			if err != nil {
 				return err
@@ -178,7 +165,7 @@ func (w *seater) seatLeaves(ctx context.Context, pod int, all []int32, in bool) 
 			return err
 		}
 	}
-	if len(w.order) > 0 && !w.mayDrop {
+	if len(w.order) > 0 {
 		return fmt.Errorf("%w: pod %d has %d units left", errSeats, pod, len(w.order))
 	}
 	return nil
