@@ -6,6 +6,7 @@ import (
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -17,8 +18,11 @@ import (
 // change.
 
 // crowd is how many fair shares a cable may carry, up to a block, before ways move that could
-// stay.
-const crowd = 1.05
+// stay, and crowdSingle where plans are for single senders.
+const (
+	crowd       = 1.05
+	crowdSingle = 1.04
+)
 
 // moreMoves is the share of the ways that may move so, as a divisor.
 const moreMoves = 100
@@ -319,8 +323,11 @@ func (w *baseWays) spread() bool {
 		}
 	}
 	w.again(late)
-	if group := int32(w.Plan.Group); !w.laned || w.mayTrade() {
-		w.fair = max(w.fair+group-1, int32(crowd*float64(w.fair))) / group * group
+	if group, most := int32(w.Plan.Group), crowd; !w.laned || w.mayTrade() {
+		if pods.Ragged(w.shape) {
+			group, most = 1, crowdSingle
+		}
+		w.fair = max(w.fair+group-1, int32(most*float64(w.fair))) / group * group
 		failed := w.fair - group
 		for step := group; !w.relieve(); step *= 2 {
 			failed, w.fair = w.fair, w.fair+step

@@ -33,7 +33,7 @@ type Pack struct {
 	slots        int // of a block
 	words        int
 	busy         []uint64 // [what·words + word] a bit for each block in which it is used; of a leaf, all slots
-	used         []uint16 // [block·wide + what] 1 + slot in the block, 0 if free; of a leaf, its units
+	used         []uint16 // [what·64·words + block] 1 + slot in the block, 0 if free; of a leaf, its units
 	pass         []Cables // like Plan.To
 	leaf         []int32  // [slot] its leaf
 	rng          *rand.Rand
@@ -73,13 +73,14 @@ func (k *Pack) Grow(blocks int) {
 		k.To, k.Way = append(k.To, Idle), append(k.Way, -1)
 	}
 	k.Blocks += blocks
-	k.Picks, k.pass, k.used = append(k.Picks, make([]uint8, n)...), append(k.pass, make([]Cables, n)...), append(k.used, make([]uint16, blocks*k.wide)...)
+	k.Picks, k.pass = append(k.Picks, make([]uint8, n)...), append(k.pass, make([]Cables, n)...)
 	if words := (k.Blocks + 63) / 64; words > k.words {
-		busy := make([]uint64, k.wide*words)
+		busy, used := make([]uint64, k.wide*words), make([]uint16, k.wide*words*64)
 		for i := range k.wide {
 			copy(busy[i*words:], k.busy[i*k.words:(i+1)*k.words])
+			copy(used[i*words*64:], k.used[i*k.words*64:(i+1)*k.words*64])
 		}
-		k.busy, k.words = busy, words
+		k.busy, k.used, k.words = busy, used, words
 	}
 }
 
@@ -89,18 +90,23 @@ func (k *Pack) full(leaf int) int   { return k.wide - len(k.First) + 1 + leaf }
 
 // Fits puts a unit into a block by a way if nothing is in its way.
 func (k *Pack) Fits(block, leaf int, to int32, c *Choice) bool {
-	used := k.used[block*k.wide:][:k.wide]
-	if used[k.server(to)] != 0 || k.busy[k.full(leaf)*k.words+block/64]>>(block%64)&1 != 0 {
+	if k.has(k.server(to), block) || k.has(k.full(leaf), block) {
 		return false
 	}
 	for _, i := range c.Cables {
-		if i >= 0 && used[i] != 0 {
+		if i >= 0 && k.has(int(i), block) {
 			return false
 		}
 	}
 	k.put(block, leaf, to, c)
 	return true
 }
+
+// has reports if something is used in a block, and of a leaf all slots.
+func (k *Pack) has(what, block int) bool { return k.busy[what*k.words+block/64]>>(block%64)&1 != 0 }
+
+// by returns a place for what uses something in a block.
+func (k *Pack) by(what, block int) *uint16 { return &k.used[what*k.words*64+block] }
 
 // room returns the first block, from a word on, in which a unit has nothing in its way, −1
 // if none.
@@ -135,10 +141,9 @@ func (k *Pack) put(block, leaf int, to int32, c *Choice) {
 // mark records that the unit of a slot uses its resources, or with 0 that it no longer
 // does.
 func (k *Pack) mark(block, at int, by int32) {
-	used := k.used[block*k.wide:][:k.wide]
 	bit := uint64(1) << (block % 64)
 	set := func(i int) {
-		if used[i] = uint16(by); by != 0 {
+		if *k.by(i, block) = uint16(by); by != 0 {
 			k.busy[i*k.words+block/64] |= bit
 		} else {
 			k.busy[i*k.words+block/64] &^= bit
@@ -152,10 +157,11 @@ func (k *Pack) mark(block, at int, by int32) {
 	}
 	leaf := int(k.leaf[at-block*k.slots])
 	full := k.full(leaf)
-	if used[full]++; by == 0 {
-		used[full] -= 2
+	units := k.by(full, block)
+	if *units++; by == 0 {
+		*units -= 2
 	}
-	if int32(used[full]) == k.First[leaf+1]-k.First[leaf] {
+	if int32(*units) == k.First[leaf+1]-k.First[leaf] {
 		k.busy[full*k.words+block/64] |= bit
 	} else {
 		k.busy[full*k.words+block/64] &^= bit
@@ -178,7 +184,7 @@ const packMost = 1 << 14
 // else in place of the fewest others, first of those that have room elsewhere, then of those
 // that have failed least often to find any. Where that does not get on, a block is added.
 func (k *Pack) Place(late []Late) {
-	least, patience, most := len(late), 0, max(packMost, len(late)/2)
+	least, patience, most := len(late), k.stall(len(late)), max(packMost, len(late))
 	for len(late) > 0 {
 		if len(late) < least {
 			least, patience = len(late), k.step+k.stall(least)
@@ -189,7 +195,7 @@ func (k *Pack) Place(late []Late) {
 		if k.anywhere(u, choices) {
 			continue
 		}
-		if k.step++; k.step > min(patience, most) {
+		if k.step++; k.Blocks == 0 || k.step > min(patience, most) {
 			k.Grow(1 + len(late)/(2*int(k.Base[len(k.Base)-1])))
 			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
 			patience = k.step + k.stall(least)
@@ -213,10 +219,11 @@ func (k *Pack) failures(u Late) *int32 {
 // ever: more in small plans, in which a step is short, and fewer for single senders, which room in
 // one more phase helps more than a longer search.
 func (k *Pack) stall(left int) int {
+	more := 32 + 1<<24/max(1, len(k.To))
 	if k.Group == 1 {
-		return 32 + left/4 + 1<<24/len(k.To)
+		return more + left/4
 	}
-	return 32 + 32*left + 1<<24/len(k.To)
+	return more + 32*left
 }
 
 // anywhere puts a unit where nothing is in its way.
@@ -305,7 +312,6 @@ func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
 // are not more than most.
 func (k *Pack) inTheWay(block int, u Late, c *Choice, most int32) obstacle {
 	o := obstacle{block: block}
-	used := k.used[block*k.wide:][:k.wide]
 	ofLeaf := false
 	note := func(slot int32) {
 		for _, s := range o.slots[:o.n] {
@@ -317,15 +323,18 @@ func (k *Pack) inTheWay(block int, u Late, c *Choice, most int32) obstacle {
 		o.n++
 		ofLeaf = ofLeaf || int(k.leaf[slot]) == u.Leaf
 	}
-	if s := used[k.server(u.To)]; s != 0 {
+	if s := *k.by(k.server(u.To), block); s != 0 {
 		note(int32(s) - 1)
 	}
 	for _, i := range c.Cables {
-		if i >= 0 && used[i] != 0 {
-			note(int32(used[i]) - 1)
+		if i < 0 {
+			continue
+		}
+		if s := *k.by(int(i), block); s != 0 {
+			note(int32(s) - 1)
 		}
 	}
-	if first, end := k.First[u.Leaf], k.First[u.Leaf+1]; !ofLeaf && int32(used[k.full(u.Leaf)]) == end-first {
+	if first, end := k.First[u.Leaf], k.First[u.Leaf+1]; !ofLeaf && k.has(k.full(u.Leaf), block) {
 		note(first + int32(k.rng.IntN(int(end-first))))
 	}
 	for _, s := range o.slots[:o.n] {
