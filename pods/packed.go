@@ -6,8 +6,6 @@ import (
 )
 
 const (
-	// packUnits is how many units a plan may have that is packed where colourings have left a gap.
-	packUnits = 1 << 15
 	// smallUnits is how many units a plan may have that is packed packTries times, if it is a
 	// block too long, and with more blocks in as many times fewer.
 	smallUnits = 600
@@ -21,7 +19,7 @@ func (x *instance) packed(ctx context.Context, p *Plan, least int) (*Plan, error
 	for a := range x.Leaves {
 		units += ceilDiv(len(x.Leaves[a].Slots), int(x.group)) * len(x.homeOf)
 	}
-	for try := 0; p == nil || p.Blocks > least && units <= packUnits && (try == 0 || units <= smallUnits && try*(p.Blocks-least) < packTries); try++ {
+	for try := 0; p == nil || p.Blocks > least && units <= smallUnits && try*(p.Blocks-least) < packTries; try++ {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
