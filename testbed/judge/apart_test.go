@@ -3,6 +3,7 @@ package judge
 import (
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -75,5 +76,22 @@ func TestIbdmchk(t *testing.T) {
 				t.Errorf("%s", c.name)
 			}
 		}
+	}
+}
+
+// TestReadCSV reads lines of phases.csv, and refuses what is not written as they are.
+func TestReadCSV(t *testing.T) {
+	const head, good = "phase,src_guid,dst_guid,lane,dlid\n", "17,0x00000000000000ab,0xfedcba9876543210,-1,49151\n"
+	rows, err := ReadCSV([]byte(head + good + "0,0x0000000000000001,0x0000000000000002,3,4\n"))
+	if err != nil || !slices.Equal(rows, []Transfer{{17, 0xab, 0xfedcba9876543210, -1, 49151}, {0, 1, 2, 3, 4}}) {
+		t.Errorf("%v, %v", rows, err)
+	}
+	for was, is := range map[string]string{"17": "017", "17,": ",", "1": "a", "7,0x": "7,0X", "ab,": "AB,", "00ab": "ab", "0,-1": "0,-2", "-1": "", "49151": "049151", "151\n": "151,\n", "51\n": "51"} {
+		if rows, err := ReadCSV([]byte(head + strings.Replace(good, was, is, 1))); err == nil {
+			t.Errorf("with %q for %q it is %v", is, was, rows)
+		}
+	}
+	if _, err := ReadCSV([]byte(good)); err == nil {
+		t.Error("without a head")
 	}
 }

@@ -2,14 +2,10 @@ package judge
 
 import (
 	"bytes"
-	"encoding/binary"
-	digits "encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Plan is a plan as published by forsd: the figures of plan.json, and the lines of
@@ -53,20 +49,14 @@ func ReadPlan(figures, csv []byte) (*Plan, error) {
 // ReadCSV reads phases.csv.
 func ReadCSV(csv []byte) (rows []Transfer, err error) {
 	rows = make([]Transfer, 0, bytes.Count(csv, []byte("\n")))
-	var written []byte
-	n := 0
-	for line := range strings.Lines(string(csv)) {
-		n++
-		if n == 1 && line == "phase,src_guid,dst_guid,lane,dlid\n" {
+	for n := 1; len(csv) > 0; n++ {
+		line, rest, whole := bytes.Cut(csv, []byte("\n"))
+		csv = rest
+		if n == 1 && string(line) == "phase,src_guid,dst_guid,lane,dlid" {
 			continue
 		}
-		t, rest := Transfer{}, strings.TrimSuffix(line, "\n")
-		next := func() (field string) {
-			field, rest, _ = strings.Cut(rest, ",")
-			return field
-		}
-		t.Phase, t.Src, t.Dst, t.Lane, t.DLID = number(next()), hex(next()), hex(next()), number(next()), number(rest)
-		if written = append(t.append(written[:0]), '\n'); n == 1 || string(written) != line || t.Phase < 0 {
+		t, ok := readTransfer(line)
+		if n == 1 || !ok || !whole {
 			return nil, fmt.Errorf("phases.csv line %d is not a transfer: %q", n, line)
 		}
 		rows = append(rows, t)
@@ -74,15 +64,51 @@ func ReadCSV(csv []byte) (rows []Transfer, err error) {
 	return rows, nil
 }
 
-// append appends the line of a transfer.
-func (t Transfer) append(line []byte) []byte {
-	guid := func(line []byte, guid uint64) []byte {
-		return digits.AppendEncode(append(line, ",0x"...), binary.BigEndian.AppendUint64(nil, guid))
+// readTransfer reads a line such as "17,0x0002c90000000001,0x0002c90000000002,-1,5".
+func readTransfer(line []byte) (t Transfer, ok bool) {
+	bad := false
+	next := func() (field []byte) {
+		field, line, _ = bytes.Cut(line, []byte(","))
+		return field
 	}
-	line = guid(guid(strconv.AppendInt(line, int64(t.Phase), 10), t.Src), t.Dst)
-	line = strconv.AppendInt(append(line, ','), int64(t.Lane), 10)
-	return strconv.AppendInt(append(line, ','), int64(t.DLID), 10)
+	decimal := func(field []byte) (n int) {
+		bad = bad || len(field) == 0 || len(field) > 9 || len(field) > 1 && field[0] == '0'
+		for _, c := range field {
+			bad = bad || c < '0' || c > '9'
+			n = 10*n + int(c-'0')
+		}
+		return n
+	}
+	guid := func(field []byte) (n uint64) {
+		if bad = bad || len(field) != 18 || field[0] != '0' || field[1] != 'x'; bad {
+			return 0
+		}
+		for _, c := range field[2:] {
+			bad = bad || nibble[c] == 255
+			n = n<<4 | uint64(nibble[c])
+		}
+		return n
+	}
+	t.Phase, t.Src, t.Dst = decimal(next()), guid(next()), guid(next())
+	if lane := next(); string(lane) == "-1" {
+		t.Lane = -1
+	} else {
+		t.Lane = decimal(lane)
+	}
+	t.DLID = decimal(line)
+	return t, !bad
 }
+
+// nibble is the value of a digit in lower case, 255 of another character.
+var nibble = func() (of [256]uint8) {
+	for c := range of {
+		of[c] = 255
+		if v := bytes.IndexByte([]byte("0123456789abcdef"), byte(c)); v >= 0 {
+			of[c] = uint8(v)
+		}
+	}
+	return of
+}()
 
 // examination is the state of the examination of a plan on tables.
 type examination struct {
@@ -95,7 +121,7 @@ type examination struct {
 	ends    []end          // [server] its port
 	met     []bool         // [source·servers + destination]
 	lanes   map[[2]int]int // [lower switch, lane] the lower end of the lane's cable
-	cables  map[int]int    // [that end] the lane
+	cables  []int          // [channel of that end] the lane and 1
 	fit     []bool         // [channel] plans may use it
 	rows    []Transfer     // by phase
 	sent    []int          // [server] its last transfer, as a number in rows from 1
@@ -123,7 +149,7 @@ func (f *Fabric) Plan(t Tables, servers []uint64, p *Plan) (used map[int]bool, e
 func (f *Fabric) examine(t Tables, servers []uint64, p *Plan) (*examination, error) {
 	n, channels := len(servers), len(f.nodes)<<8
 	x := &examination{Fabric: f, tables: t.byNode(f), plan: p, unread: f.unread(t), index: map[uint64]int{}, servers: servers, ends: make([]end, n), met: make([]bool, n*n),
-		lanes: map[[2]int]int{}, cables: map[int]int{}, fit: make([]bool, channels), rows: p.Rows, sent: make([]int, n), carried: make([]int, channels), ways: make([][][]int, len(f.nodes))}
+		lanes: map[[2]int]int{}, cables: make([]int, channels), fit: make([]bool, channels), rows: p.Rows, sent: make([]int, n), carried: make([]int, channels), ways: make([][][]int, len(f.nodes))}
 	for i, s := range servers {
 		at, ok := f.ports[s]
 		if !ok {
@@ -288,18 +314,18 @@ func (x *examination) lane(lane int, way []int) error {
 		return fmt.Errorf("the way has %d cables between switches, and does not go up and down", len(way))
 	}
 	lower := way[len(way)/2-1]
-	k, known := x.cables[lower]
-	if known && k == lane {
+	k := x.cables[lower] - 1
+	if k == lane {
 		return nil
 	}
 	at := [2]int{ofChannel(lower).node, lane}
 	if c, ok := x.lanes[at]; ok && c != lower {
 		return fmt.Errorf("lane %d is the cable at %s, and the way leads over that at %s", lane, x.label(c), x.label(lower))
 	}
-	if known {
+	if k >= 0 {
 		return fmt.Errorf("the cable at %s is that of lane %d, and of lane %d", x.label(lower), k, lane)
 	}
-	x.lanes[at], x.cables[lower] = lower, lane
+	x.lanes[at], x.cables[lower] = lower, lane+1
 	return nil
 }
 

@@ -36,7 +36,7 @@ type visit struct {
 
 // Judge judges a site at rest: its tables, the fabric's plans, and those of its jobs. Parts
 // that are drained or isolated there are kept out of the plans of f from then on. The longest
-// answer is asked for while fabric and tables are read.
+// answers are asked for while fabric and tables are read.
 func (s *Site) Judge(ctx context.Context, socket string, read func() (*Fabric, Tables, error)) (*Fabric, Tables, error) {
 	ask := from(ctx, socket)
 	type answer struct {
@@ -44,19 +44,23 @@ func (s *Site) Judge(ctx context.Context, socket string, read func() (*Fabric, T
 		err  error
 	}
 	const longest = "/v1/plan/phases?format=csv"
-	ahead := make(chan answer, 1)
+	asked := make(chan map[string]answer, 1)
 	go func() {
-		body, err := ask(longest)
-		ahead <- answer{body, err}
+		all := map[string]answer{}
+		for _, path := range []string{longest, longest + "&lids=base"} {
+			body, err := ask(path)
+			all[path] = answer{body, err}
+		}
+		asked <- all
 	}()
 	f, t, err := read()
-	first := <-ahead
+	all := <-asked
 	if err != nil {
 		return nil, nil, err
 	}
 	err = s.judge(func(path string) ([]byte, error) {
-		if path == longest {
-			return first.body, first.err
+		if a, known := all[path]; known {
+			return a.body, a.err
 		}
 		return ask(path)
 	}, f, t)
