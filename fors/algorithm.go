@@ -40,12 +40,6 @@ func (p *Plan) usesClosed(t *Tree) bool {
 	return false
 }
 
-// leastPhases is max(P_f, P−1) for f = M0 − |clean|.
-func (sh *shape) leastPhases() int {
-	P := len(sh.at)
-	return max(ceilDiv(sh.M0*(P-sh.M0), sh.M0-sh.reduction()), P-1)
-}
-
 // section4 plans for f = M0 − |clean|: max(P_f, P−1) phases, or a few more if the same-leaf
 // pairs need them. It fails with ErrNotApplicable if the plan would use a closed lane.
 func (sh *shape) section4(ctx context.Context, t *Tree, engine Engine) (*Plan, error) {

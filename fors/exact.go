@@ -159,3 +159,14 @@ func (n *net) unreachable() []Pair {
 	}
 	return pairs
 }
+
+// commonLanes counts the lanes that are up at two leaves.
+func commonLanes(a, b []bool) int {
+	n := 0
+	for k, up := range a {
+		if up && b[k] {
+			n++
+		}
+	}
+	return n
+}

@@ -43,7 +43,7 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 		if err == nil {
 			b = q.Bounds
 		} else if p == nil || p.Phases > b.LowerBound+b.LowerBound/32 {
-			q, _ = planConservative(ctx, t, sh, b)
+			q, _ = PlanConservative(ctx, t)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -74,47 +74,23 @@ func (sh *shape) regular(ctx context.Context, t *Tree, b Bounds) (*Plan, error) 
 
 // PlanConservative returns a conflict-free plan for any tree. It serves every pair whose
 // leaves share a usable lane, lists the others as unreachable, and may be longer than
-// necessary. It fails only when ctx ends.
+// necessary: pairs are packed into phases as Remaining packs them, or section 4's schedule goes on
+// the clean lanes. It fails only when ctx ends.
 func PlanConservative(ctx context.Context, t *Tree) (*Plan, error) {
-	b := ComputeBounds(t)
-	p, err := planConservative(ctx, t, newShape(t), b)
+	m, err := newMender(ctx, t, t.Demand(), NewPlan(Conservative, t.Servers(), 0), runtime.GOMAXPROCS(0))
 	if err != nil {
 		return nil, err
 	}
-	p.Bounds = b
-	return p, nil
-}
-
-// planConservative uses the clean lanes only, f := M0 − |clean|, if that costs at most some
-// 3 % over the bound. Otherwise it places the pairs by first fit, which is mostly within 2
-// to 5 % of the bound and takes about twenty times as long, and falls back to the clean
-// lanes if they do better.
-func planConservative(ctx context.Context, t *Tree, sh *shape, b Bounds) (*Plan, error) {
-	p, err := sh.onClean(ctx, t, b.LowerBound+b.LowerBound/32)
-	if !errors.Is(err, ErrNotApplicable) {
-		return p, err
-	}
-	if p, err = firstFit(ctx, t, sh, b); err != nil {
+	r, err := m.remainder(ctx, []attempt{{plan: m.fillAll}, {plan: m.packAll}})
+	if err != nil {
 		return nil, err
 	}
-	switch q, err := sh.onClean(ctx, t, p.Phases-1); {
-	case err == nil && q.Phases < p.Phases:
-		return q, nil
-	case err != nil && !errors.Is(err, ErrNotApplicable):
-		return nil, err
+	p := r.Plan
+	if sh := newShape(t); p.Gap() > 0 && sh.schedulable() {
+		if q, err := sh.section4(ctx, t, Conservative); err == nil && q.Phases < p.Phases {
+			p = q
+		}
 	}
-	return p, nil
-}
-
-// onClean plans on the clean lanes: every affected lane is dead for all leaves. It fails
-// with ErrNotApplicable if they do not suffice, if one of them would be used though closed,
-// or if the plan would have more phases than limit.
-func (sh *shape) onClean(ctx context.Context, t *Tree, limit int) (*Plan, error) {
-	if sh.shiftable(t) && len(sh.at)-1 <= limit {
-		return sh.shift(ctx, Conservative)
-	}
-	if sh.schedulable() && sh.leastPhases() <= limit {
-		return sh.section4(ctx, t, Conservative)
-	}
-	return nil, ErrNotApplicable
+	p.Engine, p.Bounds = Conservative, ComputeBounds(t)
+	return p, ctx.Err()
 }

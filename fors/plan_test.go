@@ -242,19 +242,6 @@ func TestRandomFailures(t *testing.T) {
 	}
 }
 
-// TestFirstFitWidens starts first fit with bitmaps that are far too short.
-func TestFirstFitWidens(t *testing.T) {
-	tree := evenTree(9, 9, 2)
-	tree.cutCables(4, 0)
-	b := ComputeBounds(tree)
-	p := must(firstFit(bg, tree, newShape(tree), Bounds{Certificate: ByLeaf}))
-	p.Bounds = b
-	mustCheck(t, tree, p)
-	if p.Phases < 9*72 { // leaf 4 has one lane for 9 servers' 72 transfers each
-		t.Errorf("%d phases, fewer than the lane allows", p.Phases)
-	}
-}
-
 // TestSmallest covers trees at the edge of being trees.
 func TestSmallest(t *testing.T) {
 	for _, c := range []struct {

@@ -1,9 +1,12 @@
 package fors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
 )
 
 // Remainder is a plan of the pairs that remain of an exchange, compared with the old plan.
@@ -47,13 +50,13 @@ func Remaining(ctx context.Context, t *Tree, pairs *PairSet, old *Plan) (*Remain
 	if err != nil {
 		return nil, err
 	}
-	return m.remainder(ctx)
+	return m.remainder(ctx, m.attempts())
 }
 
 // remainder returns the shortest plan of the attempts, or the first at the bound.
-func (m *mender) remainder(ctx context.Context) (*Remainder, error) {
+func (m *mender) remainder(ctx context.Context, attempts []attempt) (*Remainder, error) {
 	r := &Remainder{}
-	for _, attempt := range m.attempts() {
+	for _, attempt := range attempts {
 		p, err := attempt.plan(ctx)
 		if err != nil {
 			return nil, err
@@ -151,7 +154,7 @@ func (m *mender) attempts() []attempt {
 	if repaired {
 		out = append(out, attempt{m.rearrange, false})
 	}
-	return append(out, attempt{m.packAll, true}, attempt{m.firstFit, true})
+	return append(out, attempt{m.packAll, true}, attempt{m.fillAll, true})
 }
 
 // repair keeps the phases of the old plan and all of their transfers that have room in
@@ -192,26 +195,32 @@ func (m *mender) complete(ctx context.Context) (*Plan, error) {
 	return p, err
 }
 
-// firstFit places the pairs one by one in the order of the linear shift, each in
-// the earliest phase that has room for it.
-func (m *mender) firstFit(ctx context.Context) (*Plan, error) {
-	sh := newShape(m.tree)
-	w := newFitter(m.tree, sh, m.bounds.LowerBound)
-	for shift := 1; shift < sh.servers; shift++ {
+// fillAll fills one phase after the other, with pairs in the order of the linear shift. If leaves and
+// not servers bound the plan, links are scarce: the pairs of a leaf come last. If the bound exceeds the
+// servers by a third, which takes damage all over the tree, pairs with the fewest common lanes come first.
+func (m *mender) fillAll(ctx context.Context) (*Plan, error) {
+	m.begin()
+	rest, n := m.left.list(), m.pairs.Servers()
+	scarce := 3*m.bounds.LowerBound >= 4*n
+	order := func(x Pair) int {
+		shift := (int(x.Dst-x.Src) + n) % n
+		switch A, B := m.board.leaf[x.Src], m.board.leaf[x.Dst]; {
+		case A == B && m.bounds.Certificate != ByServers:
+			return math.MaxInt
+		case scarce:
+			return commonLanes(m.tree.Up[A], m.tree.Up[B])*n + shift
+		}
+		return shift
+	}
+	slices.SortStableFunc(rest, func(a, b Pair) int { return cmp.Compare(order(a), order(b)) })
+	for len(rest) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for s := range sh.servers {
-			switch s, d := Server(s), Server((s+shift)%sh.servers); {
-			case !m.pairs.Has(s, d):
-			case w.group[s] == w.group[d]:
-				w.fitLocal(s, d)
-			default:
-				w.fitRemote(s, d)
-			}
-		}
+		m.plan.addPhase()
+		rest = m.fill(Phase(m.plan.Phases-1), rest)
 	}
-	return w.plan, nil
+	return m.plan, nil
 }
 
 // begin discards the current plan.
@@ -305,15 +314,20 @@ func (m *mender) place(x Pair) bool {
 func (m *mender) shed(ctx context.Context) {
 	rest := m.left.list()
 	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
-		m.board.load(m.plan, Phase(ph), nil)
-		kept := rest[:0]
-		for _, x := range rest {
-			if m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst) {
-				m.left.Remove(x.Src, x.Dst)
-			} else {
-				kept = append(kept, x)
-			}
-		}
-		rest = kept
+		rest = m.fill(Phase(ph), rest)
 	}
+}
+
+// fill puts as many pairs as it can into a phase, and returns the others.
+func (m *mender) fill(ph Phase, pairs []Pair) (rest []Pair) {
+	m.board.load(m.plan, ph, nil)
+	rest = pairs[:0]
+	for _, x := range pairs {
+		if m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst) {
+			m.left.Remove(x.Src, x.Dst)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	return rest
 }

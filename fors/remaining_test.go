@@ -210,7 +210,7 @@ func TestRemainingRandom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := m.remainder(bg)
+			again, err := m.remainder(bg, m.attempts())
 			if err != nil {
 				t.Fatal(err)
 			}
