@@ -464,7 +464,7 @@ func TestReplicaDamaged(t *testing.T) {
 		"fabric":    func(r *replica.Replica) { r.Fabric.Nodes[0].Ports[1].Peer = -7 },
 		"numbers":   func(r *replica.Replica) { r.Last = 0 },
 		"base plan": func(r *replica.Replica) {
-			plan, err := phasetable.Decode(r.BaseLIDs.Table)
+			plan, err := phasetable.Decode(r.Epoch.Table)
 			ok(t, err)
 			plan, err = plan.Numbered(plan.Job(), 1<<63, plan.TopologyHash())
 			ok(t, err)

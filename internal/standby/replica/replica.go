@@ -35,7 +35,7 @@ type Replica struct {
 	Baseline  *topology.Baseline     `json:"baseline,omitempty"`
 	Fabric    *topology.Fabric       `json:"fabric,omitempty"` // as last seen
 	Epoch     *Kept[store.EpochInfo] `json:"epoch,omitempty"`
-	BaseLIDs  *Kept[planner.Report]  `json:"base_lids,omitempty"` // the fabric's plan for base LIDs in force
+	BaseLIDs  *Kept[planner.Report]  `json:"base_lids,omitempty"` // the fabric's plan for base LIDs in force; without a table if that is the epoch's
 	Jobs      []Kept[store.JobInfo]  `json:"jobs,omitempty"`
 	Decisions store.Decisions        `json:"decisions,omitempty"`
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -99,6 +100,9 @@ func (n *Snapshot) Replica(q standby.Ask) *Replica {
 	}
 	if now.Base != nil {
 		out.BaseLIDs = &Kept[planner.Report]{About: now.Base.Report, Table: now.Base.Plan.Bytes()}
+		if out.Epoch != nil && bytes.Equal(out.Epoch.Table, out.BaseLIDs.Table) {
+			out.BaseLIDs.Table = nil
+		}
 	}
 	for _, j := range now.Jobs {
 		kept := Kept[store.JobInfo]{About: j.JobInfo, Table: j.Plan.Bytes()}

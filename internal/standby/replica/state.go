@@ -41,6 +41,9 @@ func (s *State) Keep(r *Replica) error {
 			return err
 		}
 	}
+	if b := r.BaseLIDs; b != nil && b.Table == nil && r.Epoch != nil {
+		b.Table = r.Epoch.Table
+	}
 	if !shown {
 		s.State.NoBase(nil)
 	} else if err := s.keepBase(r.BaseLIDs, r.Last); err != nil {
@@ -87,16 +90,21 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 		s.State.NoBase(nil)
 		return nil
 	}
-	plan, err := phasetable.Decode(k.Table)
-	if err != nil {
-		return fmt.Errorf("the plan for base LIDs: %w", err)
-	}
-	if plan.Epoch() > last {
-		return fmt.Errorf("the plan for base LIDs has the number %d, and numbers up to %d were given", plan.Epoch(), last)
-	}
 	now := s.State.Now()
 	if now.Base != nil && bytes.Equal(now.Base.Plan.Bytes(), k.Table) {
 		return nil
+	}
+	var plan *phasetable.View
+	if e := now.Epoch; e != nil && bytes.Equal(e.Plan.Bytes(), k.Table) {
+		plan = e.Plan
+	} else {
+		var err error
+		if plan, err = phasetable.Decode(k.Table); err != nil {
+			return fmt.Errorf("the plan for base LIDs: %w", err)
+		}
+	}
+	if plan.Epoch() > last {
+		return fmt.Errorf("the plan for base LIDs has the number %d, and numbers up to %d were given", plan.Epoch(), last)
 	}
 	if last := now.LastBase; last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
 		s.State.NoBase(nil)
