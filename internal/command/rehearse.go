@@ -31,13 +31,14 @@ nothing with forsd. It ends with the first violation, or when interrupted, with 
 far. The same seed gives the same events.
 
 OpenSM gets the settings of --opensm-conf, as "forsctl setup" would change them for forsd;
-those that stand in forsd's way are in the report.
+those that stand in forsd's way are in the report. Error thresholds, fdr10 and max_wire_smps are
+those of the simulation.
 
 Nothing is touched outside a temporary directory, and no InfiniBand is needed. It runs the
 installed forsd and opensm, and ibsim; the package forsd-rehearsal brings all of them. forsd's
 waits are cut to seconds, and the simulation shares the processors with what it tries, so that
 times are those of this machine. On two cores an event takes seconds with 500 servers, and
-minutes with 2,000.
+about a minute with 2,300 on three levels, of which two thirds are forsd's planning.
 
 Exit code 0: no violation; 1: a violation, or interrupted before the first event; 2: the
 input cannot be used.`,
