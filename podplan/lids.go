@@ -19,7 +19,7 @@ import (
 func (r *Result) waysTo(h *topology.Host) (lane, inner int16) {
 	t := r.Tree
 	j, turn := t.Turn(h)
-	return int16(t.First[j] + turn%(t.First[j+1]-t.First[j])), int16(len(t.Lanes) + j)
+	return int16(t.First[j] + turn%max(1, t.First[j+1]-t.First[j])), int16(len(t.Lanes) + j)
 }
 
 // pin gives every transfer of a plan for single senders the LID that has its lane on any

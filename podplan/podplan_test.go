@@ -62,6 +62,7 @@ func TestMake(t *testing.T) {
 		"missing hosts":   {Pods: 4, Leaves: 3, Mids: 3, Tops: 3, Hosts: 3, Missing: [][2]int{{0, 0}, {4, 2}, {4, 1}}},
 		"parallel cables": {Pods: 3, Leaves: 2, Mids: 2, Tops: 2, Hosts: 4, LeafCables: 2, TopCables: 2},
 		"shared tops":     {Pods: 4, Leaves: 2, Mids: 4, Tops: 2, Hosts: 4, Shared: 2},
+		"no tops":         {Pods: 6, Leaves: 1, Mids: 5, Tops: 1, Hosts: 2, Shared: 2, LeafCables: 2, Missing: [][2]int{{4, 0}, {5, 0}, {2, 1}}}, // of a plane
 	} {
 		for _, s.LMC = range []uint8{0, 2, 5} {
 			rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(s.LMC)))

@@ -44,7 +44,7 @@ func (x *instance) pack(blocks, try int) *Plan {
 		first = append(first, p.First[len(leafOf)])
 	}
 	var ways []Choice
-	k := NewPack(p, 2*len(x.Leaves)*x.Planes()+2*x.Pods*x.Lanes(), func(group int, to int32) []Choice {
+	k := NewPack(p, x.cables(), func(group int, to int32) []Choice {
 		ways = x.choices(leafOf[group], x.homeOf[to], ways[:0])
 		return ways
 	})
@@ -63,28 +63,43 @@ func (x *instance) pack(blocks, try int) *Plan {
 	return p
 }
 
-// choices appends the ways between two leaves. Cables are numbered: out of leaves and into them, by
-// plane, out of pods and into them, by lane.
+// choices appends the ways between two leaves that live.
 func (t *Tree) choices(a, b int32, ways []Choice) []Choice {
 	if a == b {
 		return append(ways, Choice{Cables: NoCables, Way: -1})
 	}
-	A, B, leaves, planes, lanes := &t.Leaves[a], &t.Leaves[b], int32(len(t.Leaves)), int32(t.Planes()), int32(t.Lanes())
-	for j := range planes {
-		if !A.Up[j] || !B.Up[j] {
-			continue
+	A, B, lanes := &t.Leaves[a], &t.Leaves[b], t.Lanes()
+	for j := range t.Planes() {
+		way, end := lanes+j, lanes+j+1
+		if A.Pod != B.Pod {
+			way, end = t.First[j], t.First[j+1]
 		}
-		c := Choice{Cables: Cables{a*planes + j, (leaves+b)*planes + j, -1, -1}, Way: int16(lanes + j)}
-		if A.Pod == B.Pod {
-			ways = append(ways, c)
-			continue
-		}
-		for k := int32(t.First[j]); k < int32(t.First[j+1]); k++ {
-			if rise, fall := int32(A.Pod)*lanes+k, int32(B.Pod)*lanes+k; t.Up[rise] && t.Up[fall] {
-				c.Way, c.Cables[2], c.Cables[3] = int16(k), 2*leaves*planes+rise, 2*leaves*planes+int32(t.Pods)*lanes+fall
-				ways = append(ways, c)
+		for ; way < end && A.Up[j] && B.Up[j]; way++ {
+			if A.Pod == B.Pod || t.laneUp(A.Pod, way) && t.laneUp(B.Pod, way) {
+				ways = append(ways, Choice{Cables: t.passes(a, b, int16(way)), Way: int16(way)})
 			}
 		}
 	}
 	return ways
 }
+
+// passes returns the cables of a way between two leaves, by number: out of leaves and into them, by
+// plane, out of pods and into them, by lane.
+func (t *Tree) passes(a, b int32, way int16) Cables {
+	of, leaves, planes, lanes := NoCables, int32(len(t.Leaves)), int32(t.Planes()), int32(t.Lanes())
+	if way < 0 {
+		return of
+	}
+	j, k := int32(way)-lanes, int32(way)
+	if j < 0 {
+		for j = 0; t.First[j+1] <= int(k); {
+			j++
+		}
+		of[2], of[3] = 2*leaves*planes+int32(t.Leaves[a].Pod)*lanes+k, 2*leaves*planes+int32(t.Pods+t.Leaves[b].Pod)*lanes+k
+	}
+	of[0], of[1] = a*planes+j, (leaves+b)*planes+j
+	return of
+}
+
+// cables returns how many numbers cables have.
+func (t *Tree) cables() int { return 2*len(t.Leaves)*t.Planes() + 2*t.Pods*t.Lanes() }

@@ -2,25 +2,32 @@ package pods
 
 import "slices"
 
-// circle returns how many places the linear shift goes round, and that of each server. If servers are
-// not lined up, all leaves have as many places as the largest, and all pods as many leaves.
-func circle(t *Tree) (length int, at []int) {
+// circle returns the place of each server on the circle of the linear shift, and the server on each
+// place, or Idle. If servers are not lined up, all leaves have as many places as the largest, and all
+// pods as many leaves.
+func circle(t *Tree) (at, on []int32) {
 	ofLeaf, ofPod, inPod := places(t)
-	if length = t.Places; length == 0 {
+	length := t.Places
+	if length == 0 {
 		length = t.Pods * ofPod * ofLeaf
 	}
 	for i := range t.Leaves {
 		l := &t.Leaves[i]
 		if t.Places > 0 {
-			at = append(at, l.Place...)
-			length = max(length, slices.Max(l.Place)+1)
+			for _, place := range l.Place {
+				at, length = append(at, int32(place)), max(length, place+1)
+			}
 			continue
 		}
 		for _, α := range l.Slots {
-			at = append(at, (l.Pod*ofPod+inPod[i])*ofLeaf+α)
+			at = append(at, int32((l.Pod*ofPod+inPod[i])*ofLeaf+α))
 		}
 	}
-	return length, at
+	on = slices.Repeat([]int32{Idle}, length)
+	for s, i := range at {
+		on[i] = int32(s)
+	}
+	return at, on
 }
 
 // places returns how many places for servers a leaf has, and for leaves a pod, so that all
@@ -57,7 +64,7 @@ func (t *Tree) Shifts() bool {
 // linedUp reports if the servers of each pod are lined up on no more places than rounds of turns
 // allow, and those of a leaf on no more than there are planes.
 func linedUp(t *Tree) bool {
-	_, at := circle(t)
+	at, _ := circle(t)
 	begin, end := slices.Repeat([]int{t.Places}, t.Pods), make([]int, t.Pods)
 	for i := range t.Leaves {
 		l := &t.Leaves[i]
@@ -67,7 +74,7 @@ func linedUp(t *Tree) bool {
 			return false
 		}
 	}
-	return slices.Max(at) < t.Places
+	return int(slices.Max(at)) < t.Places
 }
 
 // LinearShift returns the linear shift over places, nil if it is not free of conflicts.
@@ -76,12 +83,8 @@ func LinearShift(t *Tree, b Bounds) *Plan {
 		return nil
 	}
 	p := &Plan{Engine: Shift, Group: 1, Bounds: b}
-	length, at := circle(t)
-	p.Places, p.ShiftTo = length, slices.Repeat([]int32{Idle}, length)
-	for s, i := range at {
-		p.Place = append(p.Place, int32(i))
-		p.ShiftTo[i] = int32(s)
-	}
+	p.Place, p.ShiftTo = circle(t)
+	p.Places = len(p.ShiftTo)
 	p.Base = []int32{0}
 	for i := range t.Leaves {
 		p.Base = append(p.Base, p.Base[i]+int32(len(t.Leaves[i].Slots)))
@@ -93,14 +96,10 @@ func LinearShift(t *Tree, b Bounds) *Plan {
 // Steps calls for each server and each other one with the phase of the linear shift in which it
 // sends there, phase by phase.
 func Steps(t *Tree, unit func(phase, server int, to int32)) {
-	length, at := circle(t)
-	on := slices.Repeat([]int32{Idle}, length)
-	for s, i := range at {
-		on[i] = int32(s)
-	}
-	for phase := range length - 1 {
+	at, on := circle(t)
+	for phase := range len(on) - 1 {
 		for s, i := range at {
-			if d := on[(i+phase+1)%length]; d != Idle {
+			if d := on[(int(i)+phase+1)%len(on)]; d != Idle {
 				unit(phase, s, d)
 			}
 		}
@@ -109,6 +108,6 @@ func Steps(t *Tree, unit func(phase, server int, to int32)) {
 
 // Ragged reports if leaves or pods differ in servers, or the circle of the linear shift has free places.
 func Ragged(t *Tree) bool {
-	length, at := circle(t)
-	return t.Places > 0 || len(at) < length
+	at, on := circle(t)
+	return t.Places > 0 || len(at) < len(on)
 }
