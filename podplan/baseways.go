@@ -21,7 +21,7 @@ import (
 // stay, and crowdSingle where plans are for single senders.
 const (
 	crowd       = 1.05
-	crowdSingle = 1.04
+	crowdSingle = 1.03
 )
 
 // moreMoves is the share of the ways that may move so, as a divisor.

@@ -177,14 +177,18 @@ func (k *Pack) take(block int, slot int32) Late {
 	return out
 }
 
-// packMost bounds the search of a whole plan, in steps, if not many units have no room yet.
-const packMost = 1 << 14
+// Limits of the search of a whole plan.
+const (
+	packMost  = 1 << 14 // steps before blocks are added in any case, if not many units have no room yet
+	fewBlocks = 8       // of the blocks in which what is left would fit, one in so many is added at once
+)
 
 // Place finds room for units that have none: in the first block where nothing is in the way;
 // else in place of the fewest others, first of those that have room elsewhere, then of those
-// that have failed least often to find any. Where that does not get on, a block is added.
+// that have failed least often to find any. Where that does not get on, a block is added, or more
+// if many units are left.
 func (k *Pack) Place(late []Late) {
-	least, patience, most := len(late), k.stall(len(late)), max(packMost, len(late))
+	least, patience, most := len(late), k.stall(len(late)), max(packMost, len(late)/2)
 	for len(late) > 0 {
 		if len(late) < least {
 			least, patience = len(late), k.step+k.stall(least)
@@ -196,9 +200,10 @@ func (k *Pack) Place(late []Late) {
 			continue
 		}
 		if k.step++; k.Blocks == 0 || k.step > min(patience, most) {
-			k.Grow(1 + len(late)/(2*int(k.Base[len(k.Base)-1])))
+			k.Grow(1 + len(late)/(fewBlocks*int(k.Base[len(k.Base)-1])))
 			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
-			patience = k.step + k.stall(least)
+			patience = k.step + k.stall(len(late))
+			most = max(most, patience)
 			continue
 		}
 		*k.failures(u)++
