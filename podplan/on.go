@@ -241,11 +241,7 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 			}
 		}
 	}
-	more := max(0, slices.Max(load)-k.Blocks)
-	if x.lids > 1 { // until new tables are in: room makes the search short, and such plans are wanted at once
-		more++
-	}
-	k.Grow(more)
+	k.Grow(slices.Max(load) - k.Blocks)
 	return late, err
 }
 
