@@ -260,7 +260,7 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	best.stuck = math.MaxInt32
 	for n := 1; n < mostNeeds || best.n == 0; n++ {
 		for c := range choices {
-			first, tries := k.rng.IntN(k.Blocks), max(leastTries, mostTries/len(choices))
+			first, tries := k.rng.IntN(k.Blocks), mostTries
 			for i := range k.words + 1 {
 				w := (first/64 + i) % k.words
 				busy := k.busyWith(n, u, &choices[c], w)
@@ -285,12 +285,8 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	return best, choice
 }
 
-// mostTries is how many blocks are looked at for a unit, in which it finds as much taken, for all
-// its ways together, and leastTries for each way.
-const (
-	mostTries  = 64
-	leastTries = 16
-)
+// mostTries is how many blocks are looked at for a way of a unit, in which it finds as much taken.
+const mostTries = 16
 
 // mostNeeds is how much a unit needs in a block: cables, its server, a slot of its leaf.
 const mostNeeds = len(Cables{}) + 2
