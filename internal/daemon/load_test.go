@@ -139,9 +139,9 @@ func newLoaded(t *testing.T, spec fabgen.Spec) *loaded {
 	t.Helper()
 	whole := fabgen.Generate(spec)
 	dir := t.TempDir()
-	ok(t, os.Chmod(filepath.Dir(dir), 0o755), os.WriteFile(filepath.Join(dir, "opensm"), []byte(openSMScript), 0o755), os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(whole), 0o644),
+	ok(t, os.Chmod(filepath.Dir(dir), 0o755), writeOpenSM(dir), os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(whole), 0o644),
 		os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(whole), 0o644))
-	manager := exec.CommandContext(t.Context(), "./opensm")
+	manager := exec.CommandContext(t.Context(), "./opensm", openSMFile)
 	manager.Dir, manager.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
 	manager.Cancel = func() error { return syscall.Kill(-manager.Process.Pid, syscall.SIGKILL) }
 	says, err := manager.StdoutPipe()

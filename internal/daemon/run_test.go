@@ -27,12 +27,19 @@ import (
 // openSMScript is a process named opensm that writes a dump at its start and at every
 // SIGHUP, unless a file "deaf" exists. The switches hold the tables in the table file, or
 // in a file "own", and cannot be read while a file "hang" exists.
-const openSMScript = `#!/bin/sh
-trap '[ -e deaf ] || cat fabric.lst > opensm-subnet.lst' HUP
+const openSMScript = `trap '[ -e deaf ] || cat fabric.lst > opensm-subnet.lst' HUP
 echo trapped
 cat fabric.lst > opensm-subnet.lst
 while :; do sleep 1000 & wait $!; done
 `
+
+const openSMFile = "opensm.sh"
+
+// writeOpenSM writes the script, and a shell that the process is named after: a file that was just
+// written may still be open in a child of another test, and cannot be executed then.
+func writeOpenSM(dir string) error {
+	return errors.Join(os.WriteFile(filepath.Join(dir, openSMFile), []byte(openSMScript), 0o644), os.Symlink("/bin/sh", filepath.Join(dir, "opensm")))
+}
 
 // site is a running daemon with its manager.
 type site struct {
@@ -48,10 +55,10 @@ type site struct {
 func running(t *testing.T, f *topology.Fabric, set ...func(*Daemon)) *site {
 	t.Helper()
 	dir := t.TempDir()
-	ok(t, os.WriteFile(filepath.Join(dir, "opensm"), []byte(openSMScript), 0o755))
+	ok(t, writeOpenSM(dir))
 	ok(t, os.WriteFile(filepath.Join(dir, "guid2lid"), fabgen.GUID2LID(f), 0o644))
 	ok(t, os.WriteFile(filepath.Join(dir, "fabric.lst"), fabgen.SubnetLst(f), 0o644))
-	cmd := exec.Command("./opensm")
+	cmd := exec.Command("./opensm", openSMFile)
 	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
 	says, err := cmd.StdoutPipe()
 	ok(t, err)
