@@ -244,6 +244,10 @@ func (m *Monitor) Step(now time.Time, e Event) []Action {
 		}
 	case Release:
 		m.release(now, e.Cable)
+	case Short:
+		for _, c := range m.Isolated() {
+			m.weigh(c, m.cables[c])
+		}
 	}
 	return m.out
 }

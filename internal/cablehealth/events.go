@@ -46,7 +46,12 @@ type Weighed struct {
 	Cable  Cable
 	Phases int    // more than now
 	Refuse string // why it may not be isolated, or ""
+	Needed bool   // without it there is no plan, or servers do not reach each other
 }
+
+// Short reports that a plan leaves out servers, or none could be made: the costs of isolated
+// cables are asked for again, and those that are needed come back.
+type Short struct{}
 
 // LinkDown reports that a cable went down, or below its rate: plans no longer use it.
 type LinkDown struct {
@@ -67,6 +72,7 @@ func (Weighed) event()  {}
 func (LinkDown) event() {}
 func (LinkUp) event()   {}
 func (Release) event()  {}
+func (Short) event()    {}
 
 // Action is an output of the monitor.
 type Action interface{ action() }
@@ -81,7 +87,8 @@ type Changed struct {
 	From, To State
 	Why      []string
 	At       time.Time
-	Phases   int // cost of its isolation
+	Phases   int    // cost of its isolation
+	Because  string // why it comes back though it may not be well, or ""
 }
 
 // Refused reports that an unhealthy cable stays in the plan, and why.
@@ -103,6 +110,9 @@ func (a Changed) String() string {
 	text := fmt.Sprintf("%s: %s -> %s", a.Cable, a.From, a.To)
 	for _, w := range a.Why {
 		text += "\n  " + w
+	}
+	if a.Because != "" {
+		text += "\n  back: " + a.Because
 	}
 	return text
 }

@@ -187,11 +187,19 @@ func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
 		m.refuse(c, w, because)
 		return
 	}
-	w.asked = true
-	m.out = append(m.out, Weigh{c})
+	m.weigh(c, w)
 }
 
-// weighed isolates a cable with a known cost, or reports why it stays.
+// weigh asks for the cost of isolating a cable, once.
+func (m *Monitor) weigh(c Cable, w *watched) {
+	if !w.asked {
+		w.asked = true
+		m.out = append(m.out, Weigh{c})
+	}
+}
+
+// weighed isolates a cable with a known cost, or reports why it stays. An isolated one that is needed
+// comes back.
 func (m *Monitor) weighed(now time.Time, e Weighed) {
 	w := m.cables[e.Cable]
 	if w == nil || !w.asked {
@@ -203,6 +211,11 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 		because = m.cap(e.Cable) // others may have been isolated in the meantime
 	}
 	switch {
+	case w.State == Isolated && e.Needed:
+		m.takeBack(now, e.Cable, w)
+		last := m.out[len(m.out)-1].(Changed)
+		last.Because = because
+		m.out[len(m.out)-1] = last
 	case len(w.verdict) == 0 || w.State == Isolated || !w.up:
 	case because != "":
 		m.refuse(e.Cable, w, because)

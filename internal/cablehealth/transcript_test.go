@@ -24,7 +24,8 @@ import (
 //	                              "slow CABLE" or "aside CABLE". The last round of several
 //	                              has the actions.
 //	measured                      lines CABLE SLOWDOWN [slow]: transfers were timed
-//	weighed CABLE [refuse]        the answer to weigh; the reason is in the line below
+//	weighed CABLE [refuse|needed] the answer to weigh; the reason is in the line below
+//	short                         a plan leaves out servers, or is missing
 //	down|up|release CABLE         down first: it was never seen up
 //	show                          every cable in its published form
 func TestTranscripts(t *testing.T) {
@@ -71,6 +72,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 			e = append(e, x)
 		}
 		return said(s.m.Step(s.now, e))
+	case "short":
+		return said(s.m.Step(s.now, Short{}))
 	case "show":
 		var out strings.Builder
 		s.m.Cables(func(c Cable, v View) {
@@ -80,8 +83,8 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	}
 	c := cable(t, d.CmdArgs[0].Key)
 	e := map[string]Event{"weighed": Weighed{Cable: c}, "down": LinkDown{Cable: c, First: d.HasArg("first")}, "up": LinkUp{c}, "release": Release{c}}[d.Cmd]
-	if w, is := e.(Weighed); is && d.HasArg("refuse") {
-		w.Refuse = d.Input
+	if w, is := e.(Weighed); is && (d.HasArg("refuse") || d.HasArg("needed")) {
+		w.Refuse, w.Needed = d.Input, d.HasArg("needed")
 		e = w
 	}
 	return said(s.m.Step(s.now, e))

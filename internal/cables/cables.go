@@ -296,11 +296,16 @@ func (r *Tracker) Weighed(now time.Time, c ib.End, w Cost) Orders {
 	if refuse == "" && w.Phases > r.MaxCost {
 		refuse = fmt.Sprintf("without it, and all that is isolated, the exchange would take %d phases instead of %d, and at most %d more are allowed (cables.max_cost)", w.With, w.With-w.Phases, r.MaxCost)
 	}
-	o := r.carryOut(r.monitor.Step(now, cablehealth.Weighed{Cable: id, Phases: w.Phases, Refuse: refuse}))
+	o := r.carryOut(r.monitor.Step(now, cablehealth.Weighed{Cable: id, Phases: w.Phases, Refuse: refuse, Needed: w.Needed}))
 	if o.Weigh == nil && len(r.weigh) > 0 {
 		o.Weigh = &r.weigh[0].Leaf
 	}
 	return o
+}
+
+// Short handles a plan that leaves out servers, or the lack of one: isolated cables may be needed.
+func (r *Tracker) Short(now time.Time) Orders {
+	return r.carryOut(r.monitor.Step(now, cablehealth.Short{}))
 }
 
 // Release puts an isolated cable on probation, by order of an operator. Either end identifies
@@ -361,6 +366,9 @@ func (r *Tracker) changed(a cablehealth.Changed) (text string) {
 		e.Text = fmt.Sprintf("%s is isolated, which costs %s: %s", label, phases(a.Phases), why)
 	case a.From == cablehealth.Isolated && a.To == cablehealth.Probation:
 		e.Text = fmt.Sprintf("%s comes back on probation; it was isolated because of %s", label, why)
+		if a.Because != "" {
+			e.Text += "; " + a.Because
+		}
 	case a.To == cablehealth.Suspect:
 		e.Text = fmt.Sprintf("%s is not well: %s", label, why)
 	default:

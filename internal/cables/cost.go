@@ -17,6 +17,7 @@ type Cost struct {
 	With   int    // phases without it and all other isolated cables
 	Phases int    // phases beyond those of the exchange with all of these
 	Refuse string // why the cost is unknown or irrelevant; "" otherwise
+	Needed bool   // without it there is no plan, or one that leaves out more pairs
 }
 
 // Costs determines the costs of isolating cables. It caches the last answers.
@@ -56,9 +57,9 @@ func (c *Costs) Of(ctx context.Context, v *view.View, lane controller.Lane, othe
 	with, err := c.outlook(ctx, v, slices.Concat(others, isolated, []controller.Lane{lane}))
 	switch {
 	case err != nil:
-		return Cost{Refuse: fmt.Sprintf("without it no plan can be made: %v", err)}
+		return Cost{Refuse: fmt.Sprintf("without it no plan can be made: %v", err), Needed: ctx.Err() == nil}
 	case with.Unreachable > now.Unreachable:
-		return Cost{Refuse: fmt.Sprintf("without it %d ordered pairs of servers could not be reached, and not %d", with.Unreachable, now.Unreachable)}
+		return Cost{Refuse: fmt.Sprintf("without it %d ordered pairs of servers could not be reached, and not %d", with.Unreachable, now.Unreachable), Needed: true}
 	}
 	return Cost{With: with.Phases, Phases: max(0, with.Phases-now.Phases)}
 }

@@ -102,6 +102,9 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 		})
 	}
 	l.excluder.changed = true
+	if a.Planless || was.Epoch != nil && was.Epoch.Report.UnreachablePairs > 0 {
+		l.excluder.short()
+	}
 	if marks.Settled {
 		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.Now().EpochNumber()))
 		return

@@ -95,7 +95,7 @@ func (w *world) enough() bool {
 	}
 	ups := map[int]map[int]int{} // [leaf][spine] usable cables
 	n := map[int]int{}
-	out, isolated := w.drainedParts(), w.isolated()
+	out := w.drainedParts()
 	for c := range p.cables {
 		x := &p.cables[c]
 		if !p.trunk(c) {
@@ -108,7 +108,7 @@ func (w *world) enough() bool {
 		if n[a]++; ups[a] == nil {
 			ups[a] = map[int]int{}
 		}
-		if !x.pulled && x.bounces == 0 && !x.slow && !p.nodes[b].off && !out[exclusions.Part{Kind: exclusions.Spine, GUID: p.guid(b)}] && !out[w.cablePart(c)] && !slices.Contains(isolated, c) {
+		if !x.pulled && x.bounces == 0 && !x.slow && !p.nodes[b].off && !out[exclusions.Part{Kind: exclusions.Spine, GUID: p.guid(b)}] && !out[w.cablePart(c)] {
 			ups[a][b]++
 		}
 	}

@@ -239,7 +239,7 @@ func (m *model) answer(switches []ib.GUID, silent bool) {
 			m.leaf = m.whole.Nodes[at.Peer].GUID
 		}
 		for c := range m.cables {
-			for _, x := range m.cables[c].ends {
+			for i, x := range m.cables[c].ends {
 				said, was := r.ports[x.port]
 				if silent || x.node != g || !was {
 					continue
@@ -250,6 +250,9 @@ func (m *model) answer(switches []ib.GUID, silent bool) {
 				a.Ports = append(a.Ports, said)
 				if said.State != topology.Init { // trained but not brought up: this says nothing about the loss
 					m.words[x] = word{r.at, said.State, m.history + 1}
+				}
+				if other := m.cables[c].ends[1-i]; said.State == topology.Active && m.last().has[c] && m.care[other.node].silent && m.words[other].asked.Before(r.at) {
+					delete(m.words, other) // it can say nothing new
 				}
 				m.rates[x] = rated{said.Rate, m.history + 1}
 			}

@@ -91,6 +91,8 @@ func (l *Links) portsRead(now time.Time, e PortsRead) {
 		w := l.watch(a.Switch)
 		if w.silent++; len(a.Ports) > 0 {
 			w.silent = 0
+		} else {
+			l.askOthers(now, a.Switch)
 		}
 		if a.Manager != 0 && a.Manager != l.manager {
 			l.manager = a.Manager
@@ -112,13 +114,19 @@ func (l *Links) portsRead(now time.Time, e PortsRead) {
 }
 
 // heard handles the answer of one switch, and reports whether the fabric to believe has
-// changed. A cable is lost while either end reports it down. An end that is trained but
-// not active withdraws nothing: the link carries no traffic until the manager has brought
-// it up.
+// changed. A cable is lost while either end reports it down. If that switch does not answer any
+// more, since the tables that follow the loss may leave no way to it, the other end decides. An end
+// that is trained but not active withdraws nothing: the link carries no traffic until the manager
+// has brought it up.
 func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	for _, p := range a.Ports {
 		this := end{a.Switch, p.Number}
 		news = l.heardRate(this, p.Rate) || news
+		if r, there := this.in(l.shown); there && p.State == topology.Active {
+			other, n := l.otherEnd(r), len(l.losses)
+			l.losses = slices.DeleteFunc(l.losses, func(x loss) bool { return x.end == other && x.asked.Before(asked) && l.watch(other.node).silent > 0 })
+			news = news || len(l.losses) < n
+		}
 		at := slices.IndexFunc(l.losses, func(x loss) bool { return x.end == this })
 		switch {
 		case at >= 0 && p.State == topology.Down:
@@ -135,6 +143,17 @@ func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 		news = news || there && !l.lost(l.otherEnd(r))
 	}
 	return news
+}
+
+// askOthers reads the switches at the other ends of cables that a silent switch has reported down.
+func (l *Links) askOthers(now time.Time, silent ib.GUID) {
+	for _, x := range l.losses {
+		if r, there := x.end.in(l.shown); there && x.end.node == silent {
+			if other := l.otherEnd(r).node; l.watch(other).silent == 0 {
+				l.ask(now, other, now)
+			}
+		}
+	}
 }
 
 // otherEnd returns the other end of a cable.

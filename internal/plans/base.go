@@ -65,7 +65,6 @@ func (p *Publisher) publishJobBases(ctx context.Context, v *view.View, a control
 		return // the fabric's own plan for base LIDs has warned
 	}
 	tree, on := v.Held(a.Hold), p.Desk.Possible()
-	p.giveLanes(ctx, tree)
 	defer func() { p.State.JobsUnrouted(!p.Planning.MayRoute(tree)) }()
 	now := p.State.Now()
 	all := now.Planning()
@@ -99,7 +98,8 @@ func (p *Publisher) publishJobBases(ctx context.Context, v *view.View, a control
 }
 
 // giveLanes reserves free lanes for jobs that asked for their own: jobs that have none, and
-// jobs whose surviving lanes make their plans too long. Tables and plans follow.
+// jobs whose surviving lanes make their plans too long, or do not reach a host that has come back.
+// Tables follow.
 func (p *Publisher) giveLanes(ctx context.Context, tree *topology.FatTree) {
 	for _, j := range p.State.Now().Jobs {
 		all, job := p.State.Now().Planning(), j.Planning()

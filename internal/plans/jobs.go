@@ -65,6 +65,9 @@ func (p *Publisher) planJobs(ctx context.Context, v *view.View, a controller.Pla
 		}
 		on = p.tablesFor(a, r.Tables)
 	}
+	if a.Final && !v.JobsOnRoutes() {
+		p.giveLanes(ctx, v.Held(a.Hold))
+	}
 	return p.plansOfJobs(ctx, p.forMembers(ctx, v, a.Avoid, on), a.Final), nil
 }
 
