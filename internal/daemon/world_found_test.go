@@ -6,27 +6,34 @@ package daemon
 var found = []struct {
 	what    string
 	seed    uint64
+	fabric  string
 	history string
 }{
-	{"while its disk was read-only, forsd was killed, and after a restart the plan of a rollback was handed out whose number was below the last", 8027,
+	{"while its disk was read-only, forsd was killed, and after a restart the plan of a rollback was handed out whose number was below the last", 8027, "6x6",
 		"rollback:1185071101221399699:0s disk:5366852910885281506:997ms pull:3500699860977767675:0s:Leaf002/9-Spine002/3 kill:11305840401301570172:615ms"},
-	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016,
+	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016, "6x6",
 		"switch:10823925062084719056:0s:Leaf001 pull:3448488566668588619:68ms:Leaf000/11-Spine004/1,Leaf004/9-Spine002/5 plug:3998728484721363463:3.17s:Leaf004/9-Spine002/5 " +
 			"slow:9076391989657550694:0s:Leaf005/10-Spine003/6 switch:6814987924601095221:1.003s:Leaf001 pull:17641788463662029689:2.351s:Leaf000/9-Spine002/1,Leaf003/11-Spine004/4,Leaf001/11-Spine004/2 " +
 			"switch:5215267083201687082:19.761ms:Leaf003 opensm:9823083636525665579:6.691ms drain:11979247726317665048:0s:Leaf004/12-Spine005/5"},
-	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048,
+	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048, "6x6",
 		"pull:73471294915744437:3.808ms:Leaf004/7-Spine000/5,Leaf004/10-Spine003/5,Leaf001/9-Spine002/2 pull:11275673624170403308:3.418s:Leaf005/8-Spine001/6 " +
 			"pull:8916991020301583277:8.52ms:Leaf004/11-Spine004/5 plug:17409439499103054797:155ms:Leaf004/11-Spine004/5 pull:4555024385736712118:0s:Leaf002/8-Spine001/3 " +
 			"pull:17676585726658777341:10.597ms:Leaf000/11-Spine004/1 pull:12107178435441381757:11ms:Leaf001/7-Spine000/2,Leaf005/12-Spine005/6,Leaf005/7-Spine000/6 " +
 			"slow:2219023834404209371:550ms:Leaf003/11-Spine004/4 plug:2205842191505041783:35ms:Leaf005/12-Spine005/6,Leaf005/8-Spine001/6 drain:15720140263128661504:0s:Leaf001 " +
 			"pull:13993615268412998432:0s:Leaf005/11-Spine004/6 host:18310525130007140386:3.81s:Hca0011"},
-	{"a follower whose disk was read-only was killed, and after a restart the plan was handed out before the last that it had followed", 600061,
+	{"a follower whose disk was read-only was killed, and after a restart the plan was handed out before the last that it had followed", 600061, "6x6",
 		"switch:8095761414261769227:10ms:Spine001 flap:4984460401888840507:0s:Leaf001/7-Spine000/2 pull:15964347804740240022:157ms:Leaf002/12-Spine005/3 " +
 			"plug:14726422765485400675:188ms:Leaf002/12-Spine005/3 drain:18396035337428644605:13.638ms:Leaf004/12-Spine005/5 " +
 			"pull:18002045399748742290:654µs:Leaf004/7-Spine000/5 pull:9985051967870928106:14.822ms:Leaf002/11-Spine004/3 disk:5286167158405634585:242ms " +
 			"kill:1687262060202027505:297ms"},
-	{"a subnet manager on an island of one host, the master there, had its forsd lead in doubt, and the one of the fabric yielded", 900013,
+	{"a subnet manager on an island of one host, the master there, had its forsd lead in doubt, and the one of the fabric yielded", 900013, "6x6",
 		"switch:14396230586847829973:0s:Leaf005 rest:16934294713574743490:3.88s"},
-	{"a leader whose disk was read-only was killed, the other forsd had not heard of its last plan, and after a restart it led with the one before", 600029,
+	{"a leader whose disk was read-only was killed, the other forsd had not heard of its last plan, and after a restart it led with the one before", 600029, "6x6",
 		"disk:13578438426529412225:946ms host:16752995811470882103:10.154ms:Hca0030 apart:1044571603576002738:9.731ms kill:13859317489990652853:270ms"},
+	{"a job's host came back to a leaf without lanes of the job's, which got these after its plan had failed, and stayed without one", 7100269, "4x4",
+		"reload:12714928669314420275:0s host:4118514908154783472:153ms:Hca0011 rest:993411737467747616:67ms job:14423980314308787480:0s"},
+	{"a spine reported its cable down, tables left no way to the spine, and the cable stayed lost though its other end was active", 7200492, "4x4",
+		"pull:3928259541122875078:0s:Leaf002/8-Spine003/3,Leaf003/8-Spine003/4 flap:1790035881605997683:13.109ms:Leaf001/7-Spine002/2 " +
+			"plug:14173380178994396203:14.09ms:Leaf001/7-Spine002/2 pull:15374214414400051070:19.465ms:Leaf001/8-Spine003/2,Leaf000/8-Spine003/1 " +
+			"plug:3335552469833938904:14.944ms:Leaf002/8-Spine003/3 rest:9488560223415208171:0s"},
 }

@@ -149,7 +149,7 @@ func TestWorldFound(t *testing.T) {
 	for _, f := range found {
 		history, err := parseHistory(f.history)
 		ok(t, err)
-		if o := play(t, settingsOf(t, "6x6", f.seed), history); o.failure != "" {
+		if o := play(t, settingsOf(t, f.fabric, f.seed), history); o.failure != "" {
 			t.Errorf("%s: %s\n%s", f.what, o.failure, strings.Join(o.lines, "\n"))
 		}
 	}
