@@ -6,7 +6,6 @@ import (
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -324,7 +323,7 @@ func (w *baseWays) spread() bool {
 	}
 	w.again(late)
 	if group, most := int32(w.Plan.Group), crowd; !w.laned || w.mayTrade() {
-		if pods.Ragged(w.shape) {
+		if bySingles(w.Result) {
 			group, most = 1, crowdSingle
 		}
 		w.fair = max(w.fair+group-1, int32(most*float64(w.fair))) / group * group

@@ -25,7 +25,7 @@ func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, 
 
 // on plans on tables as they are, over the ways that some LIDs of a server have on them: for whole
 // leaves, or where leaves differ for single senders. The plan is the linear shift, in blocks or
-// phases, as far as its ways live and base LIDs have them; all else goes where there is room. It
+// phases, as far as its ways live and base LIDs have them; all other units go to free places. It
 // fails if a leaf has a way to a server, and none of these LIDs takes one.
 func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result, error) {
 	start := time.Now()
@@ -34,7 +34,7 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 	p.Bounds, p.Unreachable = r.Plan.Bounds, r.Plan.Unreachable
 	out.Plan = p
 	x := newRoads(out, lids)
-	base, single := p.Base, pods.Ragged(r.shape) && len(r.Tree.Servers) <= singlesLimit
+	base, single := p.Base, bySingles(r)
 	if single { // every server is a leaf of its own to the pack
 		out.home(0)
 		x.leafOf, p.Group, p.Base = out.homes, 1, nil
@@ -83,6 +83,9 @@ func (r *Result) frame() *pods.Plan {
 // singlesLimit is how many servers may have plans for single senders where leaves differ. Blocks
 // would last there as long as the largest leaf needs.
 const singlesLimit = 4096
+
+// bySingles reports if plans on given tables are for single senders.
+func bySingles(r *Result) bool { return pods.Ragged(r.shape) && len(r.Tree.Servers) <= singlesLimit }
 
 // roads are the ways that tables have.
 type roads struct {
