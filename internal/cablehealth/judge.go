@@ -144,7 +144,7 @@ func (m *Monitor) tested(now time.Time, c Cable, w *watched) {
 	test := m.set.Test << min(len(w.Returns), 10)
 	if w.up && len(w.Returns) < maxReturns && !now.Before(w.Clean.Add(test)) {
 		w.Returns = append(w.Returns, now)
-		m.takeBack(now, c, w)
+		m.takeBack(now, c, w, "")
 	}
 }
 
@@ -156,15 +156,15 @@ func (m *Monitor) decide(now time.Time, c Cable, w *watched) {
 		m.ill(now, c, w)
 	case w.State == Suspect, w.State == Probation && !now.Before(w.Since.Add(m.set.Probation)):
 		w.told = ""
-		m.change(now, c, w, Good, nil)
+		m.change(now, w, Changed{Cable: c, To: Good})
 	}
 }
 
 // takeBack puts an isolated cable on probation and clears its counts.
-func (m *Monitor) takeBack(now time.Time, c Cable, w *watched) {
+func (m *Monitor) takeBack(now time.Time, c Cable, w *watched, because string) {
 	w.begin()
 	w.verdict = nil
-	m.change(now, c, w, Probation, w.Why)
+	m.change(now, w, Changed{Cable: c, To: Probation, Why: w.Why, Because: because})
 }
 
 // begin drops the cable's counts.
@@ -178,7 +178,7 @@ func (w *watched) begin() {
 // ill reports a faulty cable, and requests the cost of isolating it.
 func (m *Monitor) ill(now time.Time, c Cable, w *watched) {
 	if w.State == Good {
-		m.change(now, c, w, Suspect, w.verdict)
+		m.change(now, w, Changed{Cable: c, To: Suspect, Why: w.verdict})
 	}
 	if m.set.Mode != Isolate || w.asked || !w.up || w.counted == 0 && !m.set.IsolateSlow { // a cable that is down is out of the plan
 		return
@@ -212,19 +212,13 @@ func (m *Monitor) weighed(now time.Time, e Weighed) {
 	}
 	switch {
 	case w.State == Isolated && e.Needed:
-		m.takeBack(now, e.Cable, w)
-		last := m.out[len(m.out)-1].(Changed)
-		last.Because = because
-		m.out[len(m.out)-1] = last
+		m.takeBack(now, e.Cable, w, because)
 	case len(w.verdict) == 0 || w.State == Isolated || !w.up:
 	case because != "":
 		m.refuse(e.Cable, w, because)
 	default:
 		w.Clean, w.Why, w.told = m.read, w.verdict, ""
-		m.change(now, e.Cable, w, Isolated, w.verdict)
-		last := m.out[len(m.out)-1].(Changed)
-		last.Phases = e.Phases
-		m.out[len(m.out)-1] = last
+		m.change(now, w, Changed{Cable: e.Cable, To: Isolated, Why: w.verdict, Phases: e.Phases})
 	}
 }
 
@@ -264,13 +258,13 @@ func (m *Monitor) cap(c Cable) string {
 func (m *Monitor) release(now time.Time, c Cable) {
 	if w := m.cables[c]; w != nil && w.State == Isolated {
 		w.Returns = nil
-		m.takeBack(now, c, w)
+		m.takeBack(now, c, w, "")
 	}
 }
 
 // change sets the state of a cable.
-func (m *Monitor) change(now time.Time, c Cable, w *watched, to State, why []string) {
-	from := w.State
-	w.State, w.Since = to, now
-	m.out = append(m.out, Changed{Cable: c, From: from, To: to, Why: why, At: now})
+func (m *Monitor) change(now time.Time, w *watched, a Changed) {
+	a.From, a.At = w.State, now
+	w.State, w.Since = a.To, now
+	m.out = append(m.out, a)
 }

@@ -38,7 +38,7 @@ Nothing is touched outside a temporary directory, and no InfiniBand is needed. I
 installed forsd and opensm, and ibsim; the package forsd-rehearsal brings all of them. forsd's
 waits are cut to seconds, and the simulation shares the processors with what it tries, so that
 times are those of this machine. On two cores an event takes seconds with 500 servers, and
-about a minute with 2,300 on three levels, half of it for plans.
+about half a minute with 2,300 on three levels.
 
 Exit code 0: no violation; 1: a violation, or interrupted before the first event; 2: the
 input cannot be used.`,

@@ -122,7 +122,8 @@ func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 	for _, p := range a.Ports {
 		this := end{a.Switch, p.Number}
 		news = l.heardRate(this, p.Rate) || news
-		if r, there := this.in(l.shown); there && p.State == topology.Active {
+		r, there := this.in(l.shown)
+		if there && p.State == topology.Active {
 			other, n := l.otherEnd(r), len(l.losses)
 			l.losses = slices.DeleteFunc(l.losses, func(x loss) bool { return x.end == other && x.asked.Before(asked) && l.watch(other.node).silent > 0 })
 			news = news || len(l.losses) < n
@@ -139,7 +140,6 @@ func (l *Links) heard(a Answer, asked time.Time) (news bool) {
 		default:
 			continue
 		}
-		r, there := this.in(l.shown)
 		news = news || there && !l.lost(l.otherEnd(r))
 	}
 	return news

@@ -52,7 +52,7 @@ func (p *Publisher) JobsAhead(ctx context.Context) {
 // memberPlanner plans the exchange of a job.
 type memberPlanner func(planner.Job) (view.Proposal, error)
 
-// planJobs plans the jobs as the controller asks.
+// planJobs plans the jobs as the controller asks; once tables are read back, their lanes are reserved first.
 func (p *Publisher) planJobs(ctx context.Context, v *view.View, a controller.Plan) ([]state.Plan, error) {
 	if len(p.State.Now().Jobs) == 0 {
 		return nil, nil

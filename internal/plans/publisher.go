@@ -81,7 +81,7 @@ func (p *Publisher) Plan(ctx context.Context, a controller.Plan) controller.Even
 	return controller.Planned{Same: err == nil && c.plan == nil && len(c.jobs) == 0, Err: controller.Text(err), Refused: tooMany && p.State.Now().Epoch == nil}
 }
 
-// makePlan returns the plan to publish; there is none if the plan in force stays.
+// makePlan returns the plan to publish, or no plan if that in force is kept.
 func (p *Publisher) makePlan(ctx context.Context, v *view.View, a controller.Plan) (pending, error) {
 	c := pending{view: v}
 	if a.Final && !a.Anew && p.pinnedHolds(v) {
@@ -333,6 +333,6 @@ type made struct {
 type pending struct {
 	view  *view.View
 	asked controller.Plan // the controller's request
-	plan  *state.Plan     // of the fabric; nil if the plan in force stays
+	plan  *state.Plan     // of the fabric; nil if that in force is kept
 	jobs  []state.Plan    // if it stays: new plans of jobs
 }
