@@ -328,7 +328,7 @@ func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 		return nil, nil
 	}
 	tree := laneTree(t)
-	wish, err := s.wish(t, tree)
+	wish, _, err := s.wish(t, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -341,17 +341,18 @@ func (s Settings) unplanned(t *topology.FatTree) (*lft.Pins, error) {
 
 // oneLID plans for base LIDs only, and keeps lanes while that is worth its price.
 func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*fors.Grouped, error) {
-	wish, err := s.wish(t, tree)
-	if err != nil {
-		return nil, err
-	}
-	best, err := fors.PlanOneLID(ctx, tree, wish)
+	wish, inForce, err := s.wish(t, tree)
 	if err != nil {
 		return nil, err
 	}
 	if s.Before != nil {
-		if best.Phases <= tolerable(best.LeastPhases) {
-			return best, nil
+		least, _, err := fors.LeastOneLID(tree)
+		if err != nil {
+			return nil, err
+		}
+		best, err := fors.PlanKeeping(ctx, tree, wish, inForce, tolerable(least))
+		if err != nil || best.Phases <= tolerable(least) {
+			return best, err
 		}
 		s.Before = nil
 		anew, err := s.oneLID(ctx, t, tree)
@@ -359,6 +360,10 @@ func (s Settings) oneLID(ctx context.Context, t *topology.FatTree, tree *fors.Tr
 			anew = best
 		}
 		return anew, err
+	}
+	best, err := fors.PlanOneLID(ctx, tree, wish)
+	if err != nil {
+		return nil, err
 	}
 	if !allMoved(t) || len(s.given) > 0 {
 		return best, nil

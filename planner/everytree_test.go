@@ -423,11 +423,10 @@ func baseEntries(t testing.TB, f *topology.FatTree, tables *lft.Tables, cut cabl
 }
 
 // TestFewEntriesMove has one more cable die, whatever was dead before. Of the entries for base
-// LIDs, no more than one in a hundred move beyond those that lead over it, but on few trees on
-// which a cable would carry too much then with any tables; and none move if the tree is planned
-// once more.
+// LIDs, no more than one in a hundred move beyond those that lead over it, and those by which a
+// cable would carry too much then with any tables; and none move if the tree is planned once more.
 func TestFewEntriesMove(t *testing.T) {
-	all, worst, sum, long, busy, count, many, unproved, again := 1.0, 0.0, 0.0, 0.0, 0.0, share(1000, 60), 0, 0, 0
+	all, worst, sum, long, busy, count, many, beyond, again := 1.0, 0.0, 0.0, 0.0, 0.0, share(1000, 60), 0, 0, 0
 	for i := range count {
 		spec, dead := drawn(uint64(i))
 		f := fabgen.Damaged(t, spec, dead...)
@@ -479,15 +478,15 @@ func TestFewEntriesMove(t *testing.T) {
 			if least > moved {
 				t.Errorf("tree %d: %d entries move, by the bound %d do", i, moved, least)
 			}
-			if many++; 100*least <= len(was) {
-				unproved++
+			if many++; 100*(moved-least) > len(was) {
+				beyond++
 			}
 		}
 		worst, sum = max(worst, part), sum+part
 	}
 	mean := sum / float64(count)
-	t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst, more than 0.01 on %d, %d of them without a proof that they must; %.4f times the bound at worst, busiest cable %.4f; %d change if planned once more", count, mean, worst, many, unproved, long, busy, again)
-	if mean > 0.003 || 30*many > count || 200*unproved > count || long > 1.06 || busy > 1.1 || 50*again > count {
+	t.Logf("%d trees: %.4f of the entries on the mean, %.4f at worst, more than 0.01 on %d, on %d more than 0.01 beyond those that are proved to; %.4f times the bound at worst, busiest cable %.4f; %d change if planned once more", count, mean, worst, many, beyond, long, busy, again)
+	if mean > 0.003 || 30*many > count || 1000*beyond > count || long > 1.06 || busy > 1.1 || 50*again > count {
 		t.Error("more entries move than need to, or the plan gets too long by those that stay")
 	}
 }

@@ -16,16 +16,16 @@ import (
 // because pinned plans may use them, and so do given entries. As few others move as
 // necessary to meet the price. Lanes in force are given up if a plan would be too long with
 // them.
-func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err error) {
+func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, inForce []fors.Lane, err error) {
 	own := baseLanes(t, tree, s.given)
 	if w.Via = own; allMoved(t) {
 		if w.Via, err = chosenLanes(t); err != nil {
-			return w, err
+			return w, nil, err
 		}
 		overrule(t, w.Via, s.given)
 	}
 	if s.Before == nil && len(s.given) == 0 && s.mayPart(t) { // as in Apart
-		return s.repaired(tree, w, math.MaxInt), nil
+		return s.repaired(tree, w, math.MaxInt), w.Via, nil
 	}
 	w.Stay = s.staying(t, tree)
 	w, carried := s.inForce(t, tree, w)
@@ -37,7 +37,7 @@ func (s Settings) wish(t *topology.FatTree, tree *fors.Tree) (w fors.Wish, err e
 		s.Before = nil
 		return s.wish(t, tree)
 	}
-	return r, nil
+	return r, w.Via, nil
 }
 
 // mayChange limits how many lanes of a wish that are up may change: any number if the wish
