@@ -78,7 +78,7 @@ func (x *oneLID) choose(slots int, mult []int, budget *int) (*laning, bool) {
 		return l, true
 	}
 	r := newRepairing(x.wished(slots, mult), budget)
-	ok := r.giveLanes(r.excess(), repairSteps)
+	ok := r.giveLanes(r.excess(), repairSteps(len(r.via)))
 	return r.laning, ok
 }
 

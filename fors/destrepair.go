@@ -19,7 +19,7 @@ func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool
 	x.manner = shiftLast
 	budget := destWork / 4
 	r := newRepairing(x.wished(transfers, x.size), &budget)
-	if !r.giveLanes(r.excess(), repairSteps) {
+	if !r.giveLanes(r.excess(), repairSteps(len(r.via))) {
 		return w, 0, false
 	}
 	r.giveBack()
@@ -104,19 +104,20 @@ func (l *laning) overfull(end, i int) int {
 
 // onLink appends the units of a link that may move.
 func (l *laning) onLink(units []int, end, i int) []int {
-	servers, leaf, k := len(l.leafOf), i/l.lanes, i%l.lanes
+	servers, leaf, k := len(l.leafOf), i/l.lanes, Lane(i%l.lanes)
 	if end == outward {
-		for d := range servers {
-			if unit := leaf*servers + d; int(l.via[unit]) == k && !l.stays(unit) {
+		for d, via := range l.via[leaf*servers:][:servers] {
+			if unit := leaf*servers + d; via == k && !l.stays(unit) {
 				units = append(units, unit)
 			}
 		}
 		return units
 	}
 	for A := range l.leaves {
-		for j := range l.size[leaf] {
-			if d := int(l.base[leaf]) + j; l.lands(A, d) == k && !l.stays(A*servers+d) {
-				units = append(units, A*servers+d)
+		first := A*servers + int(l.base[leaf])
+		for j, via := range l.via[first:][:l.size[leaf]] {
+			if (via == k || l.fall != nil && l.lands(A, int(l.base[leaf])+j) == int(k)) && !l.stays(first+j) {
+				units = append(units, first+j)
 			}
 		}
 	}
@@ -132,7 +133,7 @@ type repairing struct {
 	failed []int // [unit] how often it found no room
 	budget *int  // lanes that may still be looked at
 
-	units, costs []int // scratch space
+	units []int // scratch space
 }
 
 // newRepairing starts from a choice that may put too much on links and lack lanes. It is the
@@ -153,9 +154,14 @@ const reluctance = 8
 
 // Limits of one search, in units that are given lanes.
 const (
-	repairSteps   = 1 << 12
+	leastRepairs  = 1 << 9
+	mostRepairs   = 1 << 12
 	giveBackSteps = 1 << 6
 )
+
+// repairSteps is how many units one search may give lanes: where it succeeds, few are given one
+// twice.
+func repairSteps(units int) int { return min(mostRepairs, leastRepairs+2*units) }
 
 // excess lists the units without a lane, and takes others off links that are too full.
 func (r *repairing) excess() (late []int) {
@@ -239,30 +245,35 @@ func (r *repairing) cheapest(end, link, more int) (out []int, cost int, ok bool)
 	if need <= 0 {
 		return nil, 0, true
 	}
-	r.units, r.costs = r.onLink(r.units[:0], end, link), r.costs[:0]
-	for _, unit := range r.units {
-		r.costs = append(r.costs, r.cost(unit))
-	}
-	units, costs := r.units, r.costs
+	r.units = r.onLink(r.units[:0], end, link)
+	units := r.units
 	*r.budget -= len(units) * r.lanes
 	for need > 0 && len(units) > 0 {
-		best := 0
+		best, least, than := 0, 0, 0 // cost of the best and the transfers that it takes off
 		for i, unit := range units {
-			if n, than := r.mult[unit/len(r.leafOf)], r.mult[units[best]/len(r.leafOf)]; costs[i]*min(than, need) < costs[best]*min(n, need) {
-				best = i
+			n := min(r.mult[unit/len(r.leafOf)], need)
+			below := math.MaxInt
+			if i > 0 {
+				below = (least*n + than - 1) / than
+			}
+			if c := r.cost(unit, below); c < below {
+				best, least, than = i, c, n
 			}
 		}
-		out, cost, need = append(out, units[best]), cost+costs[best], need-r.mult[units[best]/len(r.leafOf)]
-		units, costs = slices.Delete(units, best, best+1), slices.Delete(costs, best, best+1)
+		out, cost, need = append(out, units[best]), cost+least, need-r.mult[units[best]/len(r.leafOf)]
+		units = slices.Delete(units, best, best+1)
 	}
 	return out, cost, need <= 0
 }
 
-// cost is what it takes to displace a unit.
-func (r *repairing) cost(unit int) int {
+// cost is what it takes to displace a unit. If it is not below a limit, any such value is returned.
+func (r *repairing) cost(unit, below int) int {
 	A, d, cost := unit/len(r.leafOf), unit%len(r.leafOf), 1+r.failed[unit]
 	if r.via[unit] == r.wish[unit] {
 		cost += reluctance
+	}
+	if cost >= below {
+		return cost
 	}
 	for k := range r.lanes {
 		if Lane(k) != r.via[unit] && r.alive(A, int(r.leafOf[d]), k) && r.fits(A, d, k) {

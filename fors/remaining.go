@@ -293,14 +293,14 @@ func (m *mender) mend(ctx context.Context, first int) error {
 	return nil
 }
 
-// maxFailures limits the searches by force without success in a plan: if many transfers
-// find no lane, most are shed anyway.
+// maxFailures, or the number of servers, limits the searches by force without success in a plan:
+// if many transfers find no lane, most are shed anyway.
 const maxFailures = 200
 
 // place puts a transfer between idle servers into the current phase and reports whether a
 // lane was found.
 func (m *mender) place(x Pair) bool {
-	if m.failures >= maxFailures {
+	if m.failures >= min(maxFailures, m.pairs.Servers()) {
 		return m.board.fit(x.Src, x.Dst)
 	}
 	placed := m.board.force(x.Src, x.Dst)
