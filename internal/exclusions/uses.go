@@ -150,11 +150,14 @@ func (u *walker) ofPlan(p *Plan, all []*lft.Tables) (transfers, hosts []int) {
 	for n, t := range all {
 		tables[n] = tabled(u.tree.Fabric, t)
 	}
-	sent := make([]int, 1<<16) // [LID] from one leaf
+	var sent []int // [LID] from one leaf
 	for leaf, servers := range of {
 		for _, s := range servers {
 			for row, phase := p.Row(s), 0; phase < row.Len(); phase++ {
 				if x := row.At(phase); x.SendTo >= 0 {
+					if short := int(x.DLID) + 1 - len(sent); short > 0 {
+						sent = append(sent, make([]int, short)...)
+					}
 					sent[x.DLID]++
 				}
 			}

@@ -33,7 +33,6 @@ const trapsTogether = time.Second
 // Links is the state of the fabric's links. Create it with New.
 type Links struct {
 	set     Settings
-	now     time.Time        // of the last step
 	shown   *topology.Fabric // as the last sweep showed it; nil before the first
 	began   time.Time        // beginning of the latest sweep; zero if unknown
 	trapped time.Time        // when the first trap not answered by a sweep came; zero if none
@@ -50,6 +49,7 @@ type Links struct {
 	since   time.Time // when the first fabric was shown
 
 	look look
+	wake time.Time // when the next step is due
 	out  []Action
 }
 
@@ -81,17 +81,11 @@ func New(s Settings) *Links {
 func (l *Links) Shown() *topology.Fabric { return l.shown }
 
 // Wake returns when the link state needs a Tick at the latest; zero means never.
-func (l *Links) Wake() time.Time {
-	wake := l.look.wake()
-	for _, at := range l.due(l.now) {
-		wake = earlier(wake, at)
-	}
-	return wake
-}
+func (l *Links) Wake() time.Time { return l.wake }
 
 // Step handles an event and returns the actions to carry out, in order.
 func (l *Links) Step(now time.Time, e Event) []Action {
-	l.out, l.now = nil, now
+	l.out = nil
 	switch e := e.(type) {
 	case Tick:
 	case SweepBegan:
@@ -117,6 +111,10 @@ func (l *Links) Step(now time.Time, e Event) []Action {
 	}
 	l.readDue(now)
 	l.discoverDue(now)
+	l.wake = l.look.wake()
+	for _, at := range l.due(now) {
+		l.wake = earlier(l.wake, at)
+	}
 	return l.out
 }
 

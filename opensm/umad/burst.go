@@ -112,6 +112,9 @@ func newLoop(w wire, l limits) *loop {
 // do carries a burst out. Its error is that of the context or of the wire; how
 // each node fared stands in peers.
 func (x *loop) do(b *burst) error {
+	if b.ctx.Err() != nil { // otherwise it may be begun all the same
+		return context.Cause(b.ctx)
+	}
 	b.done = make(chan struct{})
 	for node := range b.peers {
 		if b.peers[node].err == nil && b.known != nil {
