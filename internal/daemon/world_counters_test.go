@@ -53,7 +53,7 @@ func (w *world) count(p *process) {
 		for _, want := range cables.Want(s.Latest.Tree) {
 			round.Asked[want.GUID] = now
 			node := int(w.plant.whole.Find(want.GUID))
-			if _, arrives := w.plant.route(leaf, int(want.LID), false); !arrives || w.plant.nodes[node].off || w.rng.IntN(1000) < w.lossy {
+			if _, arrives := w.plant.route(nil, leaf, int(want.LID), false); !arrives || w.plant.nodes[node].off || w.rng.IntN(1000) < w.lossy {
 				round.Failed[want.GUID] = errors.New("no answer")
 				continue
 			}

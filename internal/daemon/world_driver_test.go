@@ -62,6 +62,7 @@ type world struct {
 	log           []string // of forsd since the last note
 	failure       string
 	judge         judgement
+	way           []topology.PortRef // scratch space
 	orders        []*order
 	ordered       []exclusions.Part // drained
 	leases        []lease
@@ -116,7 +117,7 @@ type order struct {
 
 func newWorld(t *testing.T, set worldSettings, dir string) *world {
 	w := &world{t: t, set: set, rng: rand.New(rand.NewPCG(set.seed, 0)), dir: dir, plant: newPlant(set.fabric), cover: meetings{}}
-	w.judge.init()
+	w.judge.init(w.plant)
 	hosts := w.hosts()
 	leaf, _ := w.plant.uplink(hosts[0])
 	w.follow = w.drainable() == nil || len(w.plant.lids[hosts[0]]) <= len(w.trunks(func(c *cable) bool { return int(c.a.Node) == leaf || int(c.b.Node) == leaf }))

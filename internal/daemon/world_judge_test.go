@@ -17,7 +17,10 @@ type judgement struct {
 	last  map[reader]uint64            // highest number published
 	read  uint64                       // the plan that was walked last
 	ways  [][]topology.PortRef         // [phase·servers + server] its transfers when it was walked first
-	died  map[int]bool                 // cables that were down or slow since then
+	died  []bool                       // [cable] it was down or slow since then
+	phase int                          // phases walked
+	used  []int                        // [256·node + port] the phase that took it last
+	by    []int                        // [as used] the server that did
 
 	contact contact
 }
@@ -28,8 +31,9 @@ type reader struct {
 	of   series
 }
 
-func (j *judgement) init() {
-	j.died = map[int]bool{}
+func (j *judgement) init(p *plant) {
+	j.died = make([]bool, len(p.cables))
+	j.used, j.by = make([]int, 256*len(p.nodes)), make([]int, 256*len(p.nodes))
 	j.seen, j.last = map[reader]*published.Plan{}, map[reader]uint64{}
 	j.given = map[series]map[uint64][]byte{}
 }
@@ -148,8 +152,9 @@ func (w *world) judgeLoops() {
 			if owner < 0 || p.nodes[owner].isSwitch {
 				continue
 			}
-			if ports, ok := p.route(i, lid, false); !ok && len(ports) >= 2*len(p.nodes) {
-				w.fail("LID %d of %s is sent round in a ring: %s", lid, p.whole.Nodes[owner].Name, w.names(ports[:6]))
+			ok := false
+			if w.way, ok = p.route(w.way[:0], i, lid, false); !ok && len(w.way) >= 2*len(p.nodes) {
+				w.fail("LID %d of %s is sent round in a ring: %s", lid, p.whole.Nodes[owner].Name, w.names(w.way[:6]))
 				return
 			}
 		}
@@ -181,11 +186,12 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 func (w *world) walk(when string, plan *published.Plan) error {
 	p := w.plant
 	t := plan.Table
-	host := make([]int, t.Servers())
+	host, leaves := make([]int, t.Servers()), make([]int, t.Servers())
 	for s := range host {
 		host[s] = -1
-		if n := int(t.Server(s).LID); n < len(p.owner) {
+		if n := int(t.Server(s).LID); n < len(p.owner) && p.owner[n] >= 0 {
 			host[s] = p.owner[n]
+			leaves[s], _ = p.uplink(host[s])
 		}
 	}
 	j := &w.judge
@@ -193,13 +199,14 @@ func (w *world) walk(when string, plan *published.Plan) error {
 	if first {
 		j.read, j.ways = plan.Epoch, make([][]topology.PortRef, t.Phases()*t.Servers())
 		if plan.Epoch != w.forsd.first { // otherwise it is one of the process before
-			w.forsd.blind, j.died = false, map[int]bool{}
+			w.forsd.blind = false
+			clear(j.died)
 		}
 	}
 	w.mourn()
 	dead := func(r topology.PortRef) bool { return j.died[p.cableAt(int(r.Node), int(r.Port))] }
-	used, by := make([]int, 256*len(p.nodes)), make([]int, 256*len(p.nodes))
 	for phase := range t.Phases() {
+		j.phase++
 		for s := range host {
 			e := t.At(s, phase)
 			if e.SendTo < 0 {
@@ -210,8 +217,9 @@ func (w *world) walk(when string, plan *published.Plan) error {
 			if host[s] < 0 || to < 0 || lid >= len(p.owner) || p.owner[lid] != to {
 				return fmt.Errorf("plan %d, when %s: phase %d sends to LID %d, which is not the destination's", plan.Epoch, when, phase, lid)
 			}
-			leaf, _ := p.uplink(host[s])
-			ports, ok := p.route(leaf, lid, true)
+			leaf, way := leaves[s], &j.ways[phase*len(host)+s]
+			ports, ok := p.route(w.way[:0], leaf, lid, true)
+			w.way = ports
 			at := -1 // the switch where it is lost
 			if n := len(ports); !ok && n > 0 {
 				at = int(p.far(ports[n-1]).Node)
@@ -219,12 +227,12 @@ func (w *world) walk(when string, plan *published.Plan) error {
 				at = leaf
 			}
 			if first && (ok || at >= 0 && !p.nodes[at].blank) {
-				j.ways[phase*len(host)+s] = ports
+				*way = slices.Clone(ports)
 			}
-			if len(j.ways[phase*len(host)+s]) == 0 || at >= 0 && p.nodes[at].blank {
+			if len(*way) == 0 || at >= 0 && p.nodes[at].blank {
 				continue // nobody knows that a switch has just lost its table
 			}
-			if slices.ContainsFunc(j.ways[phase*len(host)+s], dead) || p.nodes[leaf].off || p.nodes[to].off {
+			if slices.ContainsFunc(*way, dead) || p.nodes[leaf].off || p.nodes[to].off {
 				continue
 			}
 			if !ok {
@@ -233,12 +241,12 @@ func (w *world) walk(when string, plan *published.Plan) error {
 			for _, r := range ports {
 				at := 256*int(r.Node) + int(r.Port)
 				// A new process mends the tables before it plans: the plan of the one before may meet.
-				if used[at] == phase+1 && !w.forsd.blind {
-					other := by[at]
+				if j.used[at] == j.phase && !w.forsd.blind {
+					other := j.by[at]
 					return fmt.Errorf("plan %d, when %s: two transfers of phase %d leave %s by port %d: %s to LID %d, meant for %s, and %s to LID %d, meant for %s", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port,
 						p.whole.Nodes[host[s]].Name, lid, w.names(j.ways[phase*len(host)+s]), p.whole.Nodes[host[other]].Name, t.At(other, phase).DLID, w.names(j.ways[phase*len(host)+other]))
 				}
-				used[at], by[at] = phase+1, s
+				j.used[at], j.by[at] = j.phase, s
 			}
 		}
 	}
@@ -268,7 +276,8 @@ func (w *world) reaches() error {
 			if owner < 0 || !near[owner] || p.nodes[owner].isSwitch && !w.joined(i, owner) {
 				continue
 			}
-			if _, ok := p.route(i, lid, false); !ok {
+			ok := false
+			if w.way, ok = p.route(w.way[:0], i, lid, false); !ok {
 				return fmt.Errorf("LID %d (%s) is not reached from %s", lid, p.whole.Nodes[owner].Name, p.whole.Nodes[i].Name)
 			}
 		}

@@ -203,9 +203,9 @@ func (p *plant) shown(host int, swept bool) (*topology.Fabric, error) {
 	return topology.NewFabric(nodes, p.whole.Nodes[host].GUID)
 }
 
-// route follows the tables of the switches from a switch to a LID, and returns the ports by
+// route follows the tables of the switches from a switch to a LID, and appends the ports by
 // which it leaves switches. ok is false if it does not arrive; dead cables are passed if blind.
-func (p *plant) route(from, lid int, blind bool) (ports []topology.PortRef, ok bool) {
+func (p *plant) route(ports []topology.PortRef, from, lid int, blind bool) (way []topology.PortRef, ok bool) {
 	at := from
 	for range 2 * len(p.nodes) {
 		if p.owner[lid] == at {
@@ -292,14 +292,14 @@ func (w *probePort) target(m *[256]byte, dlid uint16) int {
 		if to == w.host {
 			return to
 		}
-		if _, ok := w.route(leaf, int(dlid), false); !ok || w.nodes[to].off {
+		if _, ok := w.route(nil, leaf, int(dlid), false); !ok || w.nodes[to].off {
 			return -1
 		}
 		back := to
 		if !w.nodes[to].isSwitch {
 			back, _ = w.uplink(to)
 		}
-		if _, ok := w.route(back, w.lids[w.host][0], false); !ok {
+		if _, ok := w.route(nil, back, w.lids[w.host][0], false); !ok {
 			return -1
 		}
 		return to

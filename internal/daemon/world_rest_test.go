@@ -261,8 +261,8 @@ func (w *world) avoids() error {
 			if leaf, _ := p.uplink(owner); without[leaf] {
 				continue
 			}
-			ports, _ := p.route(i, lid, false)
-			for _, at := range ports {
+			w.way, _ = p.route(w.way[:0], i, lid, false)
+			for _, at := range w.way {
 				if safe[p.cableAt(int(at.Node), int(at.Port))] {
 					return fmt.Errorf("%s is safe to pull, and LID %d takes it from %s", w.name(p.cableAt(int(at.Node), int(at.Port))), lid, p.whole.Nodes[i].Name)
 				}

@@ -69,7 +69,7 @@ func play(t *testing.T, set worldSettings, history []happening) (out outcome) {
 	ok(t, err)
 	defer os.RemoveAll(dir)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // garbage is collected less often than it costs to
+	defer debug.SetGCPercent(debug.SetGCPercent(4000)) // garbage is collected less often than it costs to
 	plain := store.SyncPath
 	defer func() { store.SyncPath = plain }()
 	boot := store.SinceBoot
