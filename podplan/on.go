@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
@@ -208,22 +210,22 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	for _, u := range p.Unreachable {
 		none[[2]int32{x.home(int32(u.Src)), x.home(int32(u.Dst))}] = true
 	}
-	ways, load := x.wholeWays(), make([]int, x.cables())
+	base, load := x.baseWays(), make([]int, x.cables())
 	unit := func(block, of int, d int32) {
-		a, b := x.leaf(of), int(x.home(d))
-		if none[[2]int32{int32(a), int32(b)}] {
+		a := x.leaf(of)
+		if len(none) > 0 && none[[2]int32{int32(a), x.home(d)}] {
 			return
 		}
-		c, ok := x.way(a, b, d, 0)
-		if ok && most(load, &c) <= block {
-			add(load, &c)
+		w := base(a, d)
+		if w.ok && most(load, &w.Choice) <= block {
+			add(load, &w.Choice)
 		} else if all := k.Choices(of, d); len(all) > 0 {
 			least := slices.MinFunc(all, func(c, than pods.Choice) int { return most(load, &c) - most(load, &than) })
 			add(load, &least)
 		} else if err == nil {
 			err = fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, x.Tree.Hosts[x.Tree.Servers[d]].Name)
 		}
-		if !ok || block < 0 || block >= k.Blocks || b != a && c.Way != ways(a, int(d)) || !k.Fits(block, of, d, &c) {
+		if !w.whole || block < 0 || block >= k.Blocks || !k.Fits(block, of, d, &w.Choice) {
 			late = append(late, pods.Late{Leaf: of, To: d})
 		}
 	}
@@ -246,6 +248,37 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 	}
 	k.Grow(slices.Max(load) - k.Blocks)
 	return late, err
+}
+
+// baseWay is the way of a base LID from a leaf.
+type baseWay struct {
+	pods.Choice
+	ok, whole bool // it lives; it is that of the whole tree
+}
+
+// baseWays tells the ways of base LIDs. For single senders, of which each asks for them, all are
+// looked up once.
+func (x *roads) baseWays() func(a int, d int32) baseWay {
+	n, ways := len(x.Tree.Servers), x.wholeWays()
+	look := func(a int, d int32) (w baseWay) {
+		b := int(x.home(d))
+		w.Choice, w.ok = x.way(a, b, d, 0)
+		w.whole = w.ok && (b == a || w.Way == ways(a, int(d)))
+		return w
+	}
+	if x.leafOf == nil {
+		return look
+	}
+	all := make([]baseWay, len(x.shape.Leaves)*n)
+	_ = parallel.All(len(x.shape.Leaves), runtime.GOMAXPROCS(0), func(int) func(int) error {
+		return func(a int) error {
+			for d := range n {
+				all[a*n+d] = look(a, int32(d))
+			}
+			return nil
+		}
+	})
+	return func(a int, d int32) baseWay { return all[a*n+int(d)] }
 }
 
 // most returns what the fullest cable of a way carries.

@@ -33,12 +33,18 @@ type Pack struct {
 	slots        int // of a block
 	words        int
 	busy         []uint64 // [what·words + word] a bit for each block in which it is used; of a leaf, all slots
-	used         []uint16 // [what·64·words + block] 1 + slot in the block, 0 if free; of a leaf, its units
-	pass         []Cables // like Plan.To
+	used         []uint16 // [block·wide + what] the slot in the block; of a leaf, how many units it has
+	units        []placed // like Plan.To
 	leaf         []int32  // [slot] its leaf
 	rng          *rand.Rand
 	failed       []int32 // [leaf·servers + server] how often the unit found nothing free
 	step         int
+}
+
+// placed is what the search needs of a unit in its place.
+type placed struct {
+	Cables
+	to, failed int32
 }
 
 // Late is a unit without a place.
@@ -73,14 +79,14 @@ func (k *Pack) Grow(blocks int) {
 		k.To, k.Way = append(k.To, Idle), append(k.Way, -1)
 	}
 	k.Blocks += blocks
-	k.Picks, k.pass = append(k.Picks, make([]uint8, n)...), append(k.pass, make([]Cables, n)...)
+	k.Picks, k.units = append(k.Picks, make([]uint8, n)...), append(k.units, make([]placed, n)...)
+	k.used = append(k.used, make([]uint16, blocks*k.wide)...)
 	if words := (k.Blocks + 63) / 64; words > k.words {
-		busy, used := make([]uint64, k.wide*words), make([]uint16, k.wide*words*64)
+		busy := make([]uint64, k.wide*words)
 		for i := range k.wide {
 			copy(busy[i*words:], k.busy[i*k.words:(i+1)*k.words])
-			copy(used[i*words*64:], k.used[i*k.words*64:(i+1)*k.words*64])
 		}
-		k.busy, k.used, k.words = busy, used, words
+		k.busy, k.words = busy, words
 	}
 }
 
@@ -105,21 +111,23 @@ func (k *Pack) Fits(block, leaf int, to int32, c *Choice) bool {
 // has reports if something is used in a block, and of a leaf all slots.
 func (k *Pack) has(what, block int) bool { return k.busy[what*k.words+block/64]>>(block%64)&1 != 0 }
 
-// by returns a place for what uses something in a block.
-func (k *Pack) by(what, block int) *uint16 { return &k.used[what*k.words*64+block] }
+// row has the blocks in which something is used.
+func (k *Pack) row(what int) []uint64 { return k.busy[what*k.words:][:k.words] }
 
 // room returns the first block, from a word on, in which a unit has nothing in its way, −1
 // if none.
-func (k *Pack) room(leaf int, to int32, c *Choice) int {
-	server, full := k.busy[k.server(to)*k.words:], k.busy[k.full(leaf)*k.words:]
-	for w := range k.words {
-		busy := server[w] | full[w]
-		for _, i := range c.Cables {
-			if i >= 0 {
-				busy |= k.busy[int(i)*k.words+w]
-			}
+func (k *Pack) room(leaf int, to int32, c *Cables) int {
+	full, server := k.row(k.full(leaf)), k.row(k.server(to))
+	rows := [len(c)][]uint64{server, server, server, server}
+	for n, i := range c {
+		if i >= 0 {
+			rows[n] = k.row(int(i))
 		}
-		if free := ^busy; free != 0 {
+	}
+	one, two, three, four := rows[0][:len(full)], rows[1][:len(full)], rows[2][:len(full)], rows[3][:len(full)]
+	server = server[:len(full)]
+	for w, busy := range full {
+		if free := ^(busy | server[w] | one[w] | two[w] | three[w] | four[w]); free != 0 {
 			if b := w*64 + bits.TrailingZeros64(free); b < k.Blocks {
 				return b
 			}
@@ -134,44 +142,39 @@ func (k *Pack) put(block, leaf int, to int32, c *Choice) {
 	for k.To[at] != Idle {
 		at++
 	}
-	k.To[at], k.Way[at], k.Picks[at], k.pass[at] = to, c.Way, c.Pick, c.Cables
-	k.mark(block, at, int32(at-block*k.slots)+1)
+	k.To[at], k.Way[at], k.Picks[at] = to, c.Way, c.Pick
+	k.units[at] = placed{c.Cables, to, *k.failures(Late{leaf, to})}
+	k.mark(block, at-block*k.slots, true)
 }
 
-// mark records that the unit of a slot uses its resources, or with 0 that it no longer
-// does.
-func (k *Pack) mark(block, at int, by int32) {
-	bit := uint64(1) << (block % 64)
-	set := func(i int) {
-		if *k.by(i, block) = uint16(by); by != 0 {
-			k.busy[i*k.words+block/64] |= bit
+// mark records that the unit of a slot uses its resources, or that it no longer does.
+func (k *Pack) mark(block, slot int, does bool) {
+	used, u, leaf := k.used[block*k.wide:][:k.wide], &k.units[block*k.slots+slot], int(k.leaf[slot])
+	w, bit := block/64, uint64(1)<<(block%64)
+	set := func(what int, busy bool) {
+		if at := what*k.words + w; busy {
+			k.busy[at] |= bit
 		} else {
-			k.busy[i*k.words+block/64] &^= bit
+			k.busy[at] &^= bit
 		}
 	}
-	set(k.server(k.To[at]))
-	for _, i := range k.pass[at] {
+	for _, i := range [...]int32{u.Cables[0], u.Cables[1], u.Cables[2], u.Cables[3], int32(k.server(u.to))} {
 		if i >= 0 {
-			set(int(i))
+			used[i] = uint16(slot)
+			set(int(i), does)
 		}
 	}
-	leaf := int(k.leaf[at-block*k.slots])
 	full := k.full(leaf)
-	units := k.by(full, block)
-	if *units++; by == 0 {
-		*units -= 2
+	if used[full]++; !does {
+		used[full] -= 2
 	}
-	if int32(*units) == k.First[leaf+1]-k.First[leaf] {
-		k.busy[full*k.words+block/64] |= bit
-	} else {
-		k.busy[full*k.words+block/64] &^= bit
-	}
+	set(full, int32(used[full]) == k.First[leaf+1]-k.First[leaf])
 }
 
 // take takes the unit out of a slot.
 func (k *Pack) take(block int, slot int32) Late {
 	at := block*k.slots + int(slot)
-	k.mark(block, at, 0)
+	k.mark(block, int(slot), false)
 	out := Late{int(k.leaf[slot]), k.To[at]}
 	k.To[at], k.Way[at], k.Picks[at] = Idle, -1, 0
 	return out
@@ -234,7 +237,7 @@ func (k *Pack) stall(left int) int {
 // anywhere puts a unit where nothing is in its way.
 func (k *Pack) anywhere(u Late, choices []Choice) bool {
 	for c := range choices {
-		if b := k.room(u.Leaf, u.To, &choices[c]); b >= 0 {
+		if b := k.room(u.Leaf, u.To, &choices[c].Cables); b >= 0 {
 			k.put(b, u.Leaf, u.To, &choices[c])
 			return true
 		}
@@ -258,9 +261,13 @@ const stuckOnce = 4
 // resort.
 func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	best.stuck = math.MaxInt32
+	most := mostTries
+	if k.words > 1 {
+		most = max(leastTries, mostTries/len(choices))
+	}
 	for n := 1; n < mostNeeds || best.n == 0; n++ {
 		for c := range choices {
-			first, tries := k.rng.IntN(k.Blocks), mostTries
+			first, tries := k.rng.IntN(k.Blocks), most
 			for i := range k.words + 1 {
 				w := (first/64 + i) % k.words
 				busy := k.busyWith(n, u, &choices[c], w)
@@ -285,8 +292,12 @@ func (k *Pack) instead(u Late, choices []Choice) (best obstacle, choice int) {
 	return best, choice
 }
 
-// mostTries is how many blocks are looked at for a way of a unit, in which it finds as much taken.
-const mostTries = 16
+// Limits of the blocks that are looked at for a way of a unit, in which it finds as much taken: in
+// long plans the ways share them.
+const (
+	mostTries  = 16
+	leastTries = 4
+)
 
 // mostNeeds is how much a unit needs in a block: cables, its server, a slot of its leaf.
 const mostNeeds = len(Cables{}) + 2
@@ -312,9 +323,12 @@ func (k *Pack) busyWith(n int, u Late, c *Choice, w int) uint64 {
 // inTheWay lists the units in the way of a unit in a block. It counts stuck ones as long as these
 // are not more than most.
 func (k *Pack) inTheWay(block int, u Late, c *Choice, most int32) obstacle {
-	o := obstacle{block: block}
-	ofLeaf := false
-	note := func(slot int32) {
+	o, ofLeaf, used := obstacle{block: block}, false, k.used[block*k.wide:][:k.wide]
+	note := func(what int) {
+		if !k.has(what, block) {
+			return
+		}
+		slot := int32(used[what])
 		for _, s := range o.slots[:o.n] {
 			if s == slot {
 				return
@@ -324,23 +338,19 @@ func (k *Pack) inTheWay(block int, u Late, c *Choice, most int32) obstacle {
 		o.n++
 		ofLeaf = ofLeaf || int(k.leaf[slot]) == u.Leaf
 	}
-	if s := *k.by(k.server(u.To), block); s != 0 {
-		note(int32(s) - 1)
-	}
+	note(k.server(u.To))
 	for _, i := range c.Cables {
-		if i < 0 {
-			continue
-		}
-		if s := *k.by(int(i), block); s != 0 {
-			note(int32(s) - 1)
+		if i >= 0 {
+			note(int(i))
 		}
 	}
 	if first, end := k.First[u.Leaf], k.First[u.Leaf+1]; !ofLeaf && k.has(k.full(u.Leaf), block) {
-		note(first + int32(k.rng.IntN(int(end-first))))
+		o.slots[o.n] = first + int32(k.rng.IntN(int(end-first)))
+		o.n++
 	}
 	for _, s := range o.slots[:o.n] {
-		if at := block*k.slots + int(s); o.stuck <= most && k.room(int(k.leaf[s]), k.To[at], &Choice{Cables: k.pass[at]}) < 0 {
-			o.stuck += stuckOnce + *k.failures(Late{int(k.leaf[s]), k.To[at]})
+		if u := &k.units[block*k.slots+int(s)]; o.stuck <= most && k.room(int(k.leaf[s]), u.to, &u.Cables) < 0 {
+			o.stuck += stuckOnce + u.failed
 		}
 	}
 	return o
