@@ -148,10 +148,17 @@ func leaves(t *topology.FatTree, own, via []fors.Lane, d int) bool {
 // such lanes exist within the tolerance.
 func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wish {
 	w.Keep = true
-	fewest, best := math.MaxInt, w
 	least, _, err := fors.LeastOneLID(tree)
-	most := tolerable(least)
-	for room := s.afford(least); err == nil && room < tree.Servers()*tree.Servers(); {
+	if err != nil {
+		return w
+	}
+	room := s.afford(least)
+	return s.Memory.repaired(tree, w, [2]int{room, mayChange}, func() fors.Wish { return repaired(tree, w, room, tolerable(least), mayChange) })
+}
+
+func repaired(tree *fors.Tree, w fors.Wish, room, most, mayChange int) fors.Wish {
+	fewest, best := math.MaxInt, w
+	for room < tree.Servers()*tree.Servers() {
 		if fors.Keeps(tree, w, room) {
 			return w
 		}

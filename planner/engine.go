@@ -73,8 +73,10 @@ func algorithm(ctx context.Context, tree *fors.Tree) (*fors.Plan, error) {
 // planned under these, even without a memory, so that the same tree has the same plan.
 func automatic(ctx context.Context, tree *fors.Tree, m *Memory) (*fors.Plan, error) {
 	n := standard(tree)
-	if n == nil {
+	if n == nil && (m == nil || tree.Closed != nil) {
 		return fors.Make(ctx, tree)
+	} else if n == nil {
+		n = &names{shape: facts(tree), tree: tree}
 	}
 	plan := m.find(n.shape)
 	if plan == nil {

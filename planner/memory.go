@@ -2,29 +2,56 @@ package planner
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/topology"
 )
 
-// Memory caches plans by the shape of the damage. In a tree whose leaves have equally many
+// Memory caches plans, and repaired wishes. A plan is cached by the shape of the damage. In a tree whose leaves have equally many
 // servers, leaves are interchangeable, and so are lanes: a plan for one dead cable is one
 // for any other, after renaming leaves, lanes and slots. So a handful of plans, made in
 // advance, covers any cable that may die next. The zero value is ready for use and safe for
 // concurrent use.
 type Memory struct {
-	mu    sync.Mutex
-	plans []remembered          // most recently used last
-	jobs  map[uint64]routedPlan // of the jobs last routed
+	mu      sync.Mutex
+	plans   recent[*fors.Plan]    // by shape; immutable
+	repairs recent[fors.Wish]     // by a digest of what they follow from; immutable
+	jobs    map[uint64]routedPlan // of the jobs last routed
 }
 
-// remembered is an immutable plan for a tree with standard names.
-type remembered struct {
-	shape string
-	plan  *fors.Plan
+// recent is values by their keys, most recently used last.
+type recent[V any] []struct {
+	key   string
+	value V
+}
+
+// find returns the value of a key.
+func (r *recent[V]) find(key string) (value V, known bool) {
+	for i, x := range *r {
+		if x.key == key {
+			*r = append(slices.Delete(*r, i, i+1), x)
+			return x.value, true
+		}
+	}
+	return value, false
+}
+
+// keep puts a value in place of that of the same key, made concurrently, or of the least recently
+// used ones if there are too many.
+func (r *recent[V]) keep(key string, value V, most int) {
+	if _, known := r.find(key); known {
+		*r = (*r)[:len(*r)-1]
+	}
+	*r = append(slices.Delete(*r, 0, max(0, len(*r)+1-most)), struct {
+		key   string
+		value V
+	}{key, value})
 }
 
 // A memory keeps the plans for the next loss after one or two, limited to the given number
@@ -32,6 +59,7 @@ type remembered struct {
 const (
 	rememberedPlans     = 16
 	rememberedTransfers = 8 << 20
+	rememberedRepairs   = 8 // one change asks for a few, several times each
 )
 
 // Holds returns how many plans of the given number of servers a memory keeps, at least one.
@@ -95,29 +123,48 @@ func (m *Memory) find(shape string) *fors.Plan {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for i, r := range m.plans {
-		if r.shape == shape {
-			m.plans = append(slices.Delete(m.plans, i, i+1), r)
-			return r.plan
-		}
-	}
-	return nil
+	p, _ := m.plans.find(shape)
+	return p
 }
 
-// keep caches a plan, in place of one of the same shape made concurrently, and evicts the
-// least recently used ones if there are too many.
+// keep caches a plan.
 func (m *Memory) keep(shape string, p *fors.Plan) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.plans = slices.DeleteFunc(m.plans, func(r remembered) bool { return r.shape == shape })
-	if over := len(m.plans) + 1 - m.Holds(p.Servers); over > 0 {
-		m.plans = slices.Delete(m.plans, 0, min(over, len(m.plans)))
-	}
-	m.plans = append(m.plans, remembered{shape, p})
+	m.plans.keep(shape, p, m.Holds(p.Servers))
 }
+
+// repaired returns the cached wish that a tree, a wish and limits have led to, or caches what
+// repair returns.
+func (m *Memory) repaired(tree *fors.Tree, w fors.Wish, limits [2]int, repair func() fors.Wish) fors.Wish {
+	if m == nil {
+		return repair()
+	}
+	from := fmt.Append([]byte(facts(tree)), limits, len(w.Via), len(w.Down))
+	for _, k := range slices.Concat(w.Via, w.Down) {
+		from = binary.LittleEndian.AppendUint16(from, uint16(k))
+	}
+	for _, stays := range w.Stay {
+		from = strconv.AppendBool(from, stays)
+	}
+	sum := sha256.Sum256(from)
+	m.mu.Lock()
+	known, ok := m.repairs.find(string(sum[:]))
+	m.mu.Unlock()
+	if !ok {
+		known = repair()
+		m.mu.Lock()
+		m.repairs.keep(string(sum[:]), known, rememberedRepairs)
+		m.mu.Unlock()
+	}
+	return known
+}
+
+// facts describes a tree without closed lanes.
+func facts(t *fors.Tree) string { return fmt.Sprintln(t.Lanes, t.Slots, t.Up, t.Exchange, t.Spine) }
 
 // names are the standard names of leaves, lanes and slots of a tree: first the damaged
 // leaves in order, then the others; first the lanes that are down at the first of these,
@@ -126,7 +173,7 @@ func (m *Memory) keep(shape string, p *fors.Plan) {
 type names struct {
 	shape string // digest of the tree under its standard names
 	tree  *fors.Tree
-	leaf  []int // [standard name] the leaf
+	leaf  []int // [standard name] the leaf; nil if the names are the tree's own
 	lane  []int // [standard name] the lane
 	slot  []int // [standard place among a leaf's servers] the place
 }
@@ -222,9 +269,13 @@ func (n *names) rename(t *fors.Tree) {
 	n.shape = string(binary.AppendUvarint(shape, uint64(len(n.leaf))))
 }
 
-// back converts a plan from standard names to those of the tree.
+// back converts a plan from standard names to those of the tree, and copies it.
 func (n *names) back(p *fors.Plan) *fors.Plan {
 	out := *p
+	if n.leaf == nil {
+		out.To, out.Lane, out.Unreachable = slices.Clone(p.To), slices.Clone(p.Lane), slices.Clone(p.Unreachable)
+		return &out
+	}
 	out.To, out.Lane = make([]fors.Server, len(p.To)), make([]fors.Lane, len(p.Lane))
 	size := p.Servers / len(n.leaf)
 	server := make([]fors.Server, p.Servers)
