@@ -23,7 +23,7 @@ func Repair(t *Tree, w Wish, transfers int) (repaired Wish, changed int, ok bool
 		return w, 0, false
 	}
 	r.giveBack()
-	return Wish{Via: x.byLeaf(r.via), Down: r.downs()}, r.changed(), true
+	return Wish{Via: x.byLeaf(r.via), Down: r.downs(), Stay: w.Stay}, r.changed(), true
 }
 
 // easings is how many plans PlanKeeping makes on other lanes, and easingWork limits these plans'
