@@ -10,6 +10,7 @@ import (
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/cables"
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/opensm/umad"
 )
 
@@ -85,8 +86,22 @@ func (w *world) isolated() []int {
 	return out
 }
 
+// bouncing lists the cables that forsd holds back because they go down often, as it says.
+func (w *world) bouncing() (out []int) {
+	v := w.forsd.d.state.Now().Latest
+	if v.TwoLevels() == nil {
+		return nil
+	}
+	for _, x := range exclusions.Links(v.TwoLevels()) {
+		if slices.Contains(w.forsd.d.core.Bouncing(), x.Lane) {
+			out = append(out, w.plant.cableAt(int(w.plant.whole.Find(x.Lower.GUID)), int(x.Lower.Port)))
+		}
+	}
+	return out
+}
+
 // judgeIsolated checks at rest that only cables that had errors, or went down often, are
-// isolated, and that no plan uses these.
+// isolated or held back, and that no plan uses these.
 func (w *world) judgeIsolated() error {
 	isolated := w.isolated()
 	for _, c := range isolated {
@@ -94,10 +109,11 @@ func (w *world) judgeIsolated() error {
 			return fmt.Errorf("%s is isolated, and nothing was wrong with it", w.name(c))
 		}
 	}
+	isolated = append(isolated, w.bouncing()...)
 	for _, way := range w.judge.ways {
 		for _, r := range way {
 			if c := w.plant.cableAt(int(r.Node), int(r.Port)); slices.Contains(isolated, c) {
-				return fmt.Errorf("the plan uses %s, which is isolated", w.name(c))
+				return fmt.Errorf("the plan uses %s, which is isolated or held back", w.name(c))
 			}
 		}
 	}

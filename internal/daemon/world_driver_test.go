@@ -83,7 +83,8 @@ type side struct {
 	tableFile string
 	manager   *subnetManager
 	forsd     *process // nil while it does not run
-	disk      *disk
+	disk      *disk    // of the state directory
+	tables    *disk    // of the table file
 	wire      *probePort
 	starts    int
 	pending   bool // a forsd was killed that had not stored all
@@ -91,7 +92,8 @@ type side struct {
 	crashAt   int  // the sync at which forsd is killed; 0 is none
 	syncs     int
 	failAt    map[int]bool
-	retold    int // the variant of the configuration in force
+	retold    int       // the variant of the configuration in force
+	stalled   time.Time // until when forsd gets no processor
 }
 
 // timed is something that happens later.
@@ -130,10 +132,11 @@ func newWorld(t *testing.T, set worldSettings, dir string) *world {
 		if n > 0 {
 			home = filepath.Join(dir, "other")
 		}
-		s := &side{number: n, home: home, conf: filepath.Join(home, "opensm.conf"), tableFile: filepath.Join(home, "real", "lfts.dump")}
+		s := &side{number: n, home: home, conf: filepath.Join(home, "opensm.conf"), tableFile: filepath.Join(home, "real", "tables", "lfts.dump")}
 		s.manager = &subnetManager{w: w, side: s, host: host}
 		ok(t, os.MkdirAll(filepath.Join(home, "real", "state.away"), 0o755))
-		s.disk = diskOf(t, filepath.Join(home, "real", "state"), fmt.Sprintf("size=%d", max(4<<20, 200*len(hosts)*len(hosts))))
+		size := fmt.Sprintf("size=%d", max(4<<20, 200*len(hosts)*len(hosts)))
+		s.disk, s.tables = diskOf(t, filepath.Join(home, "real", "state"), size), diskOf(t, filepath.Join(home, "real", "tables"), size)
 		w.sides = append(w.sides, s)
 	}
 	w.side = w.sides[0]
@@ -192,6 +195,17 @@ func (w *world) fail(format string, args ...any) {
 func (w *world) after(d time.Duration, f func()) {
 	w.order++
 	w.queue = append(w.queue, timed{time.Now().Add(d), w.order, w.side, f})
+}
+
+// whenRuns calls f after some time, when the forsd of a side has a processor.
+func (w *world) whenRuns(s *side, d time.Duration, f func()) {
+	w.after(d, func() {
+		if pause := time.Until(s.stalled); pause > 0 {
+			w.whenRuns(s, pause, f)
+		} else {
+			f()
+		}
+	})
 }
 
 // between draws a time in milliseconds.
@@ -253,6 +267,9 @@ func (w *world) turnAny() bool {
 		for ; w.manager.hup > 0; w.manager.hup-- {
 			w.manager.step(w.between(0, 3), w.manager.sweep)
 		}
+		if time.Now().Before(w.stalled) {
+			continue
+		}
 		w.forsd.converse()
 		if w.forsd.turnOnce() {
 			return true
@@ -299,6 +316,10 @@ func (w *world) pass(until time.Time, done func() bool) {
 			if p == nil {
 				continue
 			}
+			if now.Before(s.stalled) {
+				earlier(s.stalled)
+				continue
+			}
 			if wake := p.d.wake(); !wake.IsZero() {
 				earlier(wake)
 			}
@@ -323,7 +344,7 @@ func (w *world) subscribed(node int) {
 		return
 	}
 	p := w.forsd
-	w.after(w.between(0, 2), func() {
+	w.after(w.between(0, 2)+max(0, time.Until(w.stalled)), func() {
 		if p == w.forsd {
 			p.d.observe(p.ctx, linkstate.Trap{LID: ib.LID(w.plant.lids[node][0]), At: time.Now()})
 			p.d.giveTurns(p.ctx)

@@ -60,6 +60,7 @@ type kindOfEvent struct {
 
 func inPairs(s worldSettings) bool    { return s.pair }
 func withCounts(s worldSettings) bool { return s.counts }
+func withPlugin(s worldSettings) bool { return s.plugin }
 
 var happenings []kindOfEvent
 
@@ -89,6 +90,9 @@ func init() { // events look kinds up
 		{"deaf", 2, func(w *world, _ *rand.Rand) { w.manager.deaf = true }, nil},
 		{"unsynced", 2, (*world).unsynced, nil},
 		{"disk", 5, (*world).spoilDisk, nil},
+		{"tables", 3, (*world).spoilTables, nil},
+		{"stall", 4, (*world).stall, nil},
+		{"unplug", 2, (*world).unplug, withPlugin},
 		{"job", 1, (*world).makeJob, nil},
 		{"unjob", 1, (*world).endJob, nil},
 		{"rest", 12, nil, nil},

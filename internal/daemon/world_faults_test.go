@@ -343,22 +343,51 @@ func (w *world) unsynced(r *rand.Rand) {
 }
 
 // spoilDisk has the disk of the state directory fail, or mends it.
-func (w *world) spoilDisk(r *rand.Rand) {
-	if w.disk.fault != "" {
-		w.mendDisk()
-		return
+func (w *world) spoilDisk(r *rand.Rand) { w.spoil(w.disk, "disk", r) }
+
+// spoilTables has the disk of the table file fail, or mends it: OpenSM reads the file as it was.
+func (w *world) spoilTables(r *rand.Rand) { w.spoil(w.tables, "table file's disk", r) }
+
+func (w *world) spoil(d *disk, what string, r *rand.Rand) {
+	switch {
+	case d.fault != "":
+		w.note("the %s is mended: %s", what, d.fault)
+		d.mend()
+	case d.mounted: // otherwise, whatever fails takes the files away
+		fault, _ := pick(r, []string{"full", "read-only"})
+		d.fail(fault)
+		w.note("the %s is %s", what, d.fault)
 	}
-	if !w.disk.mounted {
-		return // whatever else fails takes the baseline away
-	}
-	fault, _ := pick(r, []string{"full", "read-only"})
-	w.disk.fail(fault)
-	w.note("the disk is %s", w.disk.fault)
 }
 
-func (w *world) mendDisk() {
+func (w *world) mendDisks() {
 	if w.disk.fault != "" {
-		w.note("the disk is mended: %s", w.disk.fault)
-		w.disk.mend()
+		w.spoilDisk(nil)
+	}
+	if w.tables.fault != "" {
+		w.spoilTables(nil)
+	}
+}
+
+// stall has forsd get no processor for some time, while its kernel takes datagrams and connections.
+func (w *world) stall(r *rand.Rand) {
+	if w.forsd == nil {
+		return
+	}
+	most := 200
+	if r.IntN(4) == 0 {
+		most = 5000
+	}
+	pause := time.Duration(20+r.IntN(most)) * time.Millisecond
+	w.stalled = time.Now().Add(pause)
+	w.note("forsd stands still for %v%s", pause, w.where())
+}
+
+// unplug cuts the plugin's connection.
+func (w *world) unplug(r *rand.Rand) {
+	if w.manager.linked {
+		w.note("the plugin's connection is cut%s", w.where())
+		w.manager.disconnect()
+		w.after(time.Duration(r.IntN(2000))*time.Millisecond, w.manager.connect)
 	}
 }

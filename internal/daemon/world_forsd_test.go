@@ -41,6 +41,7 @@ type process struct {
 	link   string    // its directory
 	asks   *exchange // the last question to the other forsd
 	since  time.Time // it is there
+	safe   int       // parts that are safe to pull
 }
 
 // sink is a zap core that keeps lines for the transcript.
@@ -84,7 +85,7 @@ func (s sink) Write(e zapcore.Entry, fields []zapcore.Field) error {
 func (w *world) configured(link string, variant int) *config.Config {
 	cfg := config.Default()
 	cfg.StateDir = filepath.Join(link, "state")
-	cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(link, "lfts.dump"), filepath.Join(link, "root")
+	cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(link, "tables", "lfts.dump"), filepath.Join(link, "root")
 	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir = link, link
 	cfg.OpenSM.Conf = w.conf
 	cfg.OpenSM.DumpCommand = []string{"/bin/false"}
@@ -116,6 +117,7 @@ func (w *world) configured(link string, variant int) *config.Config {
 // start starts forsd. If the manager already runs, its files are there.
 func (w *world) start() {
 	w.starts++
+	w.stalled = time.Time{}
 	here := w.side
 	p := &process{w: w, blind: true, link: filepath.Join(w.home, fmt.Sprint("run", w.starts)), since: time.Now()}
 	ok(w.t, os.Symlink(filepath.Join(w.home, "real"), p.link))
@@ -145,7 +147,7 @@ func (w *world) start() {
 	}
 	d.work.begin = func(f func()) {
 		p.busy++
-		w.after(w.between(0, 3), func() {
+		w.whenRuns(here, w.between(0, 3), func() {
 			if !p.dead {
 				go func() {
 					defer func() { p.busy-- }() // no other goroutine of the world runs now
@@ -207,7 +209,7 @@ func (w *world) remember(d *Daemon) {
 
 // settings writes OpenSM's settings, by the paths that forsd has now.
 func (w *world) settings(link string) {
-	text := fmt.Sprintf("routing_engine file,updn\nlfts_file %[1]s/lfts.dump\nroot_guid_file %[1]s/root\ndump_files_dir %[1]s\nlmc %[2]d\nhonor_guid2lid_file TRUE\n", link, w.set.fabric.Nodes[w.manager.host].Ports[1].LMC)
+	text := fmt.Sprintf("routing_engine file,updn\nlfts_file %[1]s/tables/lfts.dump\nroot_guid_file %[1]s/root\ndump_files_dir %[1]s\nlmc %[2]d\nhonor_guid2lid_file TRUE\n", link, w.set.fabric.Nodes[w.manager.host].Ports[1].LMC)
 	if w.set.plugin {
 		text = strings.Replace(text, "file,", "fors,file,", 1) + "event_plugin_name forsosm\nevent_plugin_options socket=" + link + "/p deadline=50\n"
 	}

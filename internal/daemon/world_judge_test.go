@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/topology"
 )
@@ -19,8 +20,10 @@ type judgement struct {
 	ways  [][]topology.PortRef         // [phase·servers + server] its transfers when it was walked first
 	died  []bool                       // [cable] it was down or slow since then
 	phase int                          // phases walked
-	used  []int                        // [256·node + port] the phase that took it last
-	by    []int                        // [as used] the server that did
+
+	without map[int]bool // leaves drained since all was at rest
+	used    []int        // [256·node + port] the phase that took it last
+	by      []int        // [as used] the server that did
 
 	contact contact
 }
@@ -32,7 +35,7 @@ type reader struct {
 }
 
 func (j *judgement) init(p *plant) {
-	j.died = make([]bool, len(p.cables))
+	j.died, j.without = make([]bool, len(p.cables)), map[int]bool{}
 	j.used, j.by = make([]int, 256*len(p.nodes)), make([]int, 256*len(p.nodes))
 	j.seen, j.last = map[reader]*published.Plan{}, map[reader]uint64{}
 	j.given = map[series]map[uint64][]byte{}
@@ -45,6 +48,7 @@ func (w *world) look() {
 	w.each(func() {
 		if p := w.forsd; p != nil && p.d != nil {
 			w.take(series{}, p.d.state.Plans)
+			w.heed(p)
 			w.take(series{base: true}, p.d.state.Bases)
 			for _, j := range p.d.state.Now().Jobs {
 				w.take(series{job: j.ID}, j.Plans)
@@ -70,10 +74,21 @@ func (w *world) look() {
 		if lead := w.leader(); lead != nil && lead.forsd != nil && lead.forsd.d != nil {
 			w.side = lead
 			w.judgeBelief("the tables have changed")
+			w.judgeDrains("the tables have changed")
 			if !w.follow {
 				w.judgePlan("the tables have changed", w.forsd.d.state.Plans.Current())
 			}
 		}
+	}
+}
+
+// judgeDrains checks that what is safe to pull is not in use.
+func (w *world) judgeDrains(when string) {
+	if w.spoilt {
+		return
+	}
+	if err := w.unused(); err != nil {
+		w.fail("when %s: %v", when, err)
 	}
 }
 
@@ -111,6 +126,20 @@ func (w *world) believed() error {
 		}
 	}
 	return nil
+}
+
+// heed has an operator hear of parts that have become safe to pull.
+func (w *world) heed(p *process) {
+	safe := 0
+	for _, d := range p.d.state.Now().Drains {
+		if d.State == exclusions.Safe {
+			safe++
+		}
+	}
+	if safe > p.safe && w.side == w.leader() {
+		w.judgeDrains("it has become safe")
+	}
+	p.safe = safe
 }
 
 // take fetches a plan as a rank does.

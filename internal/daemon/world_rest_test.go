@@ -19,7 +19,7 @@ import (
 // fabricWarnings tell of the fabric as it is.
 var fabricWarnings = []string{topology.CableDown, topology.CableDegraded, topology.SpineDown, topology.LeafDown, topology.HostAbsent, topology.LeafBinds, topology.FewSpineCables,
 	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "lmc-too-small", "no-base-plan", "engine-fallback", "state-damaged",
-	cables.Suspect, cables.Isolated, cables.NotIsolated, config.Refused}
+	cables.Suspect, cables.Isolated, cables.NotIsolated, config.Refused, pluginUnused}
 
 // resting reports whether forsd is at rest, or why not.
 func (w *world) resting() string {
@@ -118,7 +118,8 @@ func (w *world) rest() {
 	w.lossy, w.apart = 0, false
 	w.each(func() {
 		w.failAt, w.crashAt = nil, 0
-		w.mendDisk()
+		w.mendDisks()
+		w.stalled = time.Time{}
 		if w.wire != nil {
 			w.wire.loses = 0
 		}
@@ -223,10 +224,8 @@ func (w *world) heal() {
 	}
 }
 
-// avoids checks that nothing leads over what is safe to pull.
+// avoids checks that what was asked for is drained, and is safe to pull.
 func (w *world) avoids() error {
-	p := w.plant
-	safe := map[int]bool{}
 	for _, d := range w.forsd.d.state.Now().Drains {
 		if !slices.Contains(w.ordered, d.Part) {
 			return fmt.Errorf("%s is drained, and nobody asked for it", d.Name)
@@ -237,19 +236,38 @@ func (w *world) avoids() error {
 		if d.State != exclusions.Safe && (d.Kind != exclusions.Leaf || len(d.Uses) == 0 || !slices.ContainsFunc(d.Uses, jobs)) { // programs of jobs may send until these end
 			return fmt.Errorf("%s is %s: %v", d.Name, d.State, d.Uses)
 		}
+	}
+	clear(w.judge.without)
+	if got := len(w.forsd.d.state.Now().Drains); got != len(w.ordered) {
+		return fmt.Errorf("%d parts are drained, and %d should be", got, len(w.ordered))
+	}
+	return w.unused()
+}
+
+// unused checks that nothing leads over what is safe to pull, by forsd's word.
+func (w *world) unused() error {
+	p := w.plant
+	safe, without := map[int]bool{}, w.judge.without // hosts of drained leaves have no other ways
+	for _, d := range w.forsd.d.state.Now().Drains {
+		if d.Kind == exclusions.Leaf {
+			without[int(p.whole.Find(d.GUID))] = true
+		}
 		for c := range p.cables {
-			if x := &p.cables[c]; p.trunk(c) && (w.cablePart(c) == d.Part || d.Kind == exclusions.Spine && (p.guid(int(x.a.Node)) == d.GUID || p.guid(int(x.b.Node)) == d.GUID)) {
+			if x := &p.cables[c]; d.State == exclusions.Safe && p.trunk(c) && (w.cablePart(c) == d.Part || d.Kind == exclusions.Spine && (p.guid(int(x.a.Node)) == d.GUID || p.guid(int(x.b.Node)) == d.GUID)) {
 				safe[c] = true
 			}
 		}
 	}
-	if got := len(w.forsd.d.state.Now().Drains); got != len(w.ordered) {
-		return fmt.Errorf("%d parts are drained, and %d should be", got, len(w.ordered))
-	}
 	if len(safe) == 0 {
 		return nil
 	}
-	without := w.drainedLeaves() // their hosts have no other ways
+	for _, way := range w.judge.ways {
+		for _, at := range way {
+			if c := p.cableAt(int(at.Node), int(at.Port)); safe[c] && p.carries(c) {
+				return fmt.Errorf("%s is safe to pull, and plan %d takes it", w.name(c), w.judge.read)
+			}
+		}
+	}
 	for i := range p.nodes {
 		if !p.nodes[i].isSwitch || p.nodes[i].off || !w.isLeaf(i) || without[i] {
 			continue
@@ -263,8 +281,8 @@ func (w *world) avoids() error {
 			}
 			w.way, _ = p.route(w.way[:0], i, lid, false)
 			for _, at := range w.way {
-				if safe[p.cableAt(int(at.Node), int(at.Port))] {
-					return fmt.Errorf("%s is safe to pull, and LID %d takes it from %s", w.name(p.cableAt(int(at.Node), int(at.Port))), lid, p.whole.Nodes[i].Name)
+				if c := p.cableAt(int(at.Node), int(at.Port)); safe[c] {
+					return fmt.Errorf("%s is safe to pull, and LID %d takes it from %s", w.name(c), lid, p.whole.Nodes[i].Name)
 				}
 			}
 		}
