@@ -40,21 +40,25 @@ type visit struct {
 func (s *Site) Judge(ctx context.Context, socket string, read func() (*Fabric, Tables, error)) (*Fabric, Tables, error) {
 	ask := from(ctx, socket)
 	type answer struct {
+		path string
 		body []byte
 		err  error
 	}
 	const longest = "/v1/plan/phases?format=csv"
-	asked := make(chan map[string]answer, 1)
-	go func() {
-		all := map[string]answer{}
-		for _, path := range []string{longest, longest + "&lids=base"} {
+	paths := []string{longest, longest + "&lids=base"}
+	asked := make(chan answer, len(paths))
+	for _, path := range paths {
+		go func() {
 			body, err := ask(path)
-			all[path] = answer{body, err}
-		}
-		asked <- all
-	}()
+			asked <- answer{path, body, err}
+		}()
+	}
 	f, t, err := read()
-	all := <-asked
+	all := map[string]answer{}
+	for range paths {
+		a := <-asked
+		all[a.path] = a
+	}
 	if err != nil {
 		return nil, nil, err
 	}
