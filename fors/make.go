@@ -81,16 +81,16 @@ func PlanConservative(ctx context.Context, t *Tree) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := m.remainder(ctx, []attempt{{plan: m.fillAll}, {plan: m.packAll}})
+	r, err := m.remainder(ctx, []attempt{{plan: m.packAll}})
 	if err != nil {
 		return nil, err
 	}
 	p := r.Plan
 	if sh := newShape(t); p.Gap() > 0 && sh.schedulable() {
 		if q, err := sh.section4(ctx, t, Conservative); err == nil && q.Phases < p.Phases {
-			p = q
+			p, q.Bounds = q, p.Bounds
 		}
 	}
-	p.Engine, p.Bounds = Conservative, ComputeBounds(t)
+	p.Engine = Conservative
 	return p, ctx.Err()
 }

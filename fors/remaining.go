@@ -1,12 +1,12 @@
 package fors
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
+
+	"github.com/forsd/forsd/bipartite"
 )
 
 // Remainder is a plan of the pairs that remain of an exchange, compared with the old plan.
@@ -25,8 +25,8 @@ type Remainder struct {
 // pairs are ignored, so servers that vanished have rows without transfers. The new plan
 // keeps the old phases. Transfers on dead lanes return to their own phase, on lanes that
 // chains of swaps free; those that find none are shed into phases in which both their ends
-// idle; the rest gets phases of its own. If that takes more phases than the bound,
-// transfers are moved between phases first, and then the pairs are planned from scratch;
+// idle, or take the place of others (Pack). If that takes more phases than the bound, the
+// pairs are planned from scratch, and transfers are moved between the old phases first;
 // the shortest plan is returned, the closest to the old one among equals. Pairs without a
 // usable common lane are left out and listed. It fails if the tree is inconsistent, if
 // pairs or old rows are not of the tree's servers, and with ctx.Err() soon after ctx
@@ -107,8 +107,9 @@ type mender struct {
 	unreachable []Pair   // the others
 	bounds      Bounds
 	old         *Plan
+	demand      *pairDemands
 	board       *board
-	packing     packing
+	colourer    bipartite.Colourer
 
 	plan     *Plan
 	left     *PairSet // pairs not in a phase yet
@@ -117,12 +118,11 @@ type mender struct {
 
 func newMender(ctx context.Context, t *Tree, pairs *PairSet, old *Plan, workers int) (*mender, error) {
 	list := pairs.list()
-	bounds, err := pairBounds(ctx, t, list)
+	demand, bounds, err := pairBounds(ctx, t, list)
 	if err != nil {
 		return nil, err
 	}
-	m := &mender{tree: t, pairs: pairs.Clone(), bounds: bounds, old: old, board: newBoard(t)}
-	m.packing.colourer.Workers = workers
+	m := &mender{tree: t, pairs: pairs.Clone(), bounds: bounds, old: old, demand: demand, board: newBoard(t), colourer: bipartite.Colourer{Workers: workers}}
 	for i, x := range list {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -154,14 +154,14 @@ func (m *mender) attempts() []attempt {
 	if repaired {
 		out = append(out, attempt{m.rearrange, false})
 	}
-	return append(out, attempt{m.packAll, true}, attempt{m.fillAll, true})
+	return append(out, attempt{m.packAll, true})
 }
 
 // repair keeps the phases of the old plan and all of their transfers that have room in
 // them.
 func (m *mender) repair(ctx context.Context) (*Plan, error) {
 	m.keep()
-	return m.finish(ctx, 0)
+	return m.finish(ctx)
 }
 
 // rearrange keeps the phases of the old plan, adds new ones up to the bound, and
@@ -172,18 +172,18 @@ func (m *mender) rearrange(ctx context.Context) (*Plan, error) {
 		m.plan.addPhase()
 	}
 	newBalancer(m.tree, m.plan).balance(ctx)
-	return m.finish(ctx, 0)
+	return m.finish(ctx)
 }
 
 // packAll packs all pairs into new phases as if same-leaf transfers did not occupy servers,
 // and moves transfers between the phases until lanes suffice.
 func (m *mender) packAll(ctx context.Context) (*Plan, error) {
 	m.begin()
-	if err := m.pack(ctx, true); err != nil {
+	if err := m.pack(ctx); err != nil {
 		return nil, err
 	}
 	newBalancer(m.tree, m.plan).balance(ctx)
-	return m.finish(ctx, 0)
+	return m.finish(ctx)
 }
 
 // complete plans the complete exchange, whose bound may be better.
@@ -193,34 +193,6 @@ func (m *mender) complete(ctx context.Context) (*Plan, error) {
 		m.bounds = p.Bounds
 	}
 	return p, err
-}
-
-// fillAll fills one phase after the other, with pairs in the order of the linear shift. If leaves and
-// not servers bound the plan, links are scarce: the pairs of a leaf come last. If the bound exceeds the
-// servers by a third, which takes damage all over the tree, pairs with the fewest common lanes come first.
-func (m *mender) fillAll(ctx context.Context) (*Plan, error) {
-	m.begin()
-	rest, n := m.left.list(), m.pairs.Servers()
-	scarce := 3*m.bounds.LowerBound >= 4*n
-	order := func(x Pair) int {
-		shift := (int(x.Dst-x.Src) + n) % n
-		switch A, B := m.board.leaf[x.Src], m.board.leaf[x.Dst]; {
-		case A == B && m.bounds.Certificate != ByServers:
-			return math.MaxInt
-		case scarce:
-			return commonLanes(m.tree.Up[A], m.tree.Up[B])*n + shift
-		}
-		return shift
-	}
-	slices.SortStableFunc(rest, func(a, b Pair) int { return cmp.Compare(order(a), order(b)) })
-	for len(rest) > 0 {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		m.plan.addPhase()
-		rest = m.fill(Phase(m.plan.Phases-1), rest)
-	}
-	return m.plan, nil
 }
 
 // begin discards the current plan.
@@ -247,45 +219,33 @@ func (m *mender) keep() {
 	}
 }
 
-// finish gives the phases from first on their lanes and places the rest: in the existing
-// phases, then in new ones. Each round of new phases places at least one pair, because the
-// first of a phase finds all lanes free.
-func (m *mender) finish(ctx context.Context, first int) (*Plan, error) {
-	for {
-		if err := m.mend(ctx, first); err != nil {
-			return nil, err
-		}
-		if m.shed(ctx); m.left.Len() == 0 {
-			return m.plan, nil
-		}
-		first = m.plan.Phases
-		if err := m.pack(ctx, false); err != nil {
-			return nil, err
-		}
+// finish gives the transfers their lanes and places the rest: in phases in which both their ends
+// idle, then in place of others, and at last in new phases.
+func (m *mender) finish(ctx context.Context) (*Plan, error) {
+	if err := m.mend(ctx); err != nil {
+		return nil, err
 	}
+	rest := m.left.list()
+	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
+		m.board.load(m.plan, Phase(ph), nil)
+		rest = slices.DeleteFunc(rest, func(x Pair) bool { return m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst) })
+	}
+	if len(rest) > 0 {
+		m.placeLate(rest)
+	}
+	return m.plan, ctx.Err()
 }
 
-// mend gives the transfers of the phases from first on lanes that are up, and removes those
-// that find none.
-func (m *mender) mend(ctx context.Context, first int) error {
-	w := newEvictor(m.tree)
+// mend gives the transfers of all phases lanes that are up, and removes those that find none.
+func (m *mender) mend(ctx context.Context) error {
 	var out []Pair
-	for ph := first; ph < m.plan.Phases; ph++ {
-		err := ctx.Err()
-		if err != nil {
-			return err
-		}
-		to, lane := m.plan.Row(Phase(ph))
-		if out, err = w.evict(to, lane, out[:0]); err != nil {
-			return err
-		}
-		evicted := len(out)
-		out = m.board.load(m.plan, Phase(ph), out)
-		for i, x := range out {
+	for ph := range m.plan.Phases {
+		out = m.board.load(m.plan, Phase(ph), out[:0])
+		for _, x := range out {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if i < evicted || !m.place(x) {
+			if !m.place(x) {
 				m.left.Add(x.Src, x.Dst)
 			}
 		}
@@ -308,26 +268,4 @@ func (m *mender) place(x Pair) bool {
 		m.failures++
 	}
 	return placed
-}
-
-// shed places pairs in phases in which both ends idle and a lane is available.
-func (m *mender) shed(ctx context.Context) {
-	rest := m.left.list()
-	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
-		rest = m.fill(Phase(ph), rest)
-	}
-}
-
-// fill puts as many pairs as it can into a phase, and returns the others.
-func (m *mender) fill(ph Phase, pairs []Pair) (rest []Pair) {
-	m.board.load(m.plan, ph, nil)
-	rest = pairs[:0]
-	for _, x := range pairs {
-		if m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst) {
-			m.left.Remove(x.Src, x.Dst)
-		} else {
-			rest = append(rest, x)
-		}
-	}
-	return rest
 }

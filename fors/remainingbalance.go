@@ -36,10 +36,9 @@ type phaseRows struct {
 }
 
 func newBalancer(t *Tree, p *Plan) *balancer {
-	w := newEvictor(t)
-	n := len(w.living)
-	x := &balancer{plan: p, leaf: w.leaf, leaves: n, over: make([]int32, 2*n*p.Phases), from: make([]Server, len(p.To)),
-		gained: make([]int32, 2*n), part: make([]int32, len(w.leaf))}
+	n := len(t.Slots)
+	x := &balancer{plan: p, leaf: t.leafOf(), leaves: n, over: make([]int32, 2*n*p.Phases), from: make([]Server, len(p.To)),
+		gained: make([]int32, 2*n), part: make([]int32, p.Servers)}
 	for i := range x.from {
 		x.from[i] = Idle
 	}
@@ -50,7 +49,16 @@ func newBalancer(t *Tree, p *Plan) *balancer {
 	}
 	for ph := range p.Phases {
 		r := x.phase(ph)
-		w.tally(r.to, &[2][]int32{r.over[:n], r.over[n:]})
+		for A, up := range t.Up {
+			living := int32(commonLanes(up, up))
+			r.over[A], r.over[n+A] = -living, -living
+		}
+		for s, d := range r.to {
+			if d != Idle && x.leaf[s] != x.leaf[d] {
+				r.over[x.leaf[s]]++
+				r.over[int32(n)+x.leaf[d]]++
+			}
+		}
 	}
 	for end := range x.shift {
 		x.shift[end] = make([]int32, n)

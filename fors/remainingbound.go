@@ -8,14 +8,14 @@ import "context"
 // its living lanes, and those confined to a lane set S need ⌈Σ/|S|⌉ phases; the largest
 // such quotient over all S is found exactly by maximum flow. Pairs without a usable common
 // lane are left out. The set must be of the tree's servers.
-func pairBounds(ctx context.Context, t *Tree, pairs []Pair) (Bounds, error) {
+func pairBounds(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, Bounds, error) {
 	b := newDemands(t).bounds()
 	demand, err := newPairDemands(ctx, t, pairs)
 	if err != nil {
-		return b, err
+		return nil, b, err
 	}
 	b.LowerBound, b.Certificate, err = demand.bound(ctx)
-	return b, err
+	return demand, b, err
 }
 
 // pairDemands counts the transfers of a list of pairs by their ends.

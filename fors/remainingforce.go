@@ -33,6 +33,9 @@ func (b *board) force(s, d Server) bool {
 	if b.fit(s, d) {
 		return true
 	}
+	if b.next(outward, b.leaf[s], 0) < 0 || b.next(inward, b.leaf[d], 0) < 0 {
+		return false // every lane has a transfer, and none too many
+	}
 	f := &b.forcer
 	if f.rng == nil {
 		f.rng, f.until = rand.New(rand.NewPCG(1, 2)), make([]int32, len(b.leaf)*b.lanes)

@@ -46,11 +46,11 @@ func planSlotLanes(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if p, err = m.repair(ctx); err != nil {
+		r, err := m.remainder(ctx, []attempt{{plan: m.repair}})
+		if err != nil {
 			return nil, err
 		}
-		p.dropEmpty()
-		p.Unreachable = m.unreachable
+		p = r.Plan
 	}
 	if p.Phases > b.LowerBound {
 		return nil, ErrNotApplicable

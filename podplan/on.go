@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/pods"
@@ -36,17 +37,12 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 	p.Bounds, p.Unreachable = r.Plan.Bounds, r.Plan.Unreachable
 	out.Plan = p
 	x := newRoads(out, lids)
-	base, single := p.Base, bySingles(r)
-	if single { // every server is a leaf of its own to the pack
+	k := &fors.Pack{First: p.First, Servers: len(r.Tree.Servers), Cables: x.cables(), Work: pods.PackWork, Choices: x.choices}
+	if bySingles(r) { // every server is a leaf of its own to the pack
 		out.home(0)
-		x.leafOf, p.Group, p.Base = out.homes, 1, nil
-		for s := range len(r.Tree.Servers) + 1 {
-			p.Base = append(p.Base, int32(s))
-		}
-		p.First = p.Base
+		x.leafOf, p.Group, p.First, k.First = out.homes, 1, p.Base, nil
 	}
-	p.Blocks = (p.LowerBound + p.Group - 1) / p.Group
-	k := pods.NewPack(p, x.cables(), x.choices)
+	k.Begin((p.LowerBound+p.Group-1)/p.Group, 1)
 	late, err := x.begin(k)
 	if err != nil {
 		return nil, err
@@ -55,9 +51,7 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 		return nil, err
 	}
 	k.Place(late)
-	if single {
-		p.First, p.Base = base, base
-	}
+	p.Blocks, p.To, p.Way = k.Blocks, k.To, k.Way
 	p.Trim()
 	out.Offset = k.Picks[:len(p.To)]
 	for i, d := range p.To {
@@ -99,7 +93,7 @@ type roads struct {
 	plane []int16   // [port by number] of a leaf's cable
 	lane  []int16   // [port by number] of a mid's cable upwards, −1 for others
 	node  []int32   // [leaf of the plan]
-	ways  []pods.Choice
+	ways  []fors.Choice
 	// leafOf is, for each leaf of the pack, that of the tree, nil if they are the same.
 	leafOf []int32
 }
@@ -146,8 +140,8 @@ func (x *roads) cables() int { return int(x.first[len(x.first)-1]) }
 
 // way follows one of a server's LIDs from a leaf; it is false where that takes other cables than
 // plans may.
-func (x *roads) way(a, b int, to int32, lid int) (c pods.Choice, ok bool) {
-	c = pods.Choice{Cables: pods.NoCables, Way: -1, Pick: uint8(lid)}
+func (x *roads) way(a, b int, to int32, lid int) (c fors.Choice, ok bool) {
+	c = fors.Choice{Cables: fors.NoCables, Way: -1, Pick: uint8(lid)}
 	f, node, at := x.Tree.Fabric, x.node[a], int(x.Tree.Hosts[x.Tree.Servers[to]].LID)+lid
 	for n := range c.Cables {
 		if node == x.node[b] {
@@ -186,7 +180,7 @@ func (x *roads) leaf(of int) int {
 }
 
 // choices lists the ways from a leaf to a server, in memory that the next call uses again.
-func (x *roads) choices(a int, to int32) []pods.Choice {
+func (x *roads) choices(a int, to int32) []fors.Choice {
 	a, b := x.leaf(a), int(x.home(to))
 	x.ways = x.ways[:0]
 	for lid := range x.lids {
@@ -204,7 +198,7 @@ func (x *roads) choices(a int, to int32) []pods.Choice {
 // begin puts the units of the shift into their blocks that have the ways of the whole tree,
 // and lists all others. There are as many blocks as the fullest cable carries if each unit in turn
 // takes its base LID, or another LID where that cable has more units than blocks so far.
-func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
+func (x *roads) begin(k *fors.Pack) (late []fors.Late, err error) {
 	p, leaves := x.Plan, len(x.shape.Leaves)
 	none := map[[2]int32]bool{}
 	for _, u := range p.Unreachable {
@@ -220,19 +214,19 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 		if w.ok && most(load, &w.Choice) <= block {
 			add(load, &w.Choice)
 		} else if all := k.Choices(of, d); len(all) > 0 {
-			least := slices.MinFunc(all, func(c, than pods.Choice) int { return most(load, &c) - most(load, &than) })
+			least := slices.MinFunc(all, func(c, than fors.Choice) int { return most(load, &c) - most(load, &than) })
 			add(load, &least)
 		} else if err == nil {
 			err = fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, x.Tree.Hosts[x.Tree.Servers[d]].Name)
 		}
 		if !w.whole || block < 0 || block >= k.Blocks || !k.Fits(block, of, d, &w.Choice) {
-			late = append(late, pods.Late{Leaf: of, To: d})
+			late = append(late, fors.Late{Leaf: of, To: d})
 		}
 	}
 	switch p.Engine = pods.Pods; {
 	case x.leafOf != nil:
 		pods.Steps(x.shape, unit)
-		slices.SortFunc(late, func(u, v pods.Late) int { return cmp.Or(cmp.Compare(u.Leaf, v.Leaf), cmp.Compare(u.To, v.To)) })
+		slices.SortFunc(late, func(u, v fors.Late) int { return cmp.Or(cmp.Compare(u.Leaf, v.Leaf), cmp.Compare(u.To, v.To)) })
 	case x.shape.Places == 0 && x.shape.Shifts():
 		x.shape.Turns(p.Base, unit)
 	default:
@@ -252,7 +246,7 @@ func (x *roads) begin(k *pods.Pack) (late []pods.Late, err error) {
 
 // baseWay is the way of a base LID from a leaf.
 type baseWay struct {
-	pods.Choice
+	fors.Choice
 	ok, whole bool // it lives; it is that of the whole tree
 }
 
@@ -282,7 +276,7 @@ func (x *roads) baseWays() func(a int, d int32) baseWay {
 }
 
 // most returns what the fullest cable of a way carries.
-func most(load []int, c *pods.Choice) (n int) {
+func most(load []int, c *fors.Choice) (n int) {
 	for _, i := range c.Cables {
 		if i >= 0 {
 			n = max(n, load[i])
@@ -292,7 +286,7 @@ func most(load []int, c *pods.Choice) (n int) {
 }
 
 // add adds a unit to the load of the cables of a way.
-func add(load []int, c *pods.Choice) {
+func add(load []int, c *fors.Choice) {
 	for _, i := range c.Cables {
 		if i >= 0 {
 			load[i]++

@@ -2,7 +2,8 @@ package pods
 
 import (
 	"context"
-	"math/rand/v2"
+
+	"github.com/forsd/forsd/fors"
 )
 
 const (
@@ -10,6 +11,9 @@ const (
 	// block too long, and with more blocks in as many times fewer.
 	smallUnits = 600
 	packTries  = 16
+
+	// PackWork is how long units look for room; see fors.Pack.
+	PackWork = 1 << 24
 )
 
 // packed returns the shortest of a plan and those by pack: one, or in a small tree several, until
@@ -30,43 +34,44 @@ func (x *instance) packed(ctx context.Context, p *Plan, least int) (*Plan, error
 	return p, nil
 }
 
-// pack plans in so many blocks, or more, by finding room for one unit after the other: see Pack, to
-// which each group is a leaf of its own. Other tries begin elsewhere.
+// pack plans in so many blocks, or more, by finding room for one unit after the other: see fors.Pack,
+// to which each group is a leaf of its own. Other tries begin elsewhere.
 func (x *instance) pack(blocks, try int) *Plan {
-	p := &Plan{Engine: Pods, Group: int(x.group), Blocks: blocks, First: []int32{0}, Base: []int32{0}}
-	var leafOf []int32 // [group]
-	first := []int32{0}
+	p := &Plan{Engine: Pods, Group: int(x.group), Base: x.base, First: []int32{0}}
+	var leafOf, base []int32 // [group] its leaf and its first server
+	k := fors.Pack{First: []int32{0}, Servers: len(x.homeOf), Cables: x.cables(), Work: PackWork}
 	for a := range x.Leaves {
 		for s := x.base[a]; s < x.base[a+1]; s += x.group {
-			leafOf = append(leafOf, int32(a))
-			p.First, p.Base = append(p.First, int32(len(leafOf))*x.group), append(p.Base, min(s+x.group, x.base[a+1]))
+			leafOf, base = append(leafOf, int32(a)), append(base, s)
+			k.First = append(k.First, int32(len(leafOf))*x.group)
 		}
-		first = append(first, p.First[len(leafOf)])
+		p.First = append(p.First, int32(len(leafOf))*x.group)
 	}
-	var ways []Choice
-	k := NewPack(p, x.cables(), func(group int, to int32) []Choice {
+	base = append(base, int32(len(x.homeOf)))
+	var ways []fors.Choice
+	k.Choices = func(group int, to int32) []fors.Choice {
 		ways = x.choices(leafOf[group], x.homeOf[to], ways[:0])
 		return ways
-	})
-	k.rng = rand.New(rand.NewPCG(1, uint64(try)+1))
-	var late []Late
+	}
+	k.Begin(blocks, uint64(try)+1)
+	var late []fors.Late
 	for n, shift := int32(len(x.homeOf)), int32(0); shift < n; shift++ {
 		for i, a := range leafOf {
-			d := (p.Base[i] + shift + int32(try)) % n
-			if alone := d == p.Base[i] && d+1 == p.Base[i+1]; !alone && x.ok(int(a), int(x.homeOf[d])) {
-				late = append(late, Late{i, d})
+			d := (base[i] + shift + int32(try)) % n
+			if alone := d == base[i] && d+1 == base[i+1]; !alone && x.ok(int(a), int(x.homeOf[d])) {
+				late = append(late, fors.Late{Leaf: i, To: d})
 			}
 		}
 	}
 	k.Place(late)
-	p.First, p.Base = first, x.base
+	p.Blocks, p.To, p.Way = k.Blocks, k.To, k.Way
 	return p
 }
 
 // choices appends the ways between two leaves that live.
-func (t *Tree) choices(a, b int32, ways []Choice) []Choice {
+func (t *Tree) choices(a, b int32, ways []fors.Choice) []fors.Choice {
 	if a == b {
-		return append(ways, Choice{Cables: NoCables, Way: -1})
+		return append(ways, fors.Choice{Cables: fors.NoCables, Way: -1})
 	}
 	A, B, lanes := &t.Leaves[a], &t.Leaves[b], t.Lanes()
 	for j := range t.Planes() {
@@ -76,7 +81,7 @@ func (t *Tree) choices(a, b int32, ways []Choice) []Choice {
 		}
 		for ; way < end && A.Up[j] && B.Up[j]; way++ {
 			if A.Pod == B.Pod || t.laneUp(A.Pod, way) && t.laneUp(B.Pod, way) {
-				ways = append(ways, Choice{Cables: t.passes(a, b, int16(way)), Way: int16(way)})
+				ways = append(ways, fors.Choice{Cables: t.passes(a, b, int16(way)), Way: int16(way)})
 			}
 		}
 	}
@@ -85,8 +90,8 @@ func (t *Tree) choices(a, b int32, ways []Choice) []Choice {
 
 // passes returns the cables of a way between two leaves, by number: out of leaves and into them, by
 // plane, out of pods and into them, by lane.
-func (t *Tree) passes(a, b int32, way int16) Cables {
-	of, leaves, planes, lanes := NoCables, int32(len(t.Leaves)), int32(t.Planes()), int32(t.Lanes())
+func (t *Tree) passes(a, b int32, way int16) fors.Cables {
+	of, leaves, planes, lanes := fors.NoCables, int32(len(t.Leaves)), int32(t.Planes()), int32(t.Lanes())
 	if way < 0 {
 		return of
 	}

@@ -1,4 +1,4 @@
-package pods
+package fors
 
 import (
 	"math"
@@ -16,29 +16,36 @@ var NoCables = Cables{-1, -1, -1, -1}
 // Choice is a way that a unit may take, with the entries of the plan for it.
 type Choice struct {
 	Cables
-	Way  int16 // as in Plan
+	Way  int16
 	Pick uint8 // kept with the way, for the caller
 }
 
-// Pack puts units into the blocks of a plan for whole leaves: in a block each directed
-// cable carries one of them, a server receives one, and a leaf has its slots. Cables are
-// opaque numbers.
+// Pack puts units, each from a leaf to a server, into the blocks of a plan: in a block each
+// directed cable carries one of them, a server receives one, and a leaf has its slots. Cables
+// are opaque numbers.
 type Pack struct {
-	*Plan
-	Picks []uint8 // like Plan.To
+	First   []int32 // [leaf] its first slot; one more at the end, the slots of a block; nil if servers are leaves
+	Servers int
+	Cables  int // numbers of cables
+	Work    int // how long Place searches, as slots of a plan in which that is one step
 	// Choices lists the ways that a unit may take, until its next call; they do not change.
 	Choices func(leaf int, to int32) []Choice
 
-	cables, wide int // numbers of cables; of those, servers and leaves: what a block has once
-	slots        int // of a block
-	words        int
-	busy         []uint64 // [what·words + word] a bit for each block in which it is used; of a leaf, all slots
-	used         []uint16 // [block·wide + what] the slot in the block; of a leaf, how many units it has
-	units        []placed // like Plan.To
-	leaf         []int32  // [slot] its leaf
-	rng          *rand.Rand
-	failed       []int32 // [leaf·servers + server] how often the unit found nothing free
-	step         int
+	Blocks int
+	To     []int32 // [block·slots + slot] the server, −1 without a unit
+	Way    []int16 // like To, −1 without a unit
+	Picks  []uint8 // like To
+
+	wide   int // numbers of cables, servers and leaves: what a block has once
+	slots  int // of a block
+	words  int
+	busy   []uint64 // [what·words + word] a bit for each block in which it is used; of a leaf, all slots
+	used   []uint16 // [block·wide + what] the slot in the block; of a leaf, how many units it has
+	units  []placed // like To
+	leaf   []int32  // [slot] its leaf
+	rng    *rand.Rand
+	failed []int32 // [leaf·servers + server] how often the unit found nothing free
+	step   int
 }
 
 // placed is what the search needs of a unit in its place.
@@ -53,20 +60,22 @@ type Late struct {
 	To   int32
 }
 
-// NewPack begins with a plan without units, a slot for each member of a group, and as many
-// blocks as the plan says.
-func NewPack(p *Plan, cables int, choices func(leaf int, to int32) []Choice) *Pack {
-	k := &Pack{Plan: p, Choices: choices, cables: cables, wide: cables + int(p.Base[len(p.Base)-1]) + len(p.First) - 1, slots: int(p.First[len(p.First)-1]),
-		rng: rand.New(rand.NewPCG(1, 1)), failed: make([]int32, (len(p.First)-1)*int(p.Base[len(p.Base)-1]))}
-	for leaf := range len(p.First) - 1 {
-		for range p.First[leaf+1] - p.First[leaf] {
+// Begin makes so many blocks without units. Seed is for choices at random.
+func (k *Pack) Begin(blocks int, seed uint64) {
+	if k.First == nil {
+		for s := range k.Servers + 1 {
+			k.First = append(k.First, int32(s))
+		}
+	}
+	leaves := len(k.First) - 1
+	k.wide, k.slots = k.Cables+k.Servers+leaves, int(k.First[leaves])
+	k.rng, k.failed = rand.New(rand.NewPCG(1, seed)), make([]int32, leaves*k.Servers)
+	for leaf := range leaves {
+		for range k.First[leaf+1] - k.First[leaf] {
 			k.leaf = append(k.leaf, int32(leaf))
 		}
 	}
-	blocks := p.Blocks
-	p.Blocks, p.To, p.Way = 0, nil, nil
 	k.Grow(blocks)
-	return k
 }
 
 // Grow adds empty blocks.
@@ -76,7 +85,7 @@ func (k *Pack) Grow(blocks int) {
 	}
 	n := blocks * k.slots
 	for range n {
-		k.To, k.Way = append(k.To, Idle), append(k.Way, -1)
+		k.To, k.Way = append(k.To, -1), append(k.Way, -1)
 	}
 	k.Blocks += blocks
 	k.Picks, k.units = append(k.Picks, make([]uint8, n)...), append(k.units, make([]placed, n)...)
@@ -91,7 +100,7 @@ func (k *Pack) Grow(blocks int) {
 }
 
 // server and full are what a block has of a server and of a leaf.
-func (k *Pack) server(to int32) int { return k.cables + int(to) }
+func (k *Pack) server(to int32) int { return k.Cables + int(to) }
 func (k *Pack) full(leaf int) int   { return k.wide - len(k.First) + 1 + leaf }
 
 // Fits puts a unit into a block by a way if nothing is in its way.
@@ -139,7 +148,7 @@ func (k *Pack) room(leaf int, to int32, c *Cables) int {
 // put puts a unit into a block, where its leaf has a free slot.
 func (k *Pack) put(block, leaf int, to int32, c *Choice) {
 	at := block*k.slots + int(k.First[leaf])
-	for k.To[at] != Idle {
+	for k.To[at] != -1 {
 		at++
 	}
 	k.To[at], k.Way[at], k.Picks[at] = to, c.Way, c.Pick
@@ -171,12 +180,12 @@ func (k *Pack) mark(block, slot int, does bool) {
 	set(full, int32(used[full]) == k.First[leaf+1]-k.First[leaf])
 }
 
-// take takes the unit out of a slot.
-func (k *Pack) take(block int, slot int32) Late {
+// remove takes the unit out of a slot.
+func (k *Pack) remove(block int, slot int32) Late {
 	at := block*k.slots + int(slot)
 	k.mark(block, int(slot), false)
 	out := Late{int(k.leaf[slot]), k.To[at]}
-	k.To[at], k.Way[at], k.Picks[at] = Idle, -1, 0
+	k.To[at], k.Way[at], k.Picks[at] = -1, -1, 0
 	return out
 }
 
@@ -203,7 +212,7 @@ func (k *Pack) Place(late []Late) {
 			continue
 		}
 		if k.step++; k.Blocks == 0 || k.step > min(patience, most) {
-			k.Grow(1 + len(late)/(fewBlocks*int(k.Base[len(k.Base)-1])))
+			k.Grow(1 + len(late)/(fewBlocks*k.Servers))
 			k.put(k.Blocks-1, u.Leaf, u.To, &choices[0])
 			patience = k.step + k.stall(len(late))
 			most = max(most, patience)
@@ -212,7 +221,7 @@ func (k *Pack) Place(late []Late) {
 		*k.failures(u)++
 		in, c := k.instead(u, choices)
 		for _, s := range in.slots[:in.n] {
-			late = append(late, k.take(in.block, s))
+			late = append(late, k.remove(in.block, s))
 		}
 		k.put(in.block, u.Leaf, u.To, &choices[c])
 	}
@@ -220,15 +229,15 @@ func (k *Pack) Place(late []Late) {
 
 // failures counts how often a unit found nothing free.
 func (k *Pack) failures(u Late) *int32 {
-	return &k.failed[u.Leaf*int(k.Base[len(k.Base)-1])+int(u.To)]
+	return &k.failed[u.Leaf*k.Servers+int(u.To)]
 }
 
 // stall returns how many steps the search may go on without fewer units being left than
 // ever: more in small plans, in which a step is short, and fewer for single senders, which room in
 // one more phase helps more than a longer search.
 func (k *Pack) stall(left int) int {
-	more := 32 + 1<<24/max(1, len(k.To))
-	if k.Group == 1 {
+	more := 256 + k.Work/max(1, len(k.To))
+	if k.slots < len(k.First) {
 		return more + left/4
 	}
 	return more + 32*left
