@@ -49,7 +49,7 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 		standby: standby.New(standby.Settings{Peer: cfg.Peer.Address, TakeoverWait: cfg.Peer.Timeout, Salt: rand.Uint32()}), giveUp: func() {}}
 	l.excluder = &excluder{components: r, loop: l, costs: cables.Costs{Workers: r.workers.Orders, Planning: r.planning},
 		drains: exclusions.NewDrains(exclusions.DrainSettings{Grace: cfg.Drains.Grace, Look: drainLook})}
-	l.excluder.resume()
+	l.excluder.resume(false)
 	return &Daemon{loop: l}, nil
 }
 

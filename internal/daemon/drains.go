@@ -43,8 +43,8 @@ type excluder struct {
 	unrest   unrest // since the last round of counters
 }
 
-// resume resumes from the decisions of this forsd or of the other one.
-func (x *excluder) resume() {
+// resume resumes from the decisions of this forsd or of the other one, which leads if led is set.
+func (x *excluder) resume(led bool) {
 	var kept cables.Kept
 	var stored []exclusions.Drain
 	noCables, noDrains := x.store.Decision(cableDecisions, &kept), x.store.Decision(drainsDecided, &stored)
@@ -54,7 +54,7 @@ func (x *excluder) resume() {
 	x.cables.Resume(time.Now(), kept)
 	x.excluded.Replace(exclusions.Isolated, x.cables.Withheld())
 	if noDrains == nil {
-		x.drains.Step(time.Now(), exclusions.Load{Drains: stored}) // the next view follows the drains
+		x.drains.Step(time.Now(), exclusions.Load{Drains: stored, Led: led}) // the next view follows the drains
 		if len(stored) == 0 {
 			x.excluded.Replace(exclusions.Drained, nil)
 		}

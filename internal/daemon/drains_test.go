@@ -213,7 +213,7 @@ func TestDrainsLast(t *testing.T) {
 	ok(t, <-s.ended)
 	last := s.state.Now().EpochNumber()
 	again := daemonIn(t, s.dir)
-	if all := again.excluder.drains.List(); len(all) != 2 || all[0].State != exclusions.Safe || all[0].Name != "Spine002" {
+	if all := again.excluder.drains.List(); len(all) != 2 || all[0].State != exclusions.Draining || all[0].Name != "Spine002" {
 		t.Fatalf("after a restart: %+v", all)
 	}
 	again.cfg.OpenSM.DumpCommand = s.cfg.OpenSM.DumpCommand
@@ -222,7 +222,7 @@ func TestDrainsLast(t *testing.T) {
 	n := &site{Daemon: again, t: t, dir: s.dir, ctx: ctx, cancel: cancel, ended: make(chan error, 1)}
 	go func() { n.ended <- n.Run(ctx) }()
 	n.settles(func(*store.Epoch, *view.View) bool { return true })
-	n.drainsAre("as before, and one expired", func(all []exclusions.Drain) bool { return len(all) == 1 && all[0].State == exclusions.Safe })
+	n.drainsAre("as before once it was looked at, and one expired", func(all []exclusions.Drain) bool { return len(all) == 1 && all[0].State == exclusions.Safe })
 	n.settles(func(e *store.Epoch, _ *view.View) bool { return e.Report.Servers == 16 })
 	if e := n.state.Now().Epoch; e.Epoch < last || e.Report.Servers != 16 || e.Report.Phases != 16 {
 		t.Errorf("epoch %d after %d: %+v", e.Epoch, last, e.Report)

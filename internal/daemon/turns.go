@@ -100,7 +100,7 @@ func (t turn) adopt(ctx context.Context) error {
 	if err := t.handover().Keep(r); err != nil {
 		return err
 	}
-	t.loop.excluder.resume()
+	t.loop.excluder.resume(t.loop.standby.Role() == standby.Follows)
 	if t.loop.standby.Role() == standby.TakesOver {
 		return nil
 	}

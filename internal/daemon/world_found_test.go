@@ -44,4 +44,7 @@ var found = []struct {
 	{"base LIDs of hosts that keep the lanes of their number were given others, and no plan held on the tables", 9500107, "4x4",
 		"slow:8417193394772901333:21ms:Leaf002/8-Spine003/3 pull:13148627692789130562:209ms:Leaf000/8-Spine003/1 reroute:13703941518083484931:193ms " +
 			"hup:10543517707912964649:39ms plug:6575921814917162387:0s:Leaf000/8-Spine003/1 flap:9976189065629305326:0s:Leaf002/6-Spine001/3 rest:1560648611704254866:0s"},
+	{"a part was given back while the disk was read-only, forsd was killed, and after a restart the part was safe to pull at once, though the plan in force used it", 119, "6x6",
+		"drain:59763468678350609:3.502ms:Spine001 disk:7215009371626126940:272ms " +
+			"undrain:7790308124418304801:0s:Spine001 sync:3201091636310930975:2.011s kill:10676077594530078800:0s"},
 }

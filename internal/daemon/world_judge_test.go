@@ -87,7 +87,7 @@ func (w *world) judgeDrains(when string) {
 	if w.spoilt {
 		return
 	}
-	if err := w.unused(); err != nil {
+	if err := w.unused(false); err != nil {
 		w.fail("when %s: %v", when, err)
 	}
 }

@@ -241,11 +241,12 @@ func (w *world) avoids() error {
 	if got := len(w.forsd.d.state.Now().Drains); got != len(w.ordered) {
 		return fmt.Errorf("%d parts are drained, and %d should be", got, len(w.ordered))
 	}
-	return w.unused()
+	return w.unused(true)
 }
 
-// unused checks that nothing leads over what is safe to pull, by forsd's word.
-func (w *world) unused() error {
+// unused checks that nothing leads over what is safe to pull, by forsd's word, not even
+// for what does not arrive if all is set.
+func (w *world) unused(all bool) error {
 	p := w.plant
 	safe, without := map[int]bool{}, w.judge.without // hosts of drained leaves have no other ways
 	for _, d := range w.forsd.d.state.Now().Drains {
@@ -279,8 +280,12 @@ func (w *world) unused() error {
 			if leaf, _ := p.uplink(owner); without[leaf] {
 				continue
 			}
-			w.way, _ = p.route(w.way[:0], i, lid, false)
+			ok := false
+			w.way, ok = p.route(w.way[:0], i, lid, false)
 			for _, at := range w.way {
+				if !ok && !all {
+					break
+				}
 				if c := p.cableAt(int(at.Node), int(at.Port)); safe[c] {
 					return fmt.Errorf("%s is safe to pull, and LID %d takes it from %s", w.name(c), lid, p.whole.Nodes[i].Name)
 				}

@@ -144,8 +144,15 @@ func (m *Drains) Step(now time.Time, e Event) []Action {
 	case Load:
 		m.list, m.looked = slices.Clone(e.Drains), now // due changes wait for the next event, because a forsd that only follows makes none
 		for i := range m.list {
-			if d := &m.list[i]; d.Clear.After(now) {
-				d.Clear = now // the clock was set back in the meantime
+			d := &m.list[i]
+			switch {
+			case !e.Led && d.State == Safe:
+				d.State, d.Since = Draining, now
+				fallthrough
+			case !e.Led:
+				d.Clear = time.Time{}
+			case d.Clear.After(now):
+				d.Clear = now // the leader's clock is ahead
 			}
 		}
 		m.do(Follow{})

@@ -11,8 +11,12 @@ type Event interface{ event() }
 // Tick reports that time has passed; see Drains.Wake.
 type Tick struct{}
 
-// Load replaces all drains by stored ones, or by those of the previous leader.
-type Load struct{ Drains []Drain }
+// Load replaces all drains by stored ones, or by those of the leader. Unless Led is set, parts
+// may have come into use since, and none is safe to pull until it is looked at.
+type Load struct {
+	Drains []Drain
+	Led    bool // this forsd follows the leader
+}
 
 // Order drains a part at its time.
 type Order struct{ Drain }

@@ -85,7 +85,10 @@ func history(t *rapid.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 12).Draw(t, "later by")) * time.Second)
 			e = Tick{}
 		case 6:
-			m, e = NewDrains(settings()), Load{kept}
+			m, e = NewDrains(settings()), Load{Drains: kept}
+			for _, k := range known {
+				k.free = time.Time{} // it must be looked at again
+			}
 		}
 		for p, k := range known {
 			if !k.order.Until.IsZero() && !now.Before(k.order.Until) {

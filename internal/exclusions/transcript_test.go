@@ -71,7 +71,7 @@ func (s *script) event(t *testing.T, words []string) Event {
 		if len(words) > 1 { // the clock was set in the meantime
 			s.now = s.now.Add(duration(t, words[1]))
 		}
-		return Load{kept}
+		return Load{Drains: kept}
 	case "tick":
 		s.now = s.now.Add(duration(t, words[1]))
 		return Tick{}

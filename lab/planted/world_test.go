@@ -22,8 +22,8 @@ var (
 	findOnly   = flag.String("only", "", "the faults whose names match this regular expression")
 )
 
-// TestWorldFinds has internal/daemon's TestWorld play histories with each fault in turn, and
-// prints the violations found, with the processor time until then. One program contains all
+// TestWorldFinds has internal/daemon's world play its histories of the past and random ones with
+// each fault in turn, and prints the violations found, with the processor time until then. One program contains all
 // faults, and its environment names one of them. At least 95 of 100 must be found.
 func TestWorldFinds(t *testing.T) {
 	root, err := built.Module(t.Context())
@@ -55,14 +55,14 @@ func TestWorldFinds(t *testing.T) {
 		if !only.MatchString(f.name) {
 			continue
 		}
-		cmd := exec.CommandContext(t.Context(), world, "-test.run", "^TestWorld$", "-test.timeout", "0", "-world.seed", "1", "-world.runs", "1000000", "-world.for", findWithin.String(), "-world.first")
+		cmd := exec.CommandContext(t.Context(), world, "-test.run", "^TestWorld(Found)?$", "-test.timeout", "0", "-test.failfast", "-world.seed", "1", "-world.runs", "1000000", "-world.for", findWithin.String(), "-world.first", "-world.fabric", "any")
 		cmd.Dir, cmd.Env = filepath.Join(root, "internal/daemon"), append(os.Environ(), "FORS_PLANTED="+f.name)
 		text, err := cmd.CombinedOutput()
 		if err != nil && !errors.As(err, new(*exec.ExitError)) {
 			t.Fatal(err)
 		}
 		asked++
-		said := regexp.MustCompile(`(?m)^(seed \d+: .*|panic: .*|fatal error: .*)$`).FindString(string(text))
+		said := regexp.MustCompile(`(?m)^(seed \d+: .*|panic: .*|fatal error: .*| +world_test.go:\d+: .*)$`).FindString(string(text))
 		took := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Round(100 * time.Millisecond)
 		if said == "" {
 			fmt.Printf("| %s | not in %v | |\n", f.name, took)
