@@ -21,8 +21,17 @@ func ComputeBounds(t *Tree) Bounds {
 }
 
 func (w *demands) bounds() Bounds {
+	b := w.damage()
+	b.LowerBound, b.Certificate = w.serverBound(), ByServers
+	if leaf := w.leafBound(b.LowerBound); leaf > b.LowerBound {
+		b.LowerBound, b.Certificate = leaf, ByLeaf
+	}
+	return b
+}
+
+// damage returns f and m.
+func (w *demands) damage() (b Bounds) {
 	t := w.t
-	b := Bounds{Certificate: ByServers, LowerBound: w.serverBound()}
 	down := NewLaneSet(t.Lanes)
 	for _, leaf := range w.leaves {
 		up := w.up[leaf]
@@ -32,9 +41,6 @@ func (w *demands) bounds() Bounds {
 		}
 	}
 	b.Affected = down.Size()
-	if leaf := w.leafBound(b.LowerBound); leaf > b.LowerBound {
-		b.LowerBound, b.Certificate = leaf, ByLeaf
-	}
 	return b
 }
 

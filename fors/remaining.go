@@ -117,20 +117,14 @@ type mender struct {
 }
 
 func newMender(ctx context.Context, t *Tree, pairs *PairSet, old *Plan, workers int) (*mender, error) {
-	list := pairs.list()
-	demand, bounds, err := pairBounds(ctx, t, list)
+	demand, bounds, err := pairBounds(ctx, t, pairs.list())
 	if err != nil {
 		return nil, err
 	}
-	m := &mender{tree: t, pairs: pairs.Clone(), bounds: bounds, old: old, demand: demand, board: newBoard(t), colourer: bipartite.Colourer{Workers: workers}}
-	for i, x := range list {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if !m.board.joins(x.Src, x.Dst) {
-			m.pairs.Remove(x.Src, x.Dst)
-			m.unreachable = append(m.unreachable, x)
-		}
+	m := &mender{tree: t, pairs: pairs.Clone(), unreachable: demand.apart, bounds: bounds, old: old, demand: demand, board: newBoard(t)}
+	m.colourer.Workers = workers
+	for _, x := range m.unreachable {
+		m.pairs.Remove(x.Src, x.Dst)
 	}
 	return m, nil
 }

@@ -9,11 +9,11 @@ import "context"
 // such quotient over all S is found exactly by maximum flow. Pairs without a usable common
 // lane are left out. The set must be of the tree's servers.
 func pairBounds(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, Bounds, error) {
-	b := newDemands(t).bounds()
 	demand, err := newPairDemands(ctx, t, pairs)
 	if err != nil {
-		return nil, b, err
+		return nil, Bounds{}, err
 	}
+	b := demand.damage()
 	b.LowerBound, b.Certificate, err = demand.bound(ctx)
 	return demand, b, err
 }
@@ -25,10 +25,11 @@ type pairDemands struct {
 	degree  [2][]int32  // [end][server]
 	between []int32     // [A·leaves + B] transfers, where no lane is closed
 	fanned  [2][][]Pair // [end][leaf] the transfers themselves, where some are
+	apart   []Pair      // those that no lane joins, which count nowhere
 	n       int         // leaves
 }
 
-// newPairDemands counts pairs; those that no lane joins are left out.
+// newPairDemands counts pairs.
 func newPairDemands(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, error) {
 	w := &pairDemands{demands: newDemands(t), leaf: t.leafOf(), n: len(t.Slots)}
 	w.between = make([]int32, w.n*w.n)
@@ -44,6 +45,7 @@ func newPairDemands(ctx context.Context, t *Tree, pairs []Pair) (*pairDemands, e
 		}
 		A, B := w.leaf[x.Src], w.leaf[x.Dst]
 		if A != B && !w.flow.common(w.up[A], w.up[B], w.openAt(x.Dst)) {
+			w.apart = append(w.apart, x)
 			continue
 		}
 		w.degree[outward][x.Src]++

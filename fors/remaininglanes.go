@@ -208,16 +208,3 @@ func (b *board) chain(end int, leaf int32, k, c Lane) bool {
 	}
 	return true
 }
-
-// joins reports whether a transfer from s to d needs no lane, or has one.
-func (b *board) joins(s, d Server) bool {
-	if b.leaf[s] == b.leaf[d] {
-		return true
-	}
-	for k := range b.lanes {
-		if b.usable(s, d, Lane(k)) {
-			return true
-		}
-	}
-	return false
-}
