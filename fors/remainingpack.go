@@ -101,7 +101,7 @@ func (m *mender) placeLate(pairs []Pair) {
 		return Choice{Cables: Cables{b.leaf[s]*int32(b.lanes) + int32(k), (int32(b.leaves)+b.leaf[d])*int32(b.lanes) + int32(k), -1, -1}, Way: int16(k)}
 	}
 	var ways []Choice
-	k := Pack{Servers: p.Servers, Cables: 2 * b.leaves * b.lanes, Work: lateWork, Choices: func(leaf int, to int32) []Choice {
+	k := Pack{Servers: p.Servers, Cables: 2 * b.leaves * b.lanes, Work: min(lateWork, 64*p.Servers*p.Servers), Choices: func(leaf int, to int32) []Choice {
 		s, d := Server(leaf), Server(to)
 		if ways = ways[:0]; b.leaf[s] == b.leaf[d] {
 			return append(ways, choice(s, d, Local))
