@@ -23,8 +23,12 @@ const (
 	crowdSingle = 1.03
 )
 
-// moreMoves is the share of the ways that may move so, as a divisor.
-const moreMoves = 100
+// moreMoves is the share of the ways that may move so, as a divisor. For single senders, more may
+// until no cable carries more than tolerance fair shares.
+const (
+	moreMoves = 100
+	tolerance = 1.06
+)
 
 // baseWays chooses a way from each leaf to the base LID of each server.
 type baseWays struct {
@@ -326,15 +330,21 @@ func (w *baseWays) spread() bool {
 		if bySingles(w.Result) {
 			group, most = 1, crowdSingle
 		}
-		w.fair = max(w.fair+group-1, int32(most*float64(w.fair))) / group * group
-		failed := w.fair - group
-		for step := group; !w.relieve(); step *= 2 {
-			failed, w.fair = w.fair, w.fair+step
-		}
-		for w.fair-failed > group {
-			had := w.fair
-			if w.fair = failed + (had-failed)/group/2*group; !w.relieve() {
-				failed, w.fair = w.fair, had
+		fair := w.fair
+		for left := len(w.way) / moreMoves; ; left = max(1, 2*left) {
+			w.fair = max(fair+group-1, int32(most*float64(fair))) / group * group
+			failed := w.fair - group
+			for step := group; !w.relieve(left); step *= 2 {
+				failed, w.fair = w.fair, w.fair+step
+			}
+			for w.fair-failed > group {
+				had := w.fair
+				if w.fair = failed + (had-failed)/group/2*group; !w.relieve(left) {
+					failed, w.fair = w.fair, had
+				}
+			}
+			if group > 1 || float64(w.fair) <= tolerance*float64(fair) || left >= len(w.way) {
+				break
 			}
 		}
 	}

@@ -12,10 +12,10 @@ const (
 )
 
 // relieve moves ways off cables that carry more than a fair share, few of them those of the
-// whole tree (a tabu search): always one of the fullest cable goes where it costs least. It is
+// whole tree, at most left (a tabu search): always one of the fullest cable goes where it costs least. It is
 // false, and moves none, if that does not relieve all.
-func (w *baseWays) relieve() bool {
-	left, total, units := len(w.way)/moreMoves, int64(0), int64(0)
+func (w *baseWays) relieve(left int) bool {
+	total, units := int64(0), int64(0)
 	for _, n := range w.load {
 		over := int64(max(0, n-w.fair))
 		total += over * over
