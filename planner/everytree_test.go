@@ -473,7 +473,7 @@ func TestFewEntriesMove(t *testing.T) {
 		}
 		part := float64(moved) / float64(len(was))
 		if part > 0.01 {
-			least := fewestMoved(after.Base.Tree, before.Tables, int(1.06*float64(oneLIDBound(now))), moved, share(moved-1, len(was)/100))
+			least := fewestMoved(after.Base.Tree, before.Tables, int(1.06*float64(oneLIDBound(now))), moved, share(moved-1, max(len(was)/100, moved-len(was)/100-1)))
 			t.Logf("tree %d: %d leaves, %d spines of %d cables, %d servers, %d dead, LMC %d: %d of %d entries move, at least %d must", i, spec.Leaves, spec.Spines, spec.Cables, len(f.Servers), len(dead), spec.LMC, moved, len(was), least)
 			if least > moved {
 				t.Errorf("tree %d: %d entries move, by the bound %d do", i, moved, least)
