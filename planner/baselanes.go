@@ -153,10 +153,11 @@ func (s Settings) repaired(tree *fors.Tree, w fors.Wish, mayChange int) fors.Wis
 		return w
 	}
 	room := s.afford(least)
-	return s.Memory.repaired(tree, w, [2]int{room, mayChange}, func() fors.Wish { return repaired(tree, w, room, tolerable(least), mayChange) })
+	return s.Memory.repaired(tree, w, [2]int{room, mayChange}, func() fors.Wish { return repair(tree, w, room, tolerable(least), mayChange) })
 }
 
-func repaired(tree *fors.Tree, w fors.Wish, room, most, mayChange int) fors.Wish {
+// repair tries more and more room on a link, at least up to most if more change.
+func repair(tree *fors.Tree, w fors.Wish, room, most, mayChange int) fors.Wish {
 	fewest, best := math.MaxInt, w
 	for room < tree.Servers()*tree.Servers() {
 		if fors.Keeps(tree, w, room) {

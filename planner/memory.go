@@ -13,11 +13,11 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Memory caches plans, and repaired wishes. A plan is cached by the shape of the damage. In a tree whose leaves have equally many
-// servers, leaves are interchangeable, and so are lanes: a plan for one dead cable is one
-// for any other, after renaming leaves, lanes and slots. So a handful of plans, made in
-// advance, covers any cable that may die next. The zero value is ready for use and safe for
-// concurrent use.
+// Memory caches plans, and repaired wishes. A plan is cached by the shape of the damage: in a
+// tree whose leaves have equally many servers, leaves are interchangeable, and so are lanes: a
+// plan for one dead cable is one for any other, after renaming leaves, lanes and slots. So a
+// handful of plans, made in advance, covers any cable that may die next. The zero value is ready
+// for use and safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	plans   recent[*fors.Plan]    // by shape; immutable

@@ -86,7 +86,7 @@ func meet(rows []Transfer, hosts int, down bool) {
 }
 
 // shift moves a transfer to a phase in which its source, or its destination, is busy and the
-// other is not.
+// other is not, nor are the cables of its lane.
 func shift(rows []Transfer, receives bool) {
 	for i, a := range rows {
 		for _, b := range rows {
@@ -94,7 +94,7 @@ func shift(rows []Transfer, receives bool) {
 				continue
 			}
 			free := !slices.ContainsFunc(rows, func(c Transfer) bool {
-				return c.Phase == b.Phase && (receives && c.Src == a.Src || !receives && c.Dst == a.Dst)
+				return c.Phase == b.Phase && (receives && c.Src == a.Src || !receives && c.Dst == a.Dst || a.Lane >= 0 && c.Lane == a.Lane)
 			})
 			if free {
 				rows[i].Phase = b.Phase
