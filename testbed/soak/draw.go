@@ -63,13 +63,20 @@ func (w *world) draw(rng *rand.Rand, without []string) event {
 	}
 }
 
-// during is the world before the effect of an event has ended by itself.
+// during is the world before the effect of an event has ended by itself. A cable that bounces
+// counts as pulled if others are isolated: forsd takes these back where they are needed.
 func (w *world) during(e event) *world {
-	if e.Change != "drain-for" {
-		return w
-	}
 	c := w.clone()
-	c.drains = append(c.drains, e.Where...)
+	switch {
+	case e.Change == "drain-for":
+		c.drains = append(c.drains, e.Where...)
+	case e.Change == "flap" && len(w.bad) > 0:
+		if p, err := parsePlace(e.Where[0]); err == nil {
+			if leaf, lane, err := c.cable(p); err == nil {
+				c.cables[leaf][lane] = pulled
+			}
+		}
+	}
 	return c
 }
 
