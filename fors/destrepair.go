@@ -34,15 +34,14 @@ const (
 )
 
 // PlanKeeping is PlanOneLID on wished lanes of which few differ from those in force. If it takes
-// more than limit phases, one unit is tried elsewhere: first those without a lane in force, the
-// last in the plan first.
+// more than limit phases, one unit is tried elsewhere: first those without a lane in force.
 func PlanKeeping(ctx context.Context, t *Tree, w Wish, inForce []Lane, limit int) (*Grouped, error) {
 	first, err := PlanOneLID(ctx, t, w)
 	if err != nil || first.Phases <= limit {
 		return first, err
 	}
 	left := max(easings, easingWork/(first.Servers*first.Servers))
-	for unit, k := range t.eased(w, inForce, first) {
+	for unit, k := range t.eased(w, inForce) {
 		next := w
 		next.Via = slices.Clone(w.Via)
 		next.Via[unit] = k
@@ -59,35 +58,22 @@ func PlanKeeping(ctx context.Context, t *Tree, w Wish, inForce []Lane, limit int
 	return first, nil
 }
 
-// eased yields the units of a plan that may move, with other lanes that are up.
-func (t *Tree) eased(w Wish, inForce []Lane, p *Grouped) iter.Seq2[int, Lane] {
+// eased yields the units of a wish that may move, with other lanes that are up.
+func (t *Tree) eased(w Wish, inForce []Lane) iter.Seq2[int, Lane] {
 	return func(yield func(int, Lane) bool) {
 		leafOf := t.leafOf()
 		up := func(unit int, k Lane) bool {
 			return k >= 0 && t.Up[unit/len(leafOf)][k] && t.Up[leafOf[unit%len(leafOf)]][k]
 		}
-		var units [2][]int // without a lane in force, with one
-		seen := make([]bool, len(w.Via))
-		for ph := p.Phases - 1; ph >= 0; ph-- {
-			to, lane := p.Row(Phase(ph))
-			for s, k := range lane {
-				if k < 0 {
+		for _, kept := range []bool{false, true} {
+			for unit, is := range w.Via {
+				if is == Local || up(unit, inForce[unit]) != kept || w.Stay != nil && w.Stay[unit] {
 					continue
 				}
-				unit, kept := int(leafOf[s])*len(to)+int(to[s]), 0
-				if up(unit, inForce[unit]) {
-					kept = 1
-				}
-				if !seen[unit] && (w.Stay == nil || !w.Stay[unit]) {
-					units[kept] = append(units[kept], unit)
-				}
-				seen[unit] = true
-			}
-		}
-		for _, unit := range slices.Concat(units[0], units[1]) {
-			for k := range Lane(t.Lanes) {
-				if k != w.Via[unit] && up(unit, k) && !yield(unit, k) {
-					return
+				for k := range Lane(t.Lanes) {
+					if k != is && up(unit, k) && !yield(unit, k) {
+						return
+					}
 				}
 			}
 		}
