@@ -248,7 +248,7 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 
 // mostWritten is what one call writes. A call that copies megabytes is a thread in addition to those
 // that the process works with, and hundreds of them would leave it no processor. Answers of up to
-// shortAnswer bytes do not wait for others.
+// shortAnswer bytes do not wait for others, and do not count as memory.
 const (
 	mostWritten = 64 << 10
 	shortAnswer = 16 << 10

@@ -117,16 +117,21 @@ func TestBodiesWithoutLength(t *testing.T) {
 	}
 }
 
-// TestAnswersAreCounted holds that answers which nobody takes do not fill the memory.
+// TestAnswersAreCounted holds that answers which nobody takes do not fill the memory, and that
+// short ones are given in any case.
 func TestAnswersAreCounted(t *testing.T) {
-	room(t, &answers, 100)
+	room(t, &answers, 2*shortAnswer)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-	if err := WriteJSON(httptest.NewRecorder(), r, strings.Repeat("x", 60)); err != nil {
+	long, short := strings.Repeat("x", shortAnswer), strings.Repeat("x", shortAnswer-2)
+	if err := WriteJSON(httptest.NewRecorder(), r, long); err != nil {
 		t.Fatal(err)
 	}
 	var e *api.Error
-	if err := WriteJSON(httptest.NewRecorder(), r, strings.Repeat("x", 60)); !errors.As(err, &e) || e.Code != api.CodeBusy {
+	if err := WriteJSON(httptest.NewRecorder(), r, long); !errors.As(err, &e) || e.Code != api.CodeBusy {
 		t.Errorf("an answer too many: %v", err)
+	}
+	if err := WriteJSON(httptest.NewRecorder(), r, short); err != nil {
+		t.Errorf("a short answer: %v", err)
 	}
 }
 

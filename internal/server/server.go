@@ -297,7 +297,7 @@ func Read(f func(r *http.Request) (any, error)) http.Handler {
 }
 
 // WriteJSON answers with a value. Few answers are made at a time, so that the process
-// has time for its own work, and each is counted until the client has taken it.
+// has time for its own work, and each that is not short is counted until the client has taken it.
 func WriteJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	return writeMade(w, r, func() (any, error) { return v, nil })
 }
@@ -308,7 +308,7 @@ func writeMade(w http.ResponseWriter, r *http.Request, f func() (any, error)) er
 	if err != nil {
 		return err
 	}
-	if !answers.reserve(r.Context(), int64(len(body))) {
+	if len(body) > shortAnswer && !answers.reserve(r.Context(), int64(len(body))) {
 		return api.Busy("other clients have not taken their answers yet: ask again later")
 	}
 	w.Header().Set("Content-Type", api.MediaJSON)

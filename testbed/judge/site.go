@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Site judges the plans that a forsd publishes on its socket, for a fabric and the tables of its
@@ -110,11 +111,12 @@ func (s *Site) judge(ask func(path string) ([]byte, error), f *Fabric, t Tables)
 // errNone means that a plan or a job does not exist.
 var errNone = errors.New("it does not exist")
 
-// from gets answers from a forsd.
+// from gets answers from a forsd, and asks again as long as that is busy with others.
 func from(ctx context.Context, socket string) func(path string) ([]byte, error) {
 	var d net.Dialer
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", socket) }}}
-	return func(path string) ([]byte, error) {
+	var ask func(path string) ([]byte, error)
+	ask = func(path string) ([]byte, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://forsd"+path, nil)
 		if err != nil {
 			return nil, err
@@ -131,6 +133,13 @@ func from(ctx context.Context, socket string) func(path string) ([]byte, error) 
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
+		case bytes.Contains(body, []byte(`"code":"busy"`)):
+			select {
+			case <-ctx.Done():
+				return nil, fmt.Errorf("%s: %w: %s", path, context.Cause(ctx), body)
+			case <-time.After(100 * time.Millisecond):
+				return ask(path)
+			}
 		case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusServiceUnavailable:
 			return nil, fmt.Errorf("%s: %w: %s", path, errNone, body)
 		case answer.StatusCode != http.StatusOK:
@@ -138,6 +147,7 @@ func from(ctx context.Context, socket string) func(path string) ([]byte, error) 
 		}
 		return body, nil
 	}
+	return ask
 }
 
 // read reads an answer in JSON.
