@@ -45,9 +45,8 @@ func PlanKeeping(ctx context.Context, t *Tree, w Wish, inForce []Lane, limit int
 		next := w
 		next.Via = slices.Clone(w.Via)
 		next.Via[unit] = k
-		if r, changed, ok := Repair(t, next, limit); ok && changed == 0 {
-			r.Keep = true
-			if p, err := PlanOneLID(ctx, t, r); err != nil || p.Phases <= limit {
+		if Keeps(t, next, limit) {
+			if p, err := PlanOneLID(ctx, t, next); err != nil || p.Phases <= limit {
 				return p, err
 			}
 		}

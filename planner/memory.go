@@ -21,7 +21,7 @@ import (
 type Memory struct {
 	mu      sync.Mutex
 	plans   recent[*fors.Plan]    // by shape; immutable
-	repairs recent[fors.Wish]     // by a digest of what they follow from; immutable
+	repairs recent[fors.Wish]     // by a digest of tree, wish and limits; immutable
 	jobs    map[uint64]routedPlan // of the jobs last routed
 }
 

@@ -112,7 +112,7 @@ func newLoop(w wire, l limits) *loop {
 // do carries a burst out. Its error is that of the context or of the wire; how
 // each node fared stands in peers.
 func (x *loop) do(b *burst) error {
-	if b.ctx.Err() != nil { // otherwise it may be begun all the same
+	if b.ctx.Err() != nil { // otherwise it may still begin
 		return context.Cause(b.ctx)
 	}
 	b.done = make(chan struct{})

@@ -64,7 +64,7 @@ func (w *world) draw(rng *rand.Rand, without []string) event {
 }
 
 // during is the world before the effect of an event has ended by itself. A cable that bounces
-// counts as pulled if others are isolated: forsd takes these back where they are needed.
+// counts as pulled if others are isolated: forsd takes these back if no plan works without them.
 func (w *world) during(e event) *world {
 	c := w.clone()
 	switch {
