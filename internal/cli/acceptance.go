@@ -19,7 +19,6 @@ import (
 	"github.com/forsd/forsd/internal/failures"
 	"github.com/forsd/forsd/internal/report"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/sim"
@@ -192,28 +191,22 @@ func (x *acceptor) read(cmd *cobra.Command) (*report.Accepted, error) {
 			return nil, err
 		}
 	}
-	fit := func(f *topology.Fabric, on *topology.Baseline) (tree *topology.FatTree, pods *topology.PodTree, err error) {
+	fit := func(f *topology.Fabric, on *topology.Baseline) (_ *topology.FatTree, err error) {
 		if on == nil {
 			if on, err = topology.Recognise(f); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 		return x.fabric.Fit(f, on)
 	}
-	in.Tree = func(f *topology.Fabric) (*topology.FatTree, error) {
-		tree, pods, err := fit(f, base)
-		if pods != nil {
-			tree = pods.Exchange()
-		}
-		return tree, err
-	}
+	in.Tree = func(f *topology.Fabric) (*topology.FatTree, error) { return fit(f, base) }
 	planOn := func(on *topology.Baseline) func(context.Context, *topology.Fabric) (*failures.Planned, error) {
 		return func(ctx context.Context, f *topology.Fabric) (*failures.Planned, error) {
-			tree, pods, err := fit(f, on)
+			tree, err := fit(f, on)
 			if err != nil {
 				return nil, err
 			}
-			return planFor(ctx, tree, pods)
+			return planFor(ctx, tree)
 		}
 	}
 	in.Plan, in.PlanMended = planOn(base), planOn(given)
@@ -289,29 +282,26 @@ func (x *acceptor) inputs(cmd *cobra.Command) (string, error) {
 }
 
 // planFor plans a fabric for any number of levels.
-func planFor(ctx context.Context, tree *topology.FatTree, pods *topology.PodTree) (*failures.Planned, error) {
-	if pods != nil {
-		r, err := podplan.Make(ctx, pods, podplan.Settings{})
+func planFor(ctx context.Context, tree *topology.FatTree) (*failures.Planned, error) {
+	var report planner.Report
+	if tree.Pods != nil {
+		r, err := podplan.Make(ctx, tree.Pods, podplan.Settings{})
 		if err != nil {
 			return nil, err
 		}
-		report := r.Report()
-		return figures(report.Length, report.Load, report.Base, report.UnreachablePairs), nil
+		report = r.Report().Report
+	} else {
+		r, err := planner.Make(ctx, tree, planner.Settings{})
+		if err != nil {
+			return nil, err
+		}
+		report = r.Report()
 	}
-	r, err := planner.Make(ctx, tree, planner.Settings{})
-	if err != nil {
-		return nil, err
+	p := &failures.Planned{Length: report.Length, Load: report.Load, Unreachable: report.UnreachablePairs}
+	if report.Base != nil {
+		p.Base = &report.Base.Length
 	}
-	report := r.Report()
-	return figures(report.Length, report.Load, report.Base, report.UnreachablePairs), nil
-}
-
-func figures(plan phasetable.Length, load phasetable.Load, base *planner.BaseReport, unreachable int) *failures.Planned {
-	p := &failures.Planned{Length: plan, Load: load, Unreachable: unreachable}
-	if base != nil {
-		p.Base = &base.Length
-	}
-	return p
+	return p, nil
 }
 
 // printAcceptance prints the acceptance on one page.

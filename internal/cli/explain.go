@@ -51,12 +51,9 @@ tables that were read back from the switches. With --topology, --lfts and
 
 // explained follows a transfer of a plan that is read from files.
 func explained(f *command.Fabric, lfts, plan, src, dst string) (*planner.Explanation, error) {
-	tree, pods, err := f.EitherTree()
+	tree, err := f.Tree()
 	if err != nil {
 		return nil, err
-	}
-	if pods != nil {
-		tree = pods.Exchange()
 	}
 	tables, err := command.ReadTables(lfts)
 	if err != nil {

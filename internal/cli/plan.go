@@ -97,15 +97,15 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 			f.fabric.Baseline = kept
 		}
 	}
-	tree, pods, err := f.fabric.EitherTree()
+	tree, err := f.fabric.Tree()
 	if err != nil {
 		return err
 	}
-	if pods != nil {
-		return f.planPods(cmd, pods)
-	}
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.Topology)
+	}
+	if tree.Pods != nil {
+		return f.planPods(cmd, tree.Pods)
 	}
 	settings := planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut}
 	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would start again
@@ -118,13 +118,8 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(result.WriteDir); err != nil {
+	if err := f.write(result.WriteDir, tree.Baseline.Encode()); err != nil {
 		return err
-	}
-	if f.writeBaseline != "" {
-		if err := os.WriteFile(f.writeBaseline, tree.Baseline.Encode(), 0o644); err != nil {
-			return err
-		}
 	}
 	told := planTold{result.Times.Tables.Seconds(), result.Times.Verify.Seconds(), slices.Concat(result.Warnings, result.Notes), result.Tree.Findings}
 	if result.Base != nil && result.Base != result.Schedule {
@@ -158,12 +153,17 @@ func (t *planTold) print(w io.Writer) {
 // writesNothing is printed instead of the directory if no directory is named.
 const writesNothing = "nothing: --out DIR writes the plan and its tables"
 
-// write writes the plan's files, if a directory is named.
-func (f *planFlags) write(dir func(string) error) error {
-	if f.out == "" {
+// write writes the plan's files and the baseline, where it is told to.
+func (f *planFlags) write(dir func(string) error, baseline []byte) error {
+	if f.out != "" {
+		if err := dir(f.out); err != nil {
+			return err
+		}
+	}
+	if f.writeBaseline == "" {
 		return nil
 	}
-	return dir(f.out)
+	return os.WriteFile(f.writeBaseline, baseline, 0o644)
 }
 
 // print prints the report, the warnings and the findings as text.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -22,9 +21,6 @@ import (
 
 // planPods plans a fat tree of three levels, writes the files and prints the report.
 func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
-	if len(tree.Servers) == 0 {
-		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.Topology)
-	}
 	for _, flag := range []string{"engine", "lids"} {
 		if cmd.Flags().Changed(flag) {
 			return fmt.Errorf("--%s is for fat trees of two levels: leave it out", flag)
@@ -36,13 +32,8 @@ func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) error {
 	if err != nil {
 		return err
 	}
-	if err := f.write(r.WriteDir); err != nil {
+	if err := f.write(r.WriteDir, tree.Baseline.Encode()); err != nil {
 		return err
-	}
-	if f.writeBaseline != "" {
-		if err := os.WriteFile(f.writeBaseline, tree.Baseline.Encode(), 0o644); err != nil {
-			return err
-		}
 	}
 	told := planTold{r.Times.Tables.Seconds(), r.Times.Verify.Seconds(), slices.Concat(r.Warnings, r.Notes), r.Tree.Findings}
 	if r.Base != nil {

@@ -91,10 +91,7 @@ can meet.`,
 func simulateAtOnce(cmd *cobra.Command, f *command.Fabric, lfts string) error {
 	var fabric *topology.Fabric
 	var groups [][]topology.EndPort
-	tree, pods, err := f.EitherTree()
-	if pods != nil {
-		tree = pods.Exchange()
-	}
+	tree, err := f.Tree()
 	if other := new(topology.NotFatTree); errors.As(err, &other) {
 		if fabric, err = f.Read(); err == nil {
 			err = f.Damage(fabric)
@@ -129,12 +126,9 @@ func scheduled(f *command.Fabric, schedule string) (*topology.Fabric, []sim.Row,
 	case allAtOnce:
 		return nil, nil, fmt.Errorf("--schedule %s is one phase in which all send to all: simulate it alone", allAtOnce)
 	case linearShift:
-		tree, pods, err := f.EitherTree()
+		tree, err := f.Tree()
 		if err != nil {
 			return nil, nil, err
-		}
-		if pods != nil {
-			tree = pods.Exchange()
 		}
 		return tree.Fabric, sim.LinearShift(tree), nil
 	}

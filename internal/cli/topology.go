@@ -73,20 +73,20 @@ never by an empty one.`,
 					return show(t, 0, 0)
 				})
 			}
-			tree, pods, err := fabric.EitherTree()
+			tree, err := fabric.Tree()
 			if err != nil {
 				return err
 			}
+			leaf, mid := 0.0, 0.0
 			switch {
-			case pods != nil && slurm.format != "":
+			case tree.Pods != nil && slurm.format != "":
 				return fmt.Errorf("--format is for fat trees of two levels")
-			case pods != nil:
-				leaf, mid := pods.Subscription()
-				return show(describe.Topology(pods.Exchange(), time.Time{}), leaf, mid)
+			case tree.Pods != nil:
+				leaf, mid = tree.Pods.Subscription()
 			case slurm.format != "":
 				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)
 			}
-			return show(describe.Topology(tree, time.Time{}), 0, 0)
+			return show(describe.Topology(tree, time.Time{}), leaf, mid)
 		},
 	}
 	registerFabric(&fabric, cmd)

@@ -36,7 +36,7 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 		Example: `  forsctl verify ibnetdiscover.txt --lfts plan/lfts.dump --phases plan/phases.csv
   dump_fts -n | forsctl verify --topology ibnetdiscover.txt --lfts /dev/stdin --phases plan/phases.bin`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tree, pods, err := fabric.EitherTree()
+			tree, err := fabric.Tree()
 			if err != nil {
 				return err
 			}
@@ -48,8 +48,8 @@ Exit code 0: nothing is wrong; 1: something is; 2: the input cannot be used.`,
 			if err != nil {
 				return err
 			}
-			if pods != nil {
-				return verifyPods(cmd, pods, tables, list)
+			if tree.Pods != nil {
+				return verifyPods(cmd, tree.Pods, tables, list)
 			}
 			rows, err := list.bind(tree)
 			if err == nil {

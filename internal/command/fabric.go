@@ -208,44 +208,44 @@ func (f *Fabric) Base(fabric *topology.Fabric) (*topology.Baseline, error) {
 	return base, nil
 }
 
-// EitherTree loads a fat tree of two levels or of three; the other result is nil. The tree is
-// the fabric after --fail, fitted to its baseline before --fail.
-func (f *Fabric) EitherTree() (tree *topology.FatTree, pods *topology.PodTree, err error) {
+// Tree loads a fat tree: the fabric after --fail, fitted to its baseline before --fail. One of
+// three levels has Pods.
+func (f *Fabric) Tree() (*topology.FatTree, error) {
 	fabric, err := f.Read()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	base, err := f.Base(fabric)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := f.Damage(fabric); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	return f.Fit(fabric, base)
 }
 
-// Fit returns a fabric, seen through a baseline, as a fat tree of two levels or of three; the
-// other result is nil.
-func (f *Fabric) Fit(fabric *topology.Fabric, base *topology.Baseline) (tree *topology.FatTree, pods *topology.PodTree, err error) {
+// Fit returns a fabric, seen through a baseline, as a fat tree.
+func (f *Fabric) Fit(fabric *topology.Fabric, base *topology.Baseline) (*topology.FatTree, error) {
 	exclude, err := f.Excluded()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if base.Pods != nil {
-		pods, err = topology.FitPods(fabric, base.Pods, exclude)
-	} else {
+	var tree *topology.FatTree
+	if base.Pods == nil {
 		tree, err = topology.Fit(fabric, base, exclude)
+	} else if pods, bad := topology.FitPods(fabric, base.Pods, exclude); bad == nil {
+		tree = pods.Exchange()
+	} else {
+		err = bad
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.Topology, err)
+		return nil, fmt.Errorf("%s: %w", f.Topology, err)
 	}
-	if f.exchange != "" && pods != nil {
-		_, err = f.divide(pods.Exchange())
-	} else if f.exchange != "" {
-		tree, err = f.divide(tree)
+	if f.exchange == "" {
+		return tree, nil
 	}
-	return tree, pods, err
+	return f.divide(tree)
 }
 
 // divide returns the tree with the exchanges of --exchange.

@@ -54,7 +54,7 @@ func TestFabric(t *testing.T) {
 	groups := write(t, []byte("group,server\na,Hca0000\na,Hca0001\nb,Hca0002\nb,Hca0003\n"))
 	for _, c := range []struct {
 		args    []string
-		servers int // of a tree of two levels
+		servers int
 		pods    bool
 		down    int // cables
 	}{
@@ -65,16 +65,16 @@ func TestFabric(t *testing.T) {
 		{[]string{"--topology", two, "--role", "storage=Hca0015", "--lmc", "2"}, 15, false, 0},
 		{[]string{"--topology", two, "--exchange", groups}, 4, false, 0},
 		{[]string{"--topology", two, "--node-name-map", write(t, []byte("0x200001 \"another\"\n"))}, 16, false, 0},
-		{[]string{"--topology", three}, 0, true, 0},
+		{[]string{"--topology", three}, 16, true, 0},
 	} {
 		f := flags(t, c.args...)
-		tree, pods, err := f.EitherTree()
+		tree, err := f.Tree()
 		switch {
 		case err != nil:
 			t.Errorf("%q: %v", c.args, err)
-		case (pods != nil) != c.pods || (tree == nil) != c.pods:
-			t.Errorf("%q: %v, %v", c.args, tree, pods)
-		case tree != nil:
+		case (tree.Pods != nil) != c.pods:
+			t.Errorf("%q: %v", c.args, tree)
+		default:
 			down := 0
 			for l := range tree.Leaves {
 				for _, x := range tree.Leaves[l].Cables {
@@ -90,8 +90,8 @@ func TestFabric(t *testing.T) {
 	}
 	for _, args := range [][]string{{}, {"--topology", bad}, {"--topology", two + "x"}, {two, "--baseline", bad}, {two, "--fail", "none"}, {two, "--exclude", "("}, {two, "--role", "king=x"},
 		{two, "--role", "storage=("}, {two, "--exchange", bad}, {two, "--lmc", "9"}, {two, "--lmc", "1", "--guid2lid", bad}, {two, "--guid2lid", bad}} {
-		if tree, pods, err := flags(t, args...).EitherTree(); err == nil {
-			t.Errorf("%q: %v, %v", args, tree, pods)
+		if tree, err := flags(t, args...).Tree(); err == nil {
+			t.Errorf("%q: %v", args, tree)
 		}
 	}
 	f := flags(t, two, "--exclude", "Hca000[01]")

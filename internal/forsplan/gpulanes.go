@@ -95,11 +95,11 @@ func (f *lanesFlags) load(ctx context.Context) error {
 	if f.tree != nil {
 		return nil
 	}
-	tree, pods, err := f.fabric.EitherTree()
+	tree, err := f.fabric.Tree()
 	if err != nil {
 		return err
 	}
-	if pods != nil {
+	if tree.Pods != nil {
 		return errors.New("it is a fat tree of three levels, and stages are pinned on those of two")
 	}
 	if f.hosts, err = readNICs(f.nics); err != nil {
