@@ -13,52 +13,48 @@ import (
 var cableStates = map[topology.CableState]string{
 	topology.NoCable: "none", topology.Missing: "missing", topology.Degraded: "degraded", topology.Full: "full"}
 
-// Topology describes a fat tree.
+// Topology describes a fat tree; the spines of one of three levels are its tops.
 func Topology(t *topology.FatTree, seenAt time.Time) *api.Topology {
-	if t.Pods != nil {
-		return podTopology(t.Pods, seenAt)
-	}
 	out := &api.Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Lanes: t.Lanes, Servers: len(t.Servers),
 		Bystanders: len(t.Hosts) - len(t.Servers), Findings: Findings(t.Findings),
-		Leaves: make([]api.Leaf, len(t.Leaves)), Spines: make([]api.Spine, len(t.Spines)), Hosts: []api.Host{},
+		Leaves: make([]api.Leaf, len(t.Leaves)), Spines: []api.Spine{}, Hosts: []api.Host{},
 		Roles: roles(t.Fabric), Uncovered: uncovered(t)}
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
-		out.Leaves[l] = api.Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(t, leaf.Node)}
-		for k, c := range leaf.Cables {
-			out.Leaves[l].Cables = append(out.Leaves[l].Cables, cableStates[c.State])
-			if t.LaneUp(l, k) {
-				out.Leaves[l].LanesUp++
-			}
-		}
+		out.Leaves[l] = api.Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(t.Fabric, leaf.Node)}
+		out.Leaves[l].Cables, out.Leaves[l].LanesUp = states(leaf.Cables)
+	}
+	if t.Pods != nil {
+		addPods(out, t.Pods)
+		addHosts(out, t, func(h *topology.Host) string { return t.Fabric.Nodes[h.Spine].Label() })
+		return out
 	}
 	for i := range t.Spines {
 		s := &t.Spines[i]
-		out.Spines[i] = api.Spine{GUID: s.GUID, Name: s.Name, Present: s.Node != topology.None, LID: switchLID(t, s.Node), FirstLane: s.First, Lanes: s.Cables}
+		out.Spines = append(out.Spines, api.Spine{GUID: s.GUID, Name: s.Name, Present: s.Node != topology.None, LID: switchLID(t.Fabric, s.Node), FirstLane: s.First, Lanes: s.Cables})
 	}
-	addHosts(out, t.Hosts, t.Routed, func(h *topology.Host) string { return cmp.Or(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID.String()) })
+	addHosts(out, t, func(h *topology.Host) string { return cmp.Or(t.Spines[h.Spine].Name, t.Spines[h.Spine].GUID.String()) })
 	return out
 }
 
-// podTopology describes a fat tree of three levels; its spines are the tops.
-func podTopology(t *topology.PodTree, seenAt time.Time) *api.Topology {
-	two := t.Exchange()
-	out := &api.Topology{Hash: t.Fabric.Hash(), SeenAt: seenAt, Pods: t.Pods, Planes: t.Planes, Lanes: len(t.Lanes), Servers: len(t.Servers),
-		Bystanders: len(t.Hosts) - len(t.Servers), Findings: Findings(t.Findings),
-		Leaves: make([]api.Leaf, len(t.Leaves)), Spines: make([]api.Spine, len(t.Tops)), Hosts: []api.Host{}, Roles: roles(t.Fabric), Uncovered: uncovered(two)}
-	states := func(cables []topology.Cable) (words []string, up int) {
-		for _, c := range cables {
-			words = append(words, cableStates[c.State])
-			if c.State == topology.Full {
-				up++
-			}
+// states names the states of cables, and counts those that are up.
+func states(cables []topology.Cable) (words []string, up int) {
+	for _, c := range cables {
+		words = append(words, cableStates[c.State])
+		if c.State == topology.Full {
+			up++
 		}
-		return words, up
 	}
+	return words, up
+}
+
+// addPods adds what only a fat tree of three levels has.
+func addPods(out *api.Topology, t *topology.PodTree) {
+	out.Pods, out.Planes, out.Lanes, out.Findings = t.Pods, t.Planes, len(t.Lanes), Findings(t.Findings)
 	for l := range t.Leaves {
-		leaf := &t.Leaves[l]
-		out.Leaves[l] = api.Leaf{GUID: leaf.GUID, Name: leaf.Name, Present: leaf.Node != topology.None, LID: switchLID(two, leaf.Node), Pod: leaf.Pod}
-		out.Leaves[l].Cables, out.Leaves[l].LanesUp = states(leaf.Cables)
+		leaf := &out.Leaves[l]
+		leaf.Pod = t.Leaves[l].Pod
+		leaf.Cables, leaf.LanesUp = states(t.Leaves[l].Cables)
 	}
 	for i := range t.Mids {
 		m := &t.Mids[i]
@@ -66,34 +62,32 @@ func podTopology(t *topology.PodTree, seenAt time.Time) *api.Topology {
 			continue // its pod never had it
 		}
 		first, end := t.LanesOf(i)
-		mid := api.Mid{GUID: m.GUID, Name: m.Name, Present: m.Node != topology.None, LID: switchLID(two, m.Node), Pod: m.Pod, FirstLane: first}
+		mid := api.Mid{GUID: m.GUID, Name: m.Name, Present: m.Node != topology.None, LID: switchLID(t.Fabric, m.Node), Pod: m.Pod, FirstLane: first}
 		mid.Cables, mid.LanesUp = states(m.Cables[first:end])
 		out.Mids = append(out.Mids, mid)
 	}
 	for k := range t.Tops {
-		out.Spines[k] = api.Spine{GUID: t.Tops[k].GUID, Name: t.Tops[k].Name, Present: t.Tops[k].Node != topology.None, LID: switchLID(two, t.Tops[k].Node)}
+		out.Spines = append(out.Spines, api.Spine{GUID: t.Tops[k].GUID, Name: t.Tops[k].Name, Present: t.Tops[k].Node != topology.None, LID: switchLID(t.Fabric, t.Tops[k].Node)})
 	}
 	for k := len(t.Lanes) - 1; k >= 0; k-- {
 		s := &out.Spines[t.Lanes[k].Top]
 		s.FirstLane = k
 		s.Lanes++
 	}
-	addHosts(out, t.Hosts, t.Routed, func(h *topology.Host) string { return t.Fabric.Nodes[h.Spine].Label() })
-	return out
 }
 
 // addHosts adds the host ports, those that are routed and nothing else at the end. upper
 // names the switch of one that is not on a leaf.
-func addHosts(out *api.Topology, attached, routed []topology.Host, upper func(*topology.Host) string) {
-	for i := range attached {
-		h := &attached[i]
+func addHosts(out *api.Topology, t *topology.FatTree, upper func(*topology.Host) string) {
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
 		out.Hosts = append(out.Hosts, newHost(out, h, upper))
 		if h.Server {
 			out.Leaves[h.Leaf].Servers++
 		}
 	}
-	for i := range routed {
-		h := newHost(out, &routed[i], upper)
+	for i := range t.Routed {
+		h := newHost(out, &t.Routed[i], upper)
 		h.Alpha = 0
 		out.Hosts = append(out.Hosts, h)
 	}
@@ -137,11 +131,11 @@ func uncovered(t *topology.FatTree) []api.Uncovered {
 }
 
 // switchLID returns the switch's own LID, 0 while it is absent.
-func switchLID(t *topology.FatTree, node int32) ib.LID {
+func switchLID(f *topology.Fabric, node int32) ib.LID {
 	if node == topology.None {
 		return 0
 	}
-	return t.Fabric.Nodes[node].LID()
+	return f.Nodes[node].LID()
 }
 
 // Findings are deviations without the ports that they are about.
