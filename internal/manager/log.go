@@ -1,11 +1,11 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
-	"github.com/forsd/forsd/internal/rights"
 	"github.com/forsd/forsd/opensm"
 )
 
@@ -27,13 +27,7 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 			}
 			cancel()
 		}()
-		l := opensm.LogFollower{Path: path, Poll: logEvery, Event: m.Logged, Report: func(err error) {
-			if err == nil {
-				m.State.Health.Clear(LogUnreadable)
-				return
-			}
-			m.State.Health.Raise(LogUnreadable, rights.Explain(err).Error(), time.Now())
-		}}
+		l := opensm.LogFollower{Path: path, Poll: logEvery, Event: m.Logged, Report: func(err error) { m.report(LogUnreadable, err) }}
 		_ = l.Run(follow) // it ends with its context
 		cancel()
 	}
@@ -42,15 +36,7 @@ func (m *Manager) FollowLog(ctx context.Context) error {
 
 // logPath returns the path of OpenSM's log, as far as known.
 func (m *Manager) logPath() string {
-	if m.Config.Log != "" {
-		return m.Config.Log
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.settings.LogFile != "" {
-		return m.settings.LogFile
-	}
-	return opensm.DefaultLog
+	return cmp.Or(m.Config.Log, m.known().settings.LogFile, opensm.DefaultLog)
 }
 
 // Logged raises or clears a warning for a line of OpenSM's log, and passes on lines about

@@ -58,7 +58,12 @@ type Manager struct {
 	Parts
 	server *plugin.Server // nil if the plugin is disabled
 
-	mu       sync.Mutex // guards the fields below
+	mu  sync.Mutex // guards the field below
+	now known
+}
+
+// known is what is known of OpenSM.
+type known struct {
 	process  opensm.Process
 	running  bool
 	asked    time.Time       // when the process was last looked for
@@ -80,6 +85,22 @@ var errWatched = errors.New("forsd only watches: it does not signal OpenSM")
 // New returns a manager without any data about OpenSM.
 func New(parts Parts) *Manager { return &Manager{Parts: parts} }
 
+// known returns what is known now.
+func (m *Manager) known() known {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+// learn changes what is known, and returns what was known before.
+func (m *Manager) learn(change func(*known)) (before known) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before = m.now
+	change(&m.now)
+	return before
+}
+
 // Watch detects that OpenSM is absent, was restarted, or has wrong settings.
 func (m *Manager) Watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
@@ -96,24 +117,17 @@ func (m *Manager) Watch(ctx context.Context) error {
 
 // Look finds OpenSM's process and checks its settings.
 func (m *Manager) Look(ctx context.Context) {
-	m.mu.Lock()
-	known, running, asked := m.process, m.running, m.asked
-	m.mu.Unlock()
-	if running && time.Since(asked) < findEvery && known.Lives() {
-		m.found(known) // without asking systemd
+	if k := m.known(); k.running && time.Since(k.asked) < findEvery && k.process.Lives() {
+		m.found(k.process) // without asking systemd
 		return
 	}
 	p, err := m.Finder.Find(ctx)
-	m.mu.Lock()
-	m.asked = time.Now()
-	m.mu.Unlock()
+	m.learn(func(k *known) { k.asked = time.Now() })
 	if err != nil {
 		if ctx.Err() != nil {
 			return
 		}
-		m.mu.Lock()
-		m.running = false
-		m.mu.Unlock()
+		m.learn(func(k *known) { k.running = false })
 		m.missPlugin(false)
 		text := err.Error()
 		if errors.Is(err, opensm.ErrNotRunning) {
@@ -128,13 +142,8 @@ func (m *Manager) Look(ctx context.Context) {
 // found records OpenSM's process, and reads its settings if it is a new one.
 func (m *Manager) found(p opensm.Process) {
 	m.State.Health.Clear(Absent)
-	m.mu.Lock()
-	same := m.running && m.process.Same(p)
-	m.process, m.running = p, true
-	loaded := m.settings.PluginLoaded()
-	m.mu.Unlock()
-	if same {
-		m.missPlugin(loaded)
+	if was := m.learn(func(k *known) { k.process, k.running = p, true }); was.running && was.process.Same(p) {
+		m.missPlugin(was.settings.PluginLoaded())
 		return
 	}
 	m.Log.Info("OpenSM is running", zap.Int("pid", p.PID), zap.Strings("command", p.Cmdline))
@@ -146,9 +155,7 @@ func (m *Manager) found(p opensm.Process) {
 	if v := m.State.Now().Latest; v != nil {
 		lanes = v.LIDs()
 	}
-	m.mu.Lock()
-	m.settings = settings
-	m.mu.Unlock()
+	m.learn(func(k *known) { k.settings = settings })
 	var warnings []health.Finding
 	for _, w := range settings.Check(m.Config.Want(lanes)) {
 		if w.Code == opensm.SettingsUnseen {
@@ -167,14 +174,17 @@ func (m *Manager) found(p opensm.Process) {
 // WatchDumps delivers every dump of the manager.
 func (m *Manager) WatchDumps(ctx context.Context, deliver func(opensm.Snapshot)) error {
 	w := opensm.Watcher{Dir: m.Config.DumpDir, GUID2LID: filepath.Join(m.Config.CacheDir, opensm.GUID2LIDFile), LMC: m.lmc, Deliver: deliver,
-		Report: func(code string, err error) { // no report changes the epoch in force
-			if err == nil {
-				m.State.Health.Clear(code)
-				return
-			}
-			m.State.Health.Raise(code, rights.Explain(err).Error(), time.Now())
-		}}
+		Report: m.report} // no report changes the epoch in force
 	return w.Run(ctx)
+}
+
+// report raises a warning about an error, or clears it.
+func (m *Manager) report(code string, err error) {
+	if err == nil {
+		m.State.Health.Clear(code)
+		return
+	}
+	m.State.Health.Raise(code, rights.Explain(err).Error(), time.Now())
 }
 
 // lmc returns the LMC of host ports if guid2lid does not give it.
@@ -182,17 +192,11 @@ func (m *Manager) lmc() uint8 {
 	if m.Config.LMC != config.AutoLMC {
 		return uint8(m.Config.LMC)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.settings.LMC
+	return m.known().settings.LMC
 }
 
 // Running reports whether OpenSM was running at the last check.
-func (m *Manager) Running() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.running
-}
+func (m *Manager) Running() bool { return m.known().running }
 
 // Resweep makes the plugin start a heavy sweep. If it cannot, the error is
 // plugin.ErrNotConnected.
@@ -218,19 +222,17 @@ func (m *Manager) Signal(ctx context.Context) error {
 // FallsBack reports whether OpenSM, which runs on this host without the plugin connected,
 // computes tables itself if the table file is missing.
 func (m *Manager) FallsBack() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.running && !m.link.connected && !m.Watched && m.settings.FallsBack()
+	k := m.known()
+	return k.running && !k.link.connected && !m.Watched && k.settings.FallsBack()
 }
 
 // Status returns the manager's part of the status.
 func (m *Manager) Status() (s api.OpenSM) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s.Running = m.running; s.Running {
-		s.PID, s.RoutingEngine, s.TablesFile = m.process.PID, m.settings.RoutingEngine, m.settings.LFTsFile
+	k := m.known()
+	if s.Running = k.running; s.Running {
+		s.PID, s.RoutingEngine, s.TablesFile = k.process.PID, k.settings.RoutingEngine, k.settings.LFTsFile
 	}
-	if l := &m.link; l.connected {
+	if l := &k.link; l.connected {
 		s.Source = api.SourcePlugin
 		s.Plugin = &api.Plugin{Since: l.since, Version: l.peer.Version, State: l.state.String(), DeadlineSeconds: l.peer.Deadline.Seconds()}
 	}

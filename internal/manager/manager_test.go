@@ -100,7 +100,7 @@ func TestLook(t *testing.T) {
 	if m.raised(Absent) || !m.Running() {
 		t.Error("a process that lives is looked for before its time")
 	}
-	m.asked = m.asked.Add(-findEvery)
+	m.now.asked = m.now.asked.Add(-findEvery)
 	m.Look(t.Context())
 	if !m.raised(Absent) || m.Running() {
 		t.Error("no warning tells that OpenSM cannot be found")
@@ -215,12 +215,12 @@ func TestSettingsInUse(t *testing.T) {
 	if m.logPath() != opensm.DefaultLog || m.FallsBack() {
 		t.Errorf("without settings: %s", m.logPath())
 	}
-	m.running, m.settings = true, opensm.Settings{LogFile: "/log", LMC: 3, NodeNames: names, RoutingEngine: "file,updn"}
+	m.now.running, m.now.settings = true, opensm.Settings{LogFile: "/log", LMC: 3, NodeNames: names, RoutingEngine: "file,updn"}
 	if m.logPath() != "/log" || m.lmc() != 3 || len(m.NodeNames()) != 1 || !m.FallsBack() {
 		t.Errorf("log %s, LMC %d, names %v", m.logPath(), m.lmc(), m.NodeNames())
 	}
 	m.Config.Log, m.Config.LMC = "/other", 1
-	m.settings.NodeNames = names + "x"
+	m.now.settings.NodeNames = names + "x"
 	if m.logPath() != "/other" || m.lmc() != 1 || m.NodeNames() != nil {
 		t.Errorf("log %s, LMC %d, names %v", m.logPath(), m.lmc(), m.NodeNames())
 	}

@@ -17,9 +17,7 @@ const mostNames = 16 << 20
 // NodeNames returns the node-name map named in OpenSM's settings, or the one at the default
 // path, or nil. It is read each time, because it is small and may change.
 func (m *Manager) NodeNames() topology.NodeNames {
-	m.mu.Lock()
-	path := cmp.Or(m.settings.NodeNames, defaultNodeNames)
-	m.mu.Unlock()
+	path := cmp.Or(m.known().settings.NodeNames, defaultNodeNames)
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > mostNames {
 		return nil
 	}

@@ -39,53 +39,35 @@ func (m *Manager) Listen(event func(plugin.Event), tables func(context.Context, 
 // PluginCame records that the plugin is connected: from now on its reports count.
 func (m *Manager) PluginCame(e plugin.Connected) {
 	m.Log.Info("OpenSM's plugin is connected", zap.Int("pid", e.Peer.PID), zap.String("opensm", e.Peer.Version), zap.Duration("deadline", e.Peer.Deadline))
-	m.setLink(link{connected: true, peer: e.Peer, since: e.At})
+	m.learn(func(k *known) { k.link = link{connected: true, peer: e.Peer, since: e.At} })
 	m.State.Health.Clear(PluginMissing)
 }
 
 // PluginLeft records that the plugin is disconnected: from now on the files count.
 func (m *Manager) PluginLeft(e plugin.Disconnected) {
 	m.Log.Info("OpenSM's plugin has gone", zap.Error(e.Err))
-	m.setLink(link{since: e.At})
-}
-
-func (m *Manager) setLink(l link) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.link = l
+	m.learn(func(k *known) { k.link = link{since: e.At} })
 }
 
 // SetState records the manager's state as reported by the plugin.
 func (m *Manager) SetState(s plugin.State) {
-	m.mu.Lock()
-	m.link.state = s
-	m.mu.Unlock()
+	m.learn(func(k *known) { k.link.state = s })
 	m.Log.Info("OpenSM's state", zap.Stringer("state", s))
 }
 
 // PluginConnected reports whether the plugin is connected.
-func (m *Manager) PluginConnected() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.link.connected
-}
+func (m *Manager) PluginConnected() bool { return m.known().link.connected }
 
 // Deadline is how long OpenSM waits for tables.
-func (m *Manager) Deadline() time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.link.peer.Deadline
-}
+func (m *Manager) Deadline() time.Duration { return m.known().link.peer.Deadline }
 
 // BringsTraps reports whether the plugin delivers traps, or may do so soon.
 func (m *Manager) BringsTraps() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	away := max(time.Since(m.Started), 0)
-	if !m.link.since.IsZero() {
-		away = time.Since(m.link.since)
+	l, away := m.known().link, max(time.Since(m.Started), 0)
+	if !l.since.IsZero() {
+		away = time.Since(l.since)
 	}
-	return m.link.connected || m.server != nil && away <= pluginPatience
+	return l.connected || m.server != nil && away <= pluginPatience
 }
 
 // missPlugin warns if the plugin should be connected and is not. loaded means that OpenSM
