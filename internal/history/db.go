@@ -114,22 +114,31 @@ func (db *database) begin() error {
 // inForce returns the codes of warnings that have not ended, and when they were raised.
 func inForce(tx *sql.Tx) (raised map[string]time.Time, err error) {
 	rows, err := tx.Query("SELECT data FROM entries WHERE code IS NOT NULL AND ended IS NULL")
+	found, err := scan(rows, err, func(r *row) []any { return []any{&r.data} })
+	raised = map[string]time.Time{}
+	for _, r := range found {
+		var w health.Warning
+		if json.Unmarshal([]byte(r.data), &w) == nil && !w.Since.IsZero() {
+			raised[w.Code] = w.Since
+		}
+	}
+	return raised, err
+}
+
+// scan reads the result of a query; columns names where the columns of a row belong.
+func scan[T any](rows *sql.Rows, err error, columns func(*T) []any) (out []T, _ error) {
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	raised = map[string]time.Time{}
 	for rows.Next() {
-		var data string
-		var w health.Warning
-		if err := rows.Scan(&data); err != nil {
+		var x T
+		if err := rows.Scan(columns(&x)...); err != nil {
 			return nil, err
 		}
-		if json.Unmarshal([]byte(data), &w) == nil && !w.Since.IsZero() {
-			raised[w.Code] = w.Since
-		}
+		out = append(out, x)
 	}
-	return raised, rows.Err()
+	return out, rows.Err()
 }
 
 // end records that all events of this run were stored.

@@ -177,25 +177,17 @@ func renewed(kind, data string) []byte {
 // kinds returns the kinds to read, by their IDs.
 func (db *database) kinds(ctx context.Context, wanted []string) (map[int64]string, error) {
 	// Each kind is found by one step in the index of entries.
-	found, err := db.read.QueryContext(ctx, `WITH RECURSIVE k(kind) AS (SELECT min(kind) FROM entries
+	rows, err := db.read.QueryContext(ctx, `WITH RECURSIVE k(kind) AS (SELECT min(kind) FROM entries
 		UNION ALL SELECT (SELECT min(kind) FROM entries WHERE kind > k.kind) FROM k WHERE k.kind IS NOT NULL)
 		SELECT id, name FROM k JOIN names ON names.id = k.kind`)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
+	found, err := scan(rows, err, func(r *row) []any { return []any{&r.id, &r.kind} })
 	out := map[int64]string{}
-	for found.Next() {
-		var id int64
-		var name string
-		if err := found.Scan(&id, &name); err != nil {
-			return nil, err
-		}
-		if len(wanted) == 0 || slices.Contains(wanted, name) {
-			out[id] = name
+	for _, r := range found {
+		if len(wanted) == 0 || slices.Contains(wanted, r.kind) {
+			out[r.id] = r.kind
 		}
 	}
-	return out, found.Err()
+	return out, err
 }
 
 // subjects returns the IDs of the query's subject and person, 0 if not given. known is
@@ -247,19 +239,7 @@ func (db *database) rows(ctx context.Context, q api.HistoryQuery, from place, id
 	}
 	args = append(args, q.Limit+1)
 	found, err := db.read.QueryContext(ctx, fmt.Sprintf("SELECT e.id, e.at, e.ended, e.data FROM %s WHERE %s ORDER BY %s %s, %s %s LIMIT ?", table, where, at, order, number, order), args...)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	var out []row
-	for found.Next() {
-		r := row{kind: kind}
-		if err := found.Scan(&r.id, &r.at, &r.ended, &r.data); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, found.Err()
+	return scan(found, err, func(r *row) []any { r.kind = kind; return []any{&r.id, &r.at, &r.ended, &r.data} })
 }
 
 // run is a run of forsd.
@@ -272,19 +252,7 @@ type run struct {
 // runs returns the runs, ascending.
 func (db *database) runs(ctx context.Context) ([]run, error) {
 	found, err := db.read.QueryContext(ctx, "SELECT first, run, whole FROM runs ORDER BY first")
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	var out []run
-	for found.Next() {
-		var r run
-		if err := found.Scan(&r.first, &r.id, &r.whole); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, found.Err()
+	return scan(found, err, func(r *run) []any { return []any{&r.first, &r.id, &r.whole} })
 }
 
 // runOf returns the index of the run of an entry.
@@ -337,26 +305,18 @@ func (db *database) after(ctx context.Context, id string, most int) ([]api.Event
 	if last+1 < least || at+1 < len(runs) && last >= runs[at+1].first {
 		return nil, false, nil // the following events were removed or never stored
 	}
-	found, err := db.read.QueryContext(ctx, "SELECT e.id, names.name, e.data FROM entries e JOIN names ON names.id = e.kind WHERE e.id > ? ORDER BY e.id LIMIT ?", last, most)
-	if err != nil {
-		return nil, false, err
-	}
-	defer found.Close()
+	rows, err := db.read.QueryContext(ctx, "SELECT e.id, names.name, e.data FROM entries e JOIN names ON names.id = e.kind WHERE e.id > ? ORDER BY e.id LIMIT ?", last, most)
+	found, err := scan(rows, err, func(r *row) []any { return []any{&r.id, &r.kind, &r.data} })
 	var out []api.Event
-	for found.Next() {
-		var next int64
-		var kind, data string
-		if err := found.Scan(&next, &kind, &data); err != nil {
-			return nil, false, err
-		}
-		e := api.Event{ID: eventID(next, runs), Kind: kind, Data: renewed(kind, data)}
-		out = append(missing(out, runs, last, next), e)
-		last = next
+	for _, r := range found {
+		e := api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: renewed(r.kind, r.data)}
+		out = append(missing(out, runs, last, r.id), e)
+		last = r.id
 	}
 	if len(out) == 0 && at+1 < len(runs) {
 		out = missing(out, runs, last, runs[len(runs)-1].first) // the following events are not stored yet
 	}
-	return out, true, found.Err()
+	return out, true, err
 }
 
 // missing appends an event of KindMissed if events between two entries were lost.
