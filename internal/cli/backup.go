@@ -68,7 +68,6 @@ compressed by gzip. Files that are not there are left out, and named. Plans and 
 not kept: forsd makes plans again. Run it as root. The archive is for its owner alone, as
 opensm.conf may hold the M_Key, and forsd.yaml the address of a webhook.`,
 		Example: "  sudo forsctl backup --out forsd-$(date +%F).tar.gz",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the archive"}); err != nil {
 				return err

@@ -21,7 +21,6 @@ func baselineCommand() *cobra.Command {
 		Long: `The baseline is the fabric as it is meant to be: spines and their lane numbers,
 leaves, cables, and the index of every host port on its leaf. It survives
 failures, so that the loss of one cable or host moves nothing else.`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("say what to do with the baseline: show or accept")
 		},
@@ -30,7 +29,6 @@ failures, so that the loss of one cable or host moves nothing else.`,
 		Use:     "show",
 		Short:   "Print the baseline, in the form that --baseline reads",
 		Example: "  forsctl baseline show >baseline.json\n  forsctl plan --topology now.txt --baseline baseline.json --out plan",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			base := &topology.Baseline{}
 			if err := ask(cmd, http.MethodGet, "/v1/baseline", base); err != nil {
@@ -58,7 +56,6 @@ Any entry of the tables may move, so a new plan and new tables follow.
 It shows what changes first, and on a terminal asks before it goes on. forsd keeps a
 copy of the old baseline, in baselines below its state directory.`,
 		Example: "  forsctl baseline accept --dry-run\n  forsctl baseline accept",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			preview := &api.Preview{}
 			if err := ask(cmd, http.MethodGet, "/v1/baseline/preview", preview); err != nil {

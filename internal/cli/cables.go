@@ -35,6 +35,7 @@ what both ends have counted, and what forsd has decided. With names of switches 
 ports it shows these cables with all counters and the last decisions; with --all
 every cable. "operating.md" among forsd's documents tells how forsd judges cables.`,
 		Example:           "  forsctl cables\n  forsctl cables Leaf007/31\n  forsctl cables --state suspect,isolated --json\n  forsctl cables --watch",
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: failureNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.nodes = args

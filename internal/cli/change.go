@@ -20,7 +20,6 @@ func rerouteCommand() *cobra.Command {
 		Long: `Reroute has forsd plan the fabric as it is, write the tables, have OpenSM program
 them, and read them back, and waits until that is done. Where the plan in force
 is still the right one, the epoch stays.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Change, error) { return c.Reroute(ctx) }, printChange)
 		},
@@ -60,7 +59,6 @@ keeps the warning configuration-refused until a reload succeeds.
 
 "systemctl reload forsd" does the same.`,
 		Example: "  sudo forsctl reload --dry-run\n  sudo forsctl reload",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (*api.Reload, error) {
 				return c.Reload(ctx, api.ReloadRequest{DryRun: dry})

@@ -65,7 +65,6 @@ nodes and port states. Run it as root to see everything.
 
 Exit code 1: something fails.`,
 		Example: "  sudo forsctl doctor\n  forsctl doctor --config ./forsd.yaml --json",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := &doctor{ctx: cmd.Context(), path: path}
 			d.checkConfig(cmd.Flags().Changed("config"))

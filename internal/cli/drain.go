@@ -140,7 +140,6 @@ func drainsCommand() *cobra.Command {
 no plan in force and no table that the switches may hold leads over it. With --wait it
 returns when all that has begun are safe.`,
 		Example: "  forsctl drains\n  forsctl drain Spine012 --yes && forsctl drains --wait",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
 				for {

@@ -17,7 +17,6 @@ func epochsCommand() *cobra.Command {
 		Use:     "epochs",
 		Short:   "List the epochs that are kept, with what led to each",
 		Example: "  forsctl epochs\n  forsctl diff 41 42",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (api.EpochList, error) {
 				list, err := c.Epochs(ctx)

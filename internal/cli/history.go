@@ -32,7 +32,6 @@ by whom. Times are such as 2026-07-01, "2026-07-01 08:00", or 36h or 7d for that
 A cable is named by either end, such as Leaf007/31. --about takes a switch too, by
 name or GUID, and the code of a warning.`,
 		Example: "  forsctl history\n  forsctl history --since 24h --kind order,epoch\n  forsctl history --about Leaf007/31 --csv",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, kind := range q.Kinds {
 				if !slices.Contains(kinds, kind) {

@@ -27,7 +27,6 @@ when its lease ends. Jobs are named by number, or by the name they were given.`,
   forsctl job create --hostfile hosts --lease 2h
   forsctl job table slurm-1234 --out phases.bin
   forsctl job rm slurm-1234`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(jobCreateCommand(), jobListCommand(), jobShowCommand(), jobTableCommand(), jobRanksCommand(), jobRenewCommand(), jobRemoveCommand())
@@ -55,7 +54,6 @@ func jobCreateCommand() *cobra.Command {
 "node001 slots=4"; of MPICH: "node001:4"; or a line for each process), or of a
 list as Slurm writes it: "node[001-004,7],x[1-2]y[3-4]". A host is a node
 description, its first word with or without the domain, a port GUID (0x…) or a LID.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := f.request(cmd)
 			if err != nil {
@@ -209,7 +207,6 @@ func jobListCommand() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the jobs",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (api.JobList, error) {
 				jobs, err := c.Jobs(ctx)

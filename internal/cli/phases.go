@@ -21,7 +21,6 @@ func phasesCommand() *cobra.Command {
 binary table that ranks map into memory, or with --csv the same transfers as
 text. FILE - is standard output.`,
 		Example: "  forsctl phases --out phases.bin\n  forsctl phases --csv --out - | head",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: path, What: "the phase table"}); err != nil {
 				return err

@@ -74,7 +74,6 @@ Formats: hostfile (Open MPI: mpirun --hostfile), rankfile (Open MPI: mpirun --ra
 list, a line for each rank (MPICH: mpiexec -f; Slurm: SLURM_HOSTFILE with srun -m arbitrary).`,
 		Example: `  forsctl job ranks --topology ibnetdiscover.txt --lfts plan/lfts.dump --hostfile hosts >ordered
   forsctl job ranks --topology ibnetdiscover.txt --lfts plan/lfts.dump --nodes 'node[001-048]' --format rankfile`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	registerFabric(&f.fabric, cmd)

@@ -32,7 +32,6 @@ renamed (it has another name or GUID).
 
 Exit code 1: the cabling is not as intended.`,
 		Example: "  forsctl report --out report.html\n  forsctl report --since 168h --intended cables.csv --out week.html\n  forsctl report --intended cables.csv --json | jq .intended",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !command.WantsJSON(cmd) {
 				if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the report"}); err != nil {

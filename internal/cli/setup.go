@@ -74,7 +74,6 @@ get other LIDs.
 The fabric is read from what OpenSM has dumped, or else by ibnetdiscover, or from
 --topology. The file as it was is kept as opensm.conf` + beforeSetup + `; --undo brings it back.`,
 		Example: "  sudo forsctl setup --dry-run\n  sudo forsctl setup\n  sudo systemctl restart opensm forsd\n  sudo forsctl setup --undo",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := &setup{dryRun: dryRun, boot: conf == "", Changes: []opensm.Change{}, Warnings: []health.Warning{}, Notes: []string{}}
 			err := s.find(cmd.Context(), path, cmd.Flags().Changed("config"), conf)

@@ -26,7 +26,6 @@ func slurmCommand() *cobra.Command {
 tells in environment variables, wait for forsd for 5 s at most (--timeout), and
 always exit with 0, because Slurm requeues a job whose prolog fails. What goes
 wrong is written to the system's log, by the name forsd-slurm.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, s := range []struct {

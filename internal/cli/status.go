@@ -25,7 +25,6 @@ With --all it shows everything: each warning in full, with what to do about it.
 
 Exit code 1: a critical warning is in force; forsd cannot do its work.`,
 		Example: "  forsctl status\n  forsctl status --all\n  forsctl status --json | jq .warnings[].code",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
 				s, err := c.Status(ctx)

@@ -55,7 +55,6 @@ Tokens, keys, the address and the key of the webhook and OpenSM's management key
 not in it: in texts [removed] stands in their place. Names of hosts and users are.
 Run it as root to have everything.`,
 		Example: "  sudo forsctl support --out forsd-support.tar.gz",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the archive"}); err != nil {
 				return err

@@ -19,7 +19,6 @@ func tokenCommand() *cobra.Command {
 		Long: `A token lets a program, or a person with a browser, ask forsd over TLS with a role:
 viewer, operator or administrator. It is shown once, when it is made; forsd keeps a
 hash of it alone. These commands take an administrator.`,
-		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(tokenCreateCommand(), tokenListCommand(), tokenRevokeCommand())
 	return cmd
@@ -66,7 +65,6 @@ func tokenListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the tokens that are valid",
 		Example: "  forsctl token list",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return command.Answer(cmd, with, func(ctx context.Context, c *api.Client) (api.TokenList, error) {
 				tokens, err := c.Tokens(ctx)

@@ -25,7 +25,6 @@ func watchCommand() *cobra.Command {
 back on its own when forsd restarts, and says so on standard error. With --json
 every line is one JSON object, with id, kind (epoch, link, warning, missed) and data.`,
 		Example: "  forsctl watch\n  forsctl watch --json --count 1",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return with(cmd, func(ctx context.Context, c *api.Client) error {
 				if _, err := c.Status(ctx); err != nil {

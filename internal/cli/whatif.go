@@ -41,7 +41,6 @@ those of the whole plan.`,
   forsctl whatif --fail Leaf007/31 --fail Leaf007/32 --json
   forsctl whatif --fail Spine010 --done 33%
   forsctl whatif --epoch 42 --done 120 --out rest.bin`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := f.query(cmd)
 			if err != nil {

@@ -27,7 +27,6 @@ func gpuCommand() *cobra.Command {
 GPUs and a fast switch inside, and a network between them. They plan exchanges in
 stages, in each of which a NIC sends to one other and receives from one, check plans
 by replay, and generate traffic. Those of gpu session have a running forsd plan.`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("say what to do: schedule, replay, generate or session")
 		},
@@ -73,7 +72,6 @@ lists of all ranks in a compact form that docs/gpu.md describes.`,
   forsplan gpu schedule --routing tokens.npy --token-bytes 14336 --gpus-per-server 8 --out exchange.bin
   forsplan gpu schedule --traffic bytes.csv --gpus-per-server 8 --mode bytes --max-stretch 1.05 --json
   forsplan gpu schedule --traffic bytes.csv --gpus-per-server 8 --fabric opensm-subnet.lst --lmc 3 --fail Leaf007/31 --json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd)
@@ -250,7 +248,6 @@ every message must be read once, travel over one NIC at each end, and arrive onc
 its place; and no NIC may send to or receive from more than one other in a stage, nor
 more than the stage's length. It prints the first violation.`,
 		Example: `  forsplan gpu replay --traffic bytes.csv --gpus-per-server 8 --exchange exchange.bin`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			data, err := command.ReadFlag("exchange", exchange, "a file of forsplan gpu schedule --out")
 			if err != nil {
@@ -317,7 +314,6 @@ servers have for each other to their first GPUs; zipf has each GPU's destination
 as rank^−skew; moe routes tokens to the top two of as many experts as GPUs, whose
 popularity falls as rank^−skew.`,
 		Example: `  forsplan gpu generate --servers 8 --gpus-per-server 8 --pattern moe --skew 0.7 --out bytes.csv`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if command.WantsJSON(cmd) {
 				return errors.New("--json: generate prints CSV, which --traffic reads")

@@ -27,7 +27,6 @@ func liquidCommand() *cobra.Command {
 		Long: `The commands of liquid schedule transfers over the routes that there are: of a network
 in a file, or of a running fabric's forwarding tables, whatever its shape. In a liquid
 schedule every step uses every bottleneck, so it takes no longer than these must.`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("say what to do: schedule or teams")
 		},
@@ -233,7 +232,6 @@ what is faster goes along where it has room.`,
 		Example: `  forsplan liquid schedule --network swiss-t1.json --allocation 4,4,0,3,1,4,2,4 --json
   forsplan liquid schedule --topology ibnetdiscover.txt --lfts tables.dump --out phases.csv
   forsplan liquid schedule --topology ibnetdiscover.txt --lfts tables.dump --hosts 'node[01-16]' --time 5s --compare`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.register(cmd)

@@ -21,7 +21,6 @@ full (no transfer can be added), the teams (every bottleneck is used), the full 
 and the skeletons (teams of the transfers that use a bottleneck). Only small exchanges
 have few enough to count.`,
 		Example: `  forsplan liquid teams --network fig1.json`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
 				return fmt.Errorf("--limit %d: want 1 or more", limit)

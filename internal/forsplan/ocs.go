@@ -26,7 +26,6 @@ switches: each connects every rack to one other at a time and takes a while, δ,
 change. They turn a matrix of what each rack has for each other into what every switch
 does, so that the last of them is done early. Times and demands are in one unit, such
 as the milliseconds that a circuit takes to carry an entry.`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return errors.New("say what to do: schedule, replay, generate, online, session, apply or timetable")
 		},
@@ -152,7 +151,6 @@ printed: that of the paper's theorems, and a sharper one that counts configurati
 		Example: `  forsplan ocs schedule --demand D.csv --switches 4 --delta 0.01
   forsplan ocs schedule --demand D.npy --switches 8 --delta 0.04 --budget 250ms --json
   forsplan ocs schedule --demand D.json --switches 2 --delta 0.01 --method fast --out schedule.json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, demand, out) },
 	}
 	f.register(cmd)
@@ -258,7 +256,6 @@ func ocsReplayCommand() *cobra.Command {
 that the loads are what they are said to be, and that all of the demand is carried. It
 knows nothing of how schedules are made. It prints the first violation.`,
 		Example: `  forsplan ocs replay --demand D.csv --schedule schedule.json`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckOutputs(cmd, drawn.output()); err != nil {
 				return err
@@ -301,7 +298,6 @@ sparse and skewed as the traffic of a GPT model with three kinds of parallelism,
 moe dense and nearly uniform as that of a model with experts; the matrices that the
 paper measured were not published, and these follow its description.`,
 		Example: `  forsplan ocs generate --workload benchmark --seed 7 --out D.csv`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the matrix"}); err != nil {
 				return err

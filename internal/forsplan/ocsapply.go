@@ -65,7 +65,6 @@ password_file, or both:
       egress: 17-32`,
 		Example: `  forsplan ocs apply --schedule schedule.json --config switches.yaml
   forsplan ocs apply --schedule schedule.json --config switches.yaml --execute --at 02:00`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if late < 0 {
 				return fmt.Errorf("--late %v: want 0 or more", late)

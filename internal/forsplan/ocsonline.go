@@ -38,7 +38,6 @@ that stand, which takes no δ, and carries what a period was too short for over 
 next. A period that is too short is reported, with exit code 1 in the end. Ctrl-C prints
 the periods until then, the last one by the best schedule so far.`,
 		Example: `  forsplan ocs online --demand D1.csv --demand D2.csv --switches 4 --delta 0.01 --period 0.4`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := f.read(cmd)
 			if err != nil {

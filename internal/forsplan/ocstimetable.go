@@ -35,7 +35,6 @@ from which rack, from when to when. With --at, the start that "forsplan ocs appl
 the times are those of the clock, to the microsecond.`,
 		Example: `  forsplan ocs timetable --schedule schedule.json --rack 3
   forsplan ocs timetable --schedule schedule.json --rack 3 --unit 10ms --at 02:00 --json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			start, err := startTime(at)
 			if err != nil {

@@ -63,7 +63,6 @@ messages have short ways, unless --relabel=false.`,
 		Example: `  forsplan photonic plan --gpus 64 --reconfig-us 1000
   forsplan photonic plan --gpus 64 --degree 2 --reconfig-us 100 --reconfigurations 2 --json
   forsplan photonic plan --matrix bytes.csv --reconfig-us 1000 --out plan.json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.given = cmd.Flags().Changed
 			return f.run(cmd)
@@ -216,7 +215,6 @@ be set to permutations, no link may carry two things at once, a chunk may leave 
 only once it is there, everything must arrive, and the cost must be what the plan
 says. It prints the first violation.`,
 		Example: `  forsplan photonic replay --plan plan.json`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := command.CheckOutputs(cmd, drawn.output()); err != nil {
 				return err

@@ -64,7 +64,6 @@ of sessions. With --state they are kept in a file over a restart. It needs neith
 nor OpenSM; with --forsd, the NICs of sessions may be hosts of a fabric.`,
 		Example: `  forsplan serve
   forsplan serve --state sessions.json --forsd https://fabric:9444`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd, state, forsd) },
 	}
 	socketFlag(cmd)

@@ -79,7 +79,7 @@ func (x *sessionKind[S, F]) all(ctx context.Context, c *api.Client) (all map[str
 
 // group completes the command that has the session commands below it.
 func (x *sessionKind[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.Command {
-	cmd.Use, cmd.Args = "session", cobra.NoArgs
+	cmd.Use = "session"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	socketFlag(cmd)
 	cmd.AddCommand(open, x.listCommand(), x.command("show", "Show a session with its latest "+x.frame+"s", http.MethodGet),
@@ -91,7 +91,7 @@ func (x *sessionKind[S, F]) group(cmd, open, plan, fail *cobra.Command) *cobra.C
 // command's flags, and name receives the value of --name.
 func (x *sessionKind[S, F]) opening(cmd *cobra.Command, name *string, read func() (any, error)) *cobra.Command {
 	var id bool
-	cmd.Short, cmd.Args = "Open a session", cobra.NoArgs
+	cmd.Short = "Open a session"
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		q, err := read()
 		if err != nil {
@@ -159,7 +159,6 @@ func (x *sessionKind[S, F]) listCommand() *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the sessions",
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return command.Answer(cmd, with, x.all, func(w io.Writer, all map[string][]S) {
 				fmt.Fprintf(w, "session\tname\t%s\tplanned\trefused\tasked for last\tfailed\n", x.size)
