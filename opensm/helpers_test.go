@@ -122,13 +122,13 @@ type fakeProcess struct {
 func fakeProc(tb testing.TB, processes ...fakeProcess) procFS {
 	tb.Helper()
 	root := tb.TempDir()
-	put(tb, filepath.Join(root, "stat"), []byte("cpu 1 2 3\nbtime 1700000000\n"))
+	put(tb, filepath.Join(root, "stat"), []byte("cpu 1 2 3 4 5 6 7 8 9 10\nbtime 1700000000\n"))
 	for _, p := range processes {
 		dir := filepath.Join(root, fmt.Sprint(p.pid))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			tb.Fatal(err)
 		}
-		fields := slices.Repeat([]string{"0"}, 40)
+		fields := slices.Repeat([]string{"0"}, 42)
 		fields[0], fields[19] = p.state, fmt.Sprint(100*p.pid)
 		put(tb, filepath.Join(dir, "stat"), fmt.Appendf(nil, "%d (%s) %s\n", p.pid, p.comm, strings.Join(fields, " ")))
 		put(tb, filepath.Join(dir, "comm"), []byte(p.comm+"\n"))
@@ -136,7 +136,7 @@ func fakeProc(tb testing.TB, processes ...fakeProcess) procFS {
 		if slices.Contains(p.env, "STRANGER") {
 			uid = 65534
 		}
-		put(tb, filepath.Join(dir, "status"), fmt.Appendf(nil, "Name:\t%s\nUid:\t%d\t%d\t0\t0\nGid:\t0\t0\t0\t0\n", p.comm, uid, uid))
+		put(tb, filepath.Join(dir, "status"), fmt.Appendf(nil, "Name:\t%s\nTgid:\t%d\nUid:\t%d\t%d\t0\t0\nGid:\t0\t0\t0\t0\n", p.comm, p.pid, uid, uid))
 		put(tb, filepath.Join(dir, "cmdline"), []byte(strings.Join(p.args, "\x00")+"\x00"))
 		put(tb, filepath.Join(dir, "environ"), []byte(strings.Join(p.env, "\x00")+"\x00"))
 		if err := os.Symlink("/somewhere", filepath.Join(dir, "cwd")); err != nil {

@@ -180,15 +180,3 @@ func TestSweep(t *testing.T) {
 type found Process
 
 func (f found) Find(context.Context) (Process, error) { return Process(f), nil }
-
-func FuzzStat(f *testing.F) {
-	f.Add([]byte("12 (opensm) S " + strings.Repeat("1 ", 40)))
-	f.Add([]byte("12 (a) b) Z 1"))
-	f.Add([]byte("()"))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		comm, _, _, err := parseStat(line)
-		if err == nil && !strings.Contains(string(line), "("+comm+")") {
-			t.Errorf("name %q of %q", comm, line)
-		}
-	})
-}

@@ -270,7 +270,7 @@ func FuzzParseArgs(f *testing.F) {
 	f.Add("-F\x00o.conf\x00-l5\x00--ucast\x00-vvD3")
 	f.Add("--\x00-A\x00--log_file=x\x00-g")
 	f.Fuzz(func(t *testing.T, line string) {
-		args := splitNUL([]byte(line))
+		args := strings.Split(line, "\x00")
 		options, _ := parseArgs(args)
 		for _, o := range options {
 			if !slices.ContainsFunc(flags, func(f flag) bool { return f.long == o.long }) {
