@@ -44,6 +44,7 @@ version; messages go to standard error.`,
 		online(baselineCommand()), online(rerouteCommand()), online(rollbackCommand()), online(epochsCommand()), online(phasesCommand()), online(reportCommand()), supportCommand())
 	addGroup(root, "Setup:",
 		offline(setupCommand(), connection), online(reloadCommand()), online(tokenCommand()), offline(backupCommand(), connection), offline(restoreCommand(), connection), online(slurmCommand()))
+	command.NoArgs(root)
 	return root
 }
 

@@ -49,6 +49,7 @@ func NewRoot(root *cobra.Command) *cobra.Command {
 	root.AddCommand(&cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return Show(cmd, map[string]any{"program": root.Name(), "release": root.Version}, func(w io.Writer) {
 				fmt.Fprintf(w, "%s version %s\n", root.Name(), root.Version)
@@ -64,7 +65,6 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process immediately
-	takeNoArgs(root)
 	root.SetArgs(args)
 	root.SetOut(plain{stdout})
 	stderr = plain{stderr}
@@ -92,13 +92,13 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	return Unusable
 }
 
-// takeNoArgs refuses arguments to commands that do not say which they take.
-func takeNoArgs(cmd *cobra.Command) {
+// NoArgs refuses arguments to the commands below one that do not say which they take.
+func NoArgs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		if c.Args == nil && c.Runnable() {
 			c.Args = cobra.NoArgs
 		}
-		takeNoArgs(c)
+		NoArgs(c)
 	}
 }
 

@@ -36,5 +36,6 @@ command prints one JSON object on standard output; messages go to standard error
 		Version: Version,
 	})
 	root.AddCommand(gpuCommand(), ocsCommand(), photonicCommand(), liquidCommand(), serveCommand())
+	command.NoArgs(root)
 	return root
 }
