@@ -20,9 +20,9 @@ const (
 )
 
 // runCommand runs a command in a temporary working directory and parses its output as it
-// arrives. It kills the command and all processes that the command started when ctx ends
-// or parse fails. The error contains the command's standard error.
-func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error) error {
+// arrives. It kills the command and all processes that the command started when ctx ends,
+// the time is over or parse fails. The error contains the command's standard error.
+func runCommand(ctx context.Context, timeout time.Duration, argv []string, parse func(io.Reader) error) error {
 	dir, err := os.MkdirTemp("", "forsd-command-")
 	if err != nil {
 		return err
@@ -32,6 +32,8 @@ func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error)
 	if err != nil {
 		return err
 	}
+	ctx, stop := within(ctx, timeout)
+	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stderr head
@@ -64,6 +66,11 @@ func runCommand(ctx context.Context, argv []string, parse func(io.Reader) error)
 	cause := context.Cause(ctx)
 	_ = writer.CloseWithError(endOf(runErr))
 	return describe(runErr, cause, <-parsed, &stderr)
+}
+
+// within limits a context in time.
+func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
 }
 
 // endOf returns what the parser sees at the end of the output.

@@ -32,7 +32,7 @@ func TestReadBack(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	file := filepath.Join(t.TempDir(), "tables")
 	put(t, file, []byte(someTables))
-	r := ReadBack{Command: shell(`pwd >&2; test "$(ls -A)" = "" && touch left && cat ` + file)}
+	r := ReadBack{Timeout: time.Minute, Command: shell(`pwd >&2; test "$(ls -A)" = "" && touch left && cat ` + file)}
 	got, err := r.Tables(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +54,11 @@ func TestReadBackFails(t *testing.T) {
 		r    ReadBack
 		want []string
 	}{
-		"status":     {ReadBack{Command: shell("echo half; echo no umad device >&2; exit 3")}, []string{"exit status 3", "no umad device", "sh -c"}},
-		"no program": {ReadBack{Command: []string{"no-such-program"}}, []string{"no-such-program", "not found", "infiniband-diags"}},
-		"parser":     {ReadBack{Command: shell("echo no table")}, []string{"is not a part of a table dump"}},
+		"status":     {ReadBack{Timeout: time.Minute, Command: shell("echo half; echo no umad device >&2; exit 3")}, []string{"exit status 3", "no umad device", "sh -c"}},
+		"no program": {ReadBack{Timeout: time.Minute, Command: []string{"no-such-program"}}, []string{"no-such-program", "not found", "infiniband-diags"}},
+		"parser":     {ReadBack{Timeout: time.Minute, Command: shell("echo no table")}, []string{"is not a part of a table dump"}},
 		"too slow":   {ReadBack{Command: shell("echo first; sleep 1000 & wait"), Timeout: 50 * time.Millisecond}, []string{"took longer than 50ms"}},
-		"chatty":     {ReadBack{Command: shell("yes complaint | head -c 100000 >&2; exit 1")}, []string{"exit status 1", "complaint"}},
+		"chatty":     {ReadBack{Timeout: time.Minute, Command: shell("yes complaint | head -c 100000 >&2; exit 1")}, []string{"exit status 1", "complaint"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.r.Tables(t.Context())
@@ -82,7 +82,7 @@ func TestReadBackKillsAll(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		_, err := ReadBack{Command: shell(`(exec 3>` + fifo + `; echo up >&3; sleep 1000; sleep 1000) & wait`)}.Tables(ctx)
+		_, err := ReadBack{Timeout: time.Minute, Command: shell(`(exec 3>` + fifo + `; echo up >&3; sleep 1000; sleep 1000) & wait`)}.Tables(ctx)
 		ended <- err
 	}()
 	reader, err := os.Open(fifo) // opens when the grandchild does

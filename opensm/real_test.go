@@ -151,7 +151,7 @@ func loaded(ctx context.Context, t *testing.T, sim *ibsim.Sim, want *lft.Tables,
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := ReadBack{Command: slices.Concat([]string{"env"}, env, sim.Prefix(), DefaultReadBack)}
+	r := ReadBack{Timeout: time.Minute, Command: slices.Concat([]string{"env"}, env, sim.Prefix(), DefaultReadBack)}
 	for {
 		s := next()
 		got, err := r.Tables(ctx)

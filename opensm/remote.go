@@ -16,9 +16,7 @@ const maxDiscovery = 512 << 20
 // Discover runs a command that prints the fabric as ibnetdiscover does, with the LIDs and
 // LMCs of all ports, and parses its output.
 func Discover(ctx context.Context, command []string, timeout time.Duration) (f *topology.Fabric, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
-	defer cancel()
-	err = runCommand(ctx, command, func(text io.Reader) error {
+	err = runCommand(ctx, timeout, command, func(text io.Reader) error {
 		data, err := io.ReadAll(io.LimitReader(text, maxDiscovery+1))
 		if len(data) > maxDiscovery {
 			return fmt.Errorf("it prints more than %d bytes", maxDiscovery)
@@ -37,10 +35,8 @@ func Discover(ctx context.Context, command []string, timeout time.Duration) (f *
 // Install runs a command that brings the table file to the manager and has it sweep.
 // The file's path is its last argument.
 func Install(ctx context.Context, command []string, tables string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
-	defer cancel()
 	argv := append(append([]string{}, command...), tables)
-	if err := runCommand(ctx, argv, func(io.Reader) error { return nil }); err != nil {
+	if err := runCommand(ctx, timeout, argv, func(io.Reader) error { return nil }); err != nil {
 		return fmt.Errorf("install the tables with %q: %w", strings.Join(argv, " "), err)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package opensm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +64,7 @@ func (s *Switches) own(ctx context.Context, f *topology.Fabric) (*lft.Tables, er
 	if err != nil {
 		return nil, err
 	}
-	timeout := cmp.Or(s.Command.Timeout, defaultReadBackTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
+	ctx, cancel := within(ctx, s.Command.Timeout)
 	defer cancel()
 	t, err := r.Tables(ctx, f)
 	if t == nil && ctx.Err() == nil { // it is the port that fails, and not a switch: choose again

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
@@ -28,7 +29,7 @@ func TestSwitchesFallBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var notes []error
-	s := &Switches{Port: UmadOff, Command: ReadBack{Command: []string{"cat", file}}, Note: func(err error) { notes = append(notes, err) }}
+	s := &Switches{Port: UmadOff, Command: ReadBack{Timeout: time.Minute, Command: []string{"cat", file}}, Note: func(err error) { notes = append(notes, err) }}
 	for range 2 {
 		got, whole, err := s.Tables(t.Context(), f)
 		if err != nil || whole {

@@ -194,7 +194,7 @@ func (s *site) readBack() *lft.Tables {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	tables, err := opensm.ReadBack{Command: slices.Concat([]string{"env"}, env, s.sim.Prefix(), opensm.DefaultReadBack)}.Tables(s.ctx)
+	tables, err := opensm.ReadBack{Timeout: time.Minute, Command: slices.Concat([]string{"env"}, env, s.sim.Prefix(), opensm.DefaultReadBack)}.Tables(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
