@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -236,6 +235,3 @@ var policy = map[string]string{
 	"Referrer-Policy":              "no-referrer",
 	"Cross-Origin-Resource-Policy": "same-origin",
 }
-
-// TLS is how the listener speaks TLS.
-func (a *Access) TLS() *tls.Config { return a.Certificates.Server() }

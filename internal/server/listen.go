@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/rights"
 )
 
@@ -29,15 +28,10 @@ type Listeners struct {
 
 // Server serves an API on its listeners.
 type Server struct {
-	socket *rights.Listener
-	tcp    net.Listener // nil without TCP
-	tls    net.Listener // nil without TLS
-	unix   *http.Server
-	remote *http.Server
-	secure *http.Server
-	stop   context.CancelFunc
-
-	limiter *access.Limiter // nil without limits
+	socket  *rights.Listener
+	tcp     net.Listener // nil without TCP
+	servers map[*http.Server]net.Listener
+	stop    context.CancelFunc
 }
 
 const (
@@ -55,18 +49,25 @@ func Listen(c Config, l Listeners) (*Server, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{socket: socket, stop: stop, unix: httpServer(ctx, Handler(c, false), l.Log)}
-	if c.Access != nil {
-		s.limiter = c.Access.Limiter
+	s := &Server{socket: socket, servers: map[*http.Server]net.Listener{}, stop: stop}
+	tcp, unix := connections(descriptors())
+	remote := make(chan struct{}, tcp) // with TLS and without
+	add := func(via via, of net.Listener, most chan struct{}) *http.Server {
+		h, bounded := httpServer(ctx, newService(c, via), l.Log), &boundedListener{of, most, nil}
+		if c.Access != nil {
+			bounded.limiter = c.Access.Limiter
+		}
+		s.servers[h] = bounded
+		return h
 	}
+	add(bySocket, socket, make(chan struct{}, unix))
 	if l.TCP != "" {
 		s.tcp = listenTCP(l.TCP, func(err error) { l.Note("api.listen", err) })
-		s.remote = httpServer(ctx, Handler(c, true), l.Log)
+		add(byTCP, s.tcp, remote)
 	}
 	if l.TLS != "" {
-		s.tls = listenTCP(l.TLS, func(err error) { l.Note("api.tls.listen", err) })
-		s.secure = httpServer(ctx, newService(c, byTLS), l.Log)
-		s.secure.TLSConfig = c.Access.TLS()
+		tls := listenTCP(l.TLS, func(err error) { l.Note("api.tls.listen", err) })
+		add(byTLS, tls, remote).TLSConfig = c.Access.Certificates.Server()
 	}
 	return s, nil
 }
@@ -102,17 +103,8 @@ func (s *Server) Addr() net.Addr {
 // changes under way by their contexts, lets answers be read for half a second, and
 // removes the socket. It returns an error when it ended for another reason.
 func (s *Server) Serve(ctx context.Context) error {
-	tcp, unix := connections(descriptors())
-	remote := make(chan struct{}, tcp) // with TLS and without
-	servers := map[*http.Server]net.Listener{s.unix: &boundedListener{s.socket, make(chan struct{}, unix), s.limiter}}
-	if s.tcp != nil {
-		servers[s.remote] = &boundedListener{s.tcp, remote, s.limiter}
-	}
-	if s.tls != nil {
-		servers[s.secure] = &boundedListener{s.tls, remote, s.limiter}
-	}
-	ended := make(chan error, len(servers))
-	for server, l := range servers {
+	ended := make(chan error, len(s.servers))
+	for server, l := range s.servers {
 		go func() {
 			if server.TLSConfig != nil {
 				ended <- server.ServeTLS(l, "", "")
@@ -122,7 +114,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		}()
 	}
 	var err error
-	running := len(servers)
+	running := len(s.servers)
 	select {
 	case <-ctx.Done():
 	case err = <-ended:
@@ -132,7 +124,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(context.Background(), shutdownWithin)
 	defer cancel()
 	var wg sync.WaitGroup
-	for server := range servers {
+	for server := range s.servers {
 		wg.Go(func() {
 			if server.Shutdown(grace) != nil {
 				_ = server.Close() // the connections left have had their time
