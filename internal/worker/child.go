@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bufio"
 	"context"
 	"encoding/gob"
 	"errors"
@@ -17,7 +16,7 @@ import (
 
 // Task reads a request and returns the answer, in a separate process. Its context has a
 // deadline. A task that has an answer at the deadline returns it, even if it is not the best.
-type Task func(ctx context.Context, in *bufio.Reader) ([]byte, error)
+type Task func(ctx context.Context, in *gob.Decoder) (any, error)
 
 // The nice values of workers, from 0 to 19: orders run far behind the program itself, and
 // questions behind everything else on the machine.
@@ -62,16 +61,16 @@ func work(task Task) error {
 		_, _ = io.Copy(io.Discard, os.NewFile(3, "parentPipe"))
 		os.Exit(1)
 	}()
-	answer, err := task(ctx, bufio.NewReader(os.Stdin))
-	o := outcome{Size: int64(len(answer))}
-	if err != nil && !errors.As(err, &o.Refusal) {
-		o.Late, o.Text = errors.Is(err, context.DeadlineExceeded), err.Error()
+	answer, failed := task(ctx, gob.NewDecoder(os.Stdin))
+	var o outcome
+	if failed != nil && !errors.As(failed, &o.Refusal) {
+		o.Late, o.Text = errors.Is(failed, context.DeadlineExceeded), failed.Error()
 	}
-	if err := gob.NewEncoder(os.Stdout).Encode(&o); err != nil {
+	out := gob.NewEncoder(os.Stdout)
+	if err := out.Encode(&o); err != nil || failed != nil {
 		return err
 	}
-	_, err = os.Stdout.Write(answer)
-	return err
+	return out.Encode(answer)
 }
 
 // confine limits the process. All its threads are in its process group, and new threads

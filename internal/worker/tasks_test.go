@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/gob"
@@ -22,16 +21,16 @@ import (
 // task runs a task in this process, and returns its answer.
 func task[A, Q any](t *testing.T, name string, q *Q) (*A, error) {
 	t.Helper()
-	var in bytes.Buffer
+	var in, out bytes.Buffer
 	if err := gob.NewEncoder(&in).Encode(q); err != nil {
 		t.Fatal(err)
 	}
-	out, err := Tasks()[name](t.Context(), bufio.NewReader(&in))
+	got, err := Tasks()[name](t.Context(), gob.NewDecoder(&in))
 	if err != nil {
 		return nil, err
 	}
 	a := new(A)
-	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(a); err != nil {
+	if err := errors.Join(gob.NewEncoder(&out).Encode(got), gob.NewDecoder(&out).Decode(a)); err != nil {
 		t.Fatal(err)
 	}
 	return a, nil

@@ -5,14 +5,12 @@
 package worker
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -121,16 +119,9 @@ func (p *Pool) Enter() (leave func(), err error) {
 
 // outcome is the header of a process's answer.
 type outcome struct {
-	Size    int64
 	Refusal *api.Error
 	Late    bool   // the deadline passed without an answer
 	Text    string // any other error
-}
-
-// Answer reads the answer of a task as it arrives.
-type Answer struct {
-	Size int64
-	io.Reader
 }
 
 // error returns what the task returned.
@@ -146,21 +137,21 @@ func (o *outcome) error() error {
 	return nil
 }
 
-// Run runs a task in a process: send writes the request, and receive reads the answer. It
-// returns the errors of the task, unchanged if they are the API's, or one of the errors above.
-// It returns when the process has ended. If ctx ends, this is immediate.
-func (p *Pool) Run(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+// Run runs a task in a process, with a request, and sets the answer. It returns the errors of
+// the task, unchanged if they are the API's, or one of the errors above. It returns when the
+// process has ended. If ctx ends, this is immediate.
+func (p *Pool) Run(ctx context.Context, task string, request, answer any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limits.Time, ErrTime)
 	defer cancel()
 	select {
 	case p.turns <- struct{}{}:
 	default:
-		if err := p.wait(ctx, task, send, receive); !errors.Is(err, errAgain) {
+		if err := p.wait(ctx, task, request, answer); !errors.Is(err, errAgain) {
 			return err
 		}
 	}
 	defer p.rest(p.turns, time.Now())
-	return p.process(ctx, task, send, receive)
+	return p.process(ctx, task, request, answer, nil)
 }
 
 // rest gives a turn to the next request, after a rest if the pool has one.
@@ -181,7 +172,7 @@ var errAgain = errors.New("it takes longer than others should wait")
 // wait waits for a turn, reported by errAgain. If long requests have all turns, short ones
 // do not wait for them: each is tried briefly in an additional process, and continues to
 // wait if that is not enough.
-func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+func (p *Pool) wait(ctx context.Context, task string, request, answer any) error {
 	defer p.waiting.Add(-1)
 	if p.waiting.Add(1) > int64(p.limits.Waiting) {
 		return ErrBusy
@@ -193,7 +184,7 @@ func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := p.try(ctx, task, send, receive); !errors.Is(err, errAgain) {
+	if err := p.try(ctx, task, request, answer); !errors.Is(err, errAgain) {
 		return err
 	}
 	select {
@@ -205,22 +196,18 @@ func (p *Pool) wait(ctx context.Context, task string, send func(io.Writer) error
 }
 
 // try runs a task for a short time.
-func (p *Pool) try(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+func (p *Pool) try(ctx context.Context, task string, request, answer any) error {
 	defer p.rest(p.shortSlot, time.Now())
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	timer := time.AfterFunc(p.limits.Brief, func() { end(errAgain) })
 	defer timer.Stop()
-	return p.process(ctx, task, send, func(a *Answer) error {
-		if !timer.Stop() {
-			return errAgain
-		}
-		return receive(a)
-	})
+	return p.process(ctx, task, request, answer, timer)
 }
 
-// process runs a task in a new process.
-func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) error, receive func(*Answer) error) error {
+// process runs a task in a new process. An answer that comes stops the timer, if there is one
+// that has not ended the task by then.
+func (p *Pool) process(ctx context.Context, task string, request, answer any, timer *time.Timer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// This is the running program, even if its file was replaced.
@@ -251,14 +238,16 @@ func (p *Pool) process(ctx context.Context, task string, send func(io.Writer) er
 		return cmp.Or(context.Cause(ctx), fmt.Errorf("start a process for task %s: %w", task, err))
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- errors.Join(send(in), in.Close()) }()
-	answer := bufio.NewReader(out)
+	go func() { sent <- errors.Join(gob.NewEncoder(in).Encode(request), in.Close()) }()
+	from := gob.NewDecoder(out)
 	var o outcome
-	err = gob.NewDecoder(answer).Decode(&o)
+	err = from.Decode(&o)
 	heard := err == nil
 	if heard {
-		if err = o.error(); err == nil {
-			err = receive(&Answer{o.Size, answer})
+		if err = o.error(); err == nil && timer != nil && !timer.Stop() {
+			err = errAgain
+		} else if err == nil {
+			err = from.Decode(answer)
 		}
 	}
 	interrupted := context.Cause(ctx)

@@ -1,11 +1,10 @@
 package worker
 
 import (
-	"bufio"
 	"context"
+	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -20,33 +19,30 @@ import (
 
 // The tasks of the tests.
 var tasks = map[string]Task{
-	"echo": func(_ context.Context, in *bufio.Reader) ([]byte, error) { return io.ReadAll(in) },
-	"refuse": func(context.Context, *bufio.Reader) ([]byte, error) {
+	"echo": taskOf(func(_ context.Context, request *string) (*string, error) { return request, nil }),
+	"refuse": func(context.Context, *gob.Decoder) (any, error) {
 		return nil, fmt.Errorf("wrapped: %w", api.Errorf("short", "and stout"))
 	},
-	"deadline": func(ctx context.Context, _ *bufio.Reader) ([]byte, error) {
+	"deadline": func(ctx context.Context, _ *gob.Decoder) (any, error) {
 		end, has := ctx.Deadline()
-		return fmt.Append(nil, has && time.Until(end) <= 54*time.Second), nil
+		return fmt.Sprint(has && time.Until(end) <= 54*time.Second), nil
 	},
-	"late": func(context.Context, *bufio.Reader) ([]byte, error) {
+	"late": func(context.Context, *gob.Decoder) (any, error) {
 		return nil, fmt.Errorf("plan: %w", context.DeadlineExceeded)
 	},
-	"fail":  func(context.Context, *bufio.Reader) ([]byte, error) { return nil, errors.New("it cannot be done") },
-	"panic": func(context.Context, *bufio.Reader) ([]byte, error) { panic("at once") },
-	"sleep": func(context.Context, *bufio.Reader) ([]byte, error) { time.Sleep(time.Hour); return nil, nil },
+	"fail":  func(context.Context, *gob.Decoder) (any, error) { return nil, errors.New("it cannot be done") },
+	"panic": func(context.Context, *gob.Decoder) (any, error) { panic("at once") },
+	"sleep": func(context.Context, *gob.Decoder) (any, error) { time.Sleep(time.Hour); return nil, nil },
 	// Sleeps the first time, and is quick the second time: a file named in the request tells
 	// them apart.
-	"again": func(_ context.Context, in *bufio.Reader) ([]byte, error) {
-		name, err := io.ReadAll(in)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.Mkdir(string(name), 0o700); err == nil {
+	"again": taskOf(func(_ context.Context, name *string) (*string, error) {
+		if err := os.Mkdir(*name, 0o700); err == nil {
 			time.Sleep(time.Hour)
 		}
-		return []byte("done"), nil
-	},
-	"eat": func(context.Context, *bufio.Reader) ([]byte, error) {
+		done := "done"
+		return &done, nil
+	}),
+	"eat": func(context.Context, *gob.Decoder) (any, error) {
 		var all [][]byte
 		for {
 			block := make([]byte, 16<<20)
@@ -59,13 +55,13 @@ var tasks = map[string]Task{
 		}
 	},
 	// Returns the priorities of all threads, including those that started earlier.
-	"nice": func(context.Context, *bufio.Reader) ([]byte, error) {
-		var out []byte
+	"nice": func(context.Context, *gob.Decoder) (any, error) {
+		var out string
 		threads, err := os.ReadDir("/proc/self/task")
 		for _, thread := range threads {
 			id, _ := strconv.Atoi(thread.Name())
 			raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, id) // 20 − nice
-			out = fmt.Appendf(out, "%d %v\n", 20-raw, err)
+			out += fmt.Sprintf("%d %v\n", 20-raw, err)
 		}
 		return out, err
 	},
@@ -78,18 +74,9 @@ func TestMain(m *testing.M) {
 }
 
 // run runs a task and returns its answer.
-func run(ctx context.Context, p *Pool, task, request string) (string, error) {
-	var answer []byte
-	err := p.Run(ctx, task, func(w io.Writer) error {
-		_, err := io.WriteString(w, request)
-		return err
-	}, func(a *Answer) (err error) {
-		if answer, err = io.ReadAll(a); err == nil && int64(len(answer)) != a.Size {
-			err = fmt.Errorf("%d bytes of %d", len(answer), a.Size)
-		}
-		return err
-	})
-	return string(answer), err
+func run(ctx context.Context, p *Pool, task, request string) (answer string, err error) {
+	err = p.Run(ctx, task, request, &answer)
+	return answer, err
 }
 
 func small() Limits {
@@ -174,12 +161,10 @@ func TestEnds(t *testing.T) {
 	if _, err := run(ctx, p, "sleep", ""); !errors.Is(err, gone) {
 		t.Errorf("the client has gone: %v", err)
 	}
-	err := NewPool(small()).Run(t.Context(), "echo", func(w io.Writer) error {
-		_, err := w.Write(make([]byte, 8<<20))
-		return err
-	}, func(*Answer) error { return gone })
-	if !errors.Is(err, gone) {
-		t.Errorf("nobody takes the answer: %v", err)
+	var number int
+	err := NewPool(small()).Run(t.Context(), "echo", strings.Repeat("long ", 1<<20), &number)
+	if err == nil || !strings.Contains(err.Error(), "gob: ") {
+		t.Errorf("an answer that is not a number: %v", err)
 	}
 	if child := workerOf(os.Getpid()); child != 0 {
 		t.Errorf("process %d is left", child)
