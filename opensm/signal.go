@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 	"syscall"
 )
 
@@ -44,8 +42,4 @@ func Sweep(ctx context.Context, f Finder) (Process, error) {
 	default:
 		return p, fmt.Errorf("signal %s: %w", p, err)
 	}
-}
-
-func sortedValues(m map[string]int) []int {
-	return slices.Compact(slices.Sorted(maps.Values(m)))
 }

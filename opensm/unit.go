@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 )
@@ -29,7 +31,7 @@ func (u Unit) Find(ctx context.Context) (Process, error) {
 		return Process{}, fmt.Errorf("%w under systemd: unit %s: %w", ErrNotRunning, pattern, err)
 	}
 	var found []Process
-	for _, pid := range sortedValues(pids) {
+	for _, pid := range slices.Compact(slices.Sorted(maps.Values(pids))) {
 		p, err := u.proc.process(pid)
 		if err == nil && u.proc.isOpenSM(p) {
 			found = append(found, p)

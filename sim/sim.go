@@ -70,7 +70,9 @@ func Run(f *topology.Fabric, tables *lft.Tables, rows []Row) (*Result, error) {
 		for n < len(transfers) && transfers[n].phase == int32(phase) {
 			n++
 		}
-		r.run(phase, transfers[:n])
+		r.addLoad(transfers[:n])
+		r.measure(phase)
+		r.unload()
 		transfers = transfers[n:]
 	}
 	r.summarise()
@@ -201,13 +203,6 @@ func (r *runner) count(end int32) {
 		r.seen[end] = true
 		r.result.Servers++
 	}
-}
-
-// run loads the links with the transfers of one phase and takes the largest.
-func (r *runner) run(phase int, transfers []transfer) {
-	r.addLoad(transfers)
-	r.measure(phase)
-	r.unload()
 }
 
 // addLoad loads the links with transfers.

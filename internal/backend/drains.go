@@ -110,7 +110,7 @@ func (b *Backend) orders(ctx context.Context, now *state.State, q *api.DrainRequ
 	switch {
 	case len(q.Parts) == 0:
 		return nil, api.BadRequest(`nothing to drain: want {"parts": ["Spine012", "Leaf007/31"]}`)
-	case !q.Until.IsZero() && !q.Until.After(later(time.Now(), q.At)):
+	case !q.Until.IsZero() && !(q.Until.After(time.Now()) && q.Until.After(q.At)):
 		return nil, api.BadRequest("it would end at %s, before it begins", q.Until.Format(time.RFC3339))
 	case len(q.Reason) > 1000:
 		return nil, api.BadRequest("the reason has %d characters: up to 1000 are kept", len(q.Reason))
@@ -132,13 +132,6 @@ func (b *Backend) orders(ctx context.Context, now *state.State, q *api.DrainRequ
 		out = append(out, exclusions.Drain{Part: p, Name: name, Reason: q.Reason, By: by, At: q.At, Until: q.Until, State: exclusions.Scheduled})
 	}
 	return out, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // cost plans the fabric without the parts and without those already drained.

@@ -71,11 +71,6 @@ type cable struct {
 	gbps float64
 }
 
-// label names a cable by its ends.
-func (c *cable) label() string {
-	return fmt.Sprintf("%s port %d – %s port %d", c.Lower.Name, c.Lower.Port, c.Upper.Name, c.Upper.Port)
-}
-
 // Orders are the actions for the caller.
 type Orders struct {
 	Withhold bool     // the set of isolated cables has changed
@@ -404,9 +399,10 @@ func (r *Tracker) tell(c cablehealth.Cable, e api.CableEvent) {
 	r.decided[slices.Index(kinds[:], e.What)].Add(1)
 }
 
+// label names a cable by its ends.
 func (r *Tracker) label(id cablehealth.Cable) string {
 	if c, there := r.cables[id]; there {
-		return c.label()
+		return fmt.Sprintf("%s port %d – %s port %d", c.Lower.Name, c.Lower.Port, c.Upper.Name, c.Upper.Port)
 	}
 	return id.String()
 }

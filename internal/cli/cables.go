@@ -173,7 +173,7 @@ func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable, 
 	for i := range chosen {
 		c := &chosen[i]
 		a, b := &c.Leaf.Counted, &c.Spine.Counted
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d/%d\t%s\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port, c.Lane, link(c), c.State, since(c.Since),
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d/%d\t%s\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port, c.Lane, link(c), c.State, clock(c.Since),
 			a.Symbols, b.Symbols, a.Received, b.Received, a.Downed, b.Downed, cableWhy(c))
 	}
 	if err := w.Flush(); err != nil {
@@ -195,7 +195,8 @@ func link(c *api.Cable) string {
 	return c.Link
 }
 
-func since(t time.Time) string {
+// clock formats a time in local time, or "-" for the zero time.
+func clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}

@@ -175,12 +175,6 @@ func printDrains(w io.Writer, all []api.Drain) {
 		return
 	}
 	fmt.Fprintln(w, "PART\tSTATE\tSINCE\tUNTIL\tBY\tREASON")
-	clock := func(at time.Time) string {
-		if at.IsZero() {
-			return "-"
-		}
-		return at.Local().Format(time.DateTime)
-	}
 	for i := range all {
 		d := &all[i]
 		state, since := d.State, d.Since

@@ -85,7 +85,7 @@ The fabric is read from what OpenSM has dumped, or else by ibnetdiscover, or fro
 			if err != nil {
 				return err
 			}
-			return s.report(cmd, undo)
+			return command.Show(cmd, s, func(w io.Writer) { s.print(w, undo) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change, and change nothing")
@@ -314,11 +314,7 @@ func (s *setup) systemctl(ctx context.Context, note string, args ...string) bool
 	return err == nil
 }
 
-// report prints the findings, the changes, and the next steps.
-func (s *setup) report(cmd *cobra.Command, undo bool) error {
-	return command.Show(cmd, s, func(w io.Writer) { s.print(w, undo) })
-}
-
+// print prints the findings, the changes, and the next steps.
 func (s *setup) print(w io.Writer, undo bool) {
 	if s.Source != "" {
 		fmt.Fprintf(w, "fabric   %s: %s, %s, %s\n", s.Source, command.Plural(s.Hosts, "host port", "host ports"), command.Plural(s.Switches, "switch", "switches"), command.Plural(s.Lanes, "lane", "lanes"))

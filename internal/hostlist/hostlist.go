@@ -120,7 +120,7 @@ func expandRanges(text string) ([]string, error) {
 			return nil, fmt.Errorf("more than %d hosts", Most)
 		}
 		for n := first; n <= last; n++ {
-			out = append(out, pad(n, len(low)))
+			out = append(out, fmt.Sprintf("%0*d", len(low), n))
 		}
 	}
 	return out, nil
@@ -136,6 +136,3 @@ func number(text string) (uint64, error) {
 	}
 	return strconv.ParseUint(text, 10, 64)
 }
-
-// pad formats a number with at least the given number of digits.
-func pad(n uint64, digits int) string { return fmt.Sprintf("%0*d", digits, n) }

@@ -33,11 +33,6 @@ type watched struct {
 	silent   int // readings in a row without an answer
 }
 
-// noisy reports whether the manager may ignore the switch's traps.
-func (w *watched) noisy(now time.Time) bool {
-	return w.traps >= ManyTraps && now.Sub(w.sign) < TrapMemory
-}
-
 // watch returns the record of a switch.
 func (l *Links) watch(g ib.GUID) *watched {
 	w := l.watches[g]
@@ -76,7 +71,7 @@ func (l *Links) due(now time.Time) map[ib.GUID]time.Time {
 		often[g] = true
 	}
 	for g, w := range l.watches {
-		if w.noisy(now) {
+		if w.traps >= ManyTraps && now.Sub(w.sign) < TrapMemory { // the manager may ignore them
 			often[g] = true
 		}
 	}

@@ -50,9 +50,6 @@ func doubling(ranks int) (steps [][]transfer) {
 	return steps
 }
 
-// ringBound is 1 if a ring must leave a switch.
-func (r *routes) ringBound() int { return min(1, len(r.leaves)-1) }
-
 // doublingBound counts the transfers that must leave a leaf. Of c corners of a cube of d
 // dimensions, at least c·(d − log₂ c) edges lead out (Harper, 1964), so one of the d steps has
 // at least a d-th of them, over the cables that the tables use. How many of a leaf's ranks are
@@ -78,12 +75,10 @@ func (r *routes) doublingBound(perHost int) int {
 	for l, on := range r.leaves {
 		most := min(len(on)*perHost, 1<<d)
 		edges := min(out(most), out(most-extra))
-		bound = max(bound, ceil(edges/float64(d)/float64(r.cables(l))))
+		bound = max(bound, int(math.Ceil(edges/float64(d)/float64(r.cables(l))-1e-9)))
 	}
 	return bound
 }
-
-func ceil(x float64) int { return int(math.Ceil(x - 1e-9)) }
 
 // cables counts the links through which the tables leave a leaf.
 func (r *routes) cables(leaf int) int {

@@ -160,11 +160,8 @@ func (p *placement) improve(ctx context.Context, good func(*placement) bool) {
 			done = good(p)
 		}
 	}
-	p.become(best)
+	*p = *newPlacement(p.routes, p.perHost, best)
 }
-
-// become adopts an order.
-func (p *placement) become(host []int32) { *p = *newPlacement(p.routes, p.perHost, host) }
 
 // most returns the largest number of transfers on a link for the ring, and for a step of
 // recursive doubling.

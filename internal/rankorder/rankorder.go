@@ -38,12 +38,12 @@ func Find(ctx context.Context, f *topology.Fabric, tables *lft.Tables, hosts []t
 	if err != nil {
 		return nil, fmt.Errorf("order ranks: %w", err)
 	}
-	o := &Order{RingBound: r.ringBound(), DoublingBound: r.doublingBound(perHost)}
+	o := &Order{RingBound: min(1, len(r.leaves)-1), DoublingBound: r.doublingBound(perHost)}
 	good := func(p *placement) bool {
 		ring, doubling := p.most()
 		return ring <= o.RingBound && doubling <= o.DoublingBound
 	}
-	best := newPlacement(r, perHost, r.byLeaf())
+	best := newPlacement(r, perHost, slices.Concat(r.leaves...)) // a ring leaves each leaf once
 	best.improve(ctx, good)
 	if !good(best) {
 		other := newPlacement(r, perHost, r.inBlocks())
@@ -153,9 +153,6 @@ func distances(f *topology.Fabric, from int32) []int {
 	}
 	return far
 }
-
-// byLeaf returns the hosts leaf by leaf, so that a ring leaves each leaf once.
-func (r *routes) byLeaf() []int32 { return slices.Concat(r.leaves...) }
 
 // inBlocks returns an order of blocks of 2^k hosts of one leaf, large ones first, so that
 // the partners of a block are together in every step.

@@ -44,8 +44,10 @@ func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.room(); err != nil {
-		return nil, err
+	unlock := r.lock()
+	full := len(r.sessions) == mostSessions
+	if unlock(); full {
+		return nil, errFull
 	}
 	if err := r.try(req, settings, &shown); err != nil {
 		return nil, err
@@ -55,7 +57,7 @@ func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 	now := time.Now()
 	*r.head(&shown) = Session{Name: q.Name, Opened: now, Asked: now}
 	s := &session[S]{Settings: settings, Shown: shown, Failed: r.failed(failures)}
-	unlock := r.lock()
+	unlock = r.lock()
 	if len(r.sessions) == mostSessions {
 		unlock()
 		return nil, errFull
@@ -70,15 +72,6 @@ func (r *room[S, F, X, A]) opening(req *http.Request) (any, error) {
 }
 
 var errFull = api.Busy("there are %d sessions, the most that there may be: end one", mostSessions)
-
-// room returns an error if the maximum number of sessions is open.
-func (r *room[S, F, X, A]) room() error {
-	defer r.lock()()
-	if len(r.sessions) == mostSessions {
-		return errFull
-	}
-	return nil
-}
 
 // fields reads the fields of a request.
 func fields(req *http.Request, most int64) (map[string]json.RawMessage, error) {

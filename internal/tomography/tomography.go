@@ -246,10 +246,8 @@ func loss(x float64) float64 {
 	return x * x / 2
 }
 
-// threshold is the score of the next part after some are named.
+// threshold is the score of the next part after some are named: what a normal value exceeds
+// with a probability.
 func threshold(parts, named int) float64 {
-	return exceeded(alarm * float64(1+named) / float64(max(1, parts)))
+	return math.Sqrt2 * math.Erfcinv(2*alarm*float64(1+named)/float64(max(1, parts)))
 }
-
-// exceeded is what a normal value exceeds with a probability.
-func exceeded(p float64) float64 { return math.Sqrt2 * math.Erfcinv(2*p) }

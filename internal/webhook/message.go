@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -38,9 +37,6 @@ type Message struct {
 	Advice   string          `json:"advice,omitempty"`      // remedy while it is in force
 	Runbook  string          `json:"runbook_url,omitempty"` // the page about the code
 }
-
-// newID returns a unique ID.
-func newID() string { return "msg_" + rand.Text() }
 
 // Templates are the formats of chat systems. Slack's also works for Mattermost and Rocket.Chat,
 // and that of Teams is for its workflows.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -93,7 +94,7 @@ func (h *Hook) Note(w health.Warning, on bool) {
 
 // put queues a message, dropping the oldest one if the queue is full.
 func (h *Hook) put(m Message) {
-	m.ID, m.Host, m.Fabric, m.At = newID(), h.host, h.Fabric, time.Now()
+	m.ID, m.Host, m.Fabric, m.At = "msg_"+rand.Text(), h.host, h.Fabric, time.Now()
 	for {
 		select {
 		case h.queue <- m:

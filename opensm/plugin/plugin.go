@@ -175,7 +175,7 @@ func AfterSweep(f *topology.Fabric) *topology.Fabric {
 	for i := range f.Nodes {
 		for p := range f.Nodes[i].Ports {
 			port := &f.Nodes[i].Ports[p]
-			if port.Peer == topology.None || !training(port.State) {
+			if port.Peer == topology.None || port.State != topology.Init && port.State != topology.Armed {
 				continue
 			}
 			if back := &f.Nodes[port.Peer].Ports[port.PeerPort]; back.State == topology.Down {
@@ -192,5 +192,3 @@ func AfterSweep(f *topology.Fabric) *topology.Fabric {
 	}
 	return c
 }
-
-func training(s topology.PortState) bool { return s == topology.Init || s == topology.Armed }
