@@ -37,7 +37,7 @@ func writeManual(t *testing.T) string {
 	var out strings.Builder
 	out.WriteString("# Warnings\n\nEvery warning by its code. *critical*: forsd cannot do its work. *degraded*: it costs something. *info*: good to know. `forsctl status --all` shows the same remedies. Made by `go test ./internal/daemon -run Manual -manual`.\n")
 	for _, k := range all {
-		e, ok := health.Explain(k.Code)
+		e, ok := health.Explanations()[k.Code]
 		if !ok {
 			t.Errorf("internal/health/advice.txt does not explain %s (%s)", k.Code, k.Title)
 		}
@@ -46,7 +46,7 @@ func writeManual(t *testing.T) string {
 			fmt.Fprintf(&out, "\n```sh\n%s\n```\n", e.Commands)
 		}
 	}
-	if n := health.Explained(); n != len(all) {
+	if n := len(health.Explanations()); n != len(all) {
 		t.Errorf("internal/health/advice.txt explains %d codes, and forsd raises %d", n, len(all))
 	}
 	return out.String()

@@ -28,14 +28,8 @@ var explanations = func() map[string]Explanation {
 	return out
 }()
 
-// Explain returns the explanation of a code, and whether there is one.
-func Explain(code string) (Explanation, bool) {
-	e, ok := explanations[code]
-	return e, ok
-}
-
-// Explained returns the number of explained codes.
-func Explained() int { return len(explanations) }
+// Explanations returns the explanations by code.
+func Explanations() map[string]Explanation { return explanations }
 
 var linked = regexp.MustCompile(`\[([^]]*)\]\(([^)#]*)[^)]*\)`)
 

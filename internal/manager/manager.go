@@ -195,9 +195,6 @@ func (m *Manager) lmc() uint8 {
 	return m.known().settings.LMC
 }
 
-// Running reports whether OpenSM was running at the last check.
-func (m *Manager) Running() bool { return m.known().running }
-
 // Resweep makes the plugin start a heavy sweep. If it cannot, the error is
 // plugin.ErrNotConnected.
 func (m *Manager) Resweep() error {

@@ -76,7 +76,7 @@ func TestToldTwice(t *testing.T) {
 func TestLook(t *testing.T) {
 	m, f, doubts := newManager(t)
 	m.Look(t.Context())
-	if !m.raised(Absent) || m.Running() || m.Status().Running {
+	if !m.raised(Absent) || m.known().running || m.Status().Running {
 		t.Error("no warning tells that OpenSM is absent")
 	}
 	own, err := opensm.Inspect(os.Getpid())
@@ -85,7 +85,7 @@ func TestLook(t *testing.T) {
 	}
 	f.process, f.err = own, nil
 	m.Look(t.Context())
-	if <-doubts; m.raised(Absent) || !m.Running() || m.Status().PID != own.PID {
+	if <-doubts; m.raised(Absent) || !m.known().running || m.Status().PID != own.PID {
 		t.Errorf("OpenSM is there, and the status says %+v", m.Status())
 	}
 	if m.raised(opensm.SettingsUnseen) {
@@ -97,12 +97,12 @@ func TestLook(t *testing.T) {
 	}
 	f.err = errors.New("systemd does not answer")
 	m.Look(t.Context())
-	if m.raised(Absent) || !m.Running() {
+	if m.raised(Absent) || !m.known().running {
 		t.Error("a process that lives is looked for before its time")
 	}
 	m.now.asked = m.now.asked.Add(-findEvery)
 	m.Look(t.Context())
-	if !m.raised(Absent) || m.Running() {
+	if !m.raised(Absent) || m.known().running {
 		t.Error("no warning tells that OpenSM cannot be found")
 	}
 	f.err = nil
@@ -131,8 +131,8 @@ func TestSignalFinds(t *testing.T) {
 	if f.err = err; err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Signal(t.Context()); err != nil || !m.Running() || m.raised(Absent) {
-		t.Errorf("signalled: %v, running: %v, and the warning is in force: %v", err, m.Running(), m.raised(Absent))
+	if err := m.Signal(t.Context()); err != nil || !m.known().running || m.raised(Absent) {
+		t.Errorf("signalled: %v, running: %v, and the warning is in force: %v", err, m.known().running, m.raised(Absent))
 	}
 }
 

@@ -91,14 +91,6 @@ func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server
 	}
 }
 
-// Addr returns the TCP address that is listened on, nil without one.
-func (s *Server) Addr() net.Addr {
-	if s.tcp == nil {
-		return nil
-	}
-	return s.tcp.Addr()
-}
-
 // Serve answers requests until ctx ends. Then it ends streams, long polls and
 // changes under way by their contexts, lets answers be read for half a second, and
 // removes the socket. It returns an error when it ended for another reason.

@@ -61,7 +61,7 @@ func TestPackets(t *testing.T) {
 		for i := range transfers {
 			transfers[i].Took = float64(result.Took[i]) * math.Exp(.1*rng.NormFloat64())
 		}
-		r, err := Find(transfers, parts)
+		r, err := slowest(transfers, parts)
 		if err != nil {
 			t.Fatal(err)
 		}

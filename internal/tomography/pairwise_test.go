@@ -58,7 +58,7 @@ func (b *bench) rounds(t *testing.T, transfers []Transfer, most int, cable int32
 	t.Helper()
 	for n := 6; ; n += max(1, n/10) {
 		n = min(n, most)
-		r, err := Find(slices.DeleteFunc(slices.Clone(transfers), func(x Transfer) bool { return int(x.Phase) >= n }), b.parts)
+		r, err := slowest(slices.DeleteFunc(slices.Clone(transfers), func(x Transfer) bool { return int(x.Phase) >= n }), b.parts)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,12 +62,7 @@ const (
 	fewest = 5      // transfers of a part that can be judged
 )
 
-// Find finds the slow parts, those with the most evidence first.
-func Find(transfers []Transfer, parts []Part) (*api.Measured, error) {
-	_, r, err := find(transfers, parts)
-	return r, err
-}
-
+// find finds the slow parts, those with the most evidence first.
 func find(transfers []Transfer, parts []Part) (*search, *api.Measured, error) {
 	s, err := newSearch(transfers, parts)
 	if err != nil {
