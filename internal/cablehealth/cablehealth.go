@@ -36,11 +36,11 @@ type Settings struct {
 	// Short and Long are the two windows for symbol errors, and ShortBER and LongBER the
 	// permitted bit error rates over them.
 	Short    time.Duration `yaml:"short"`
-	ShortBER float64       `yaml:"short_ber"`
+	ShortBER float64       `yaml:"short_ber" is:"rate"`
 	Long     time.Duration `yaml:"long"`
-	LongBER  float64       `yaml:"long_ber"`
+	LongBER  float64       `yaml:"long_ber" is:"rate"`
 	// Flaps is how many times within Long forsd may see the cable go down.
-	Flaps int `yaml:"flaps"`
+	Flaps int `yaml:"flaps" is:"count"`
 	// Test is how long an isolated cable must be without errors before it comes back. It
 	// doubles each time the cable is isolated again. Probation is how long the cable is watched
 	// after that.
@@ -48,8 +48,8 @@ type Settings struct {
 	Probation time.Duration `yaml:"probation"`
 	// PerLeaf and InAll are the maximum numbers of isolated cables at one leaf and in total. An
 	// InAll of 0 means 10, or one in 200 of the cables if that is more.
-	PerLeaf int `yaml:"per_leaf"`
-	InAll   int `yaml:"in_all"`
+	PerLeaf int `yaml:"per_leaf" is:"count"`
+	InAll   int `yaml:"in_all" is:"count"`
 	// Slow is by how much longer than others the transfers of a cable may take, as a part of
 	// their time; 0 means that this is not judged. IsolateSlow isolates cables for that alone.
 	Slow        float64 `yaml:"slow"`

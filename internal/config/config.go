@@ -22,14 +22,14 @@ const Version = 1
 // DefaultPath is where forsd looks for its configuration.
 const DefaultPath = "/etc/forsd/forsd.yaml"
 
-// Config is the whole configuration. The tag yaml of a field is its key in the file, and the
-// tag one lists its permitted words. Fields with the tag live may change while forsd runs; see
-// Config.With.
+// Config is the whole configuration. The tag yaml of a field is its key in the file, the tag one
+// lists its permitted words, and the tag is says what it must be (judge.value). Fields with the
+// tag live may change while forsd runs; see Config.With.
 type Config struct {
 	Version    int      `yaml:"version"`                 // mandatory, Version
 	Fabric     string   `yaml:"fabric"`                  // its name, for those who watch several
 	Mode       Mode     `yaml:"mode" one:"manage watch"` // whether forsd controls OpenSM
-	StateDir   string   `yaml:"state_dir"`               // baseline, epochs: the data that survive a reboot
+	StateDir   string   `yaml:"state_dir" is:"dir"`      // baseline, epochs: the data that survive a reboot
 	KeepEpochs int      `yaml:"keep_epochs"`             // published plans kept for rollback
 	OpenSM     OpenSM   `yaml:"opensm"`
 	API        API      `yaml:"api"`
@@ -48,19 +48,19 @@ type Config struct {
 
 // OpenSM locates the subnet manager and its files.
 type OpenSM struct {
-	DumpDir         string        `yaml:"dump_dir"`                 // holds opensm-subnet.lst
-	CacheDir        string        `yaml:"cache_dir"`                // holds guid2lid
-	Conf            string        `yaml:"conf"`                     // opensm.conf; it may be absent
-	Log             string        `yaml:"log"`                      // "" finds it by opensm.conf and the command line
-	LFTsFile        string        `yaml:"lfts_file"`                // the table file that forsd writes and OpenSM reads
-	RootFile        string        `yaml:"root_guid_file"`           // tells OpenSM's own engine where to begin without forsd
-	TableComments   bool          `yaml:"table_comments"`           // write each LID's port GUID as a comment
-	PIDFile         string        `yaml:"pid_file"`                 // "" asks systemd for Unit, then searches /proc
-	Unit            string        `yaml:"unit"`                     // systemd unit of OpenSM, a glob pattern
-	Umad            UmadPort      `yaml:"umad"`                     // the local port for reading tables
-	DumpCommand     []string      `yaml:"dump_command"`             // prints the tables in the switches, if Umad cannot read them
-	SweepTimeout    time.Duration `yaml:"sweep_timeout" live:"yes"` // from the signal to a new dump
-	ReadbackTimeout time.Duration `yaml:"readback_timeout"`         // for both ways of reading tables
+	DumpDir         string        `yaml:"dump_dir" is:"dir"`          // holds opensm-subnet.lst
+	CacheDir        string        `yaml:"cache_dir" is:"dir"`         // holds guid2lid
+	Conf            string        `yaml:"conf" is:"file"`             // opensm.conf; it may be absent
+	Log             string        `yaml:"log" is:"file or none"`      // "" finds it by opensm.conf and the command line
+	LFTsFile        string        `yaml:"lfts_file" is:"file"`        // the table file that forsd writes and OpenSM reads
+	RootFile        string        `yaml:"root_guid_file"`             // tells OpenSM's own engine where to begin without forsd
+	TableComments   bool          `yaml:"table_comments"`             // write each LID's port GUID as a comment
+	PIDFile         string        `yaml:"pid_file" is:"file or none"` // "" asks systemd for Unit, then searches /proc
+	Unit            string        `yaml:"unit"`                       // systemd unit of OpenSM, a glob pattern
+	Umad            UmadPort      `yaml:"umad"`                       // the local port for reading tables
+	DumpCommand     []string      `yaml:"dump_command"`               // prints the tables in the switches, if Umad cannot read them
+	SweepTimeout    time.Duration `yaml:"sweep_timeout" live:"yes"`   // from the signal to a new dump
+	ReadbackTimeout time.Duration `yaml:"readback_timeout"`           // for both ways of reading tables
 	LMC             LMC           `yaml:"lmc"`
 	Plugin          Plugin        `yaml:"plugin"`
 	Traps           Traps         `yaml:"traps" one:"auto off"` // whether to read the switch in a trap immediately
@@ -97,16 +97,16 @@ func (c *OpenSM) Want(lanes int) opensm.Want {
 // requests the tables; without it, forsd uses files.
 type Plugin struct {
 	Enabled Enabled `yaml:"enabled" one:"auto on off"` // auto listens, and warns if opensm.conf names the plugin but it is not connected
-	Socket  string  `yaml:"socket"`
+	Socket  string  `yaml:"socket" is:"socket"`
 }
 
 // API configures the HTTP interface.
 type API struct {
-	Socket      string      `yaml:"socket"`
+	Socket      string      `yaml:"socket" is:"socket"`
 	SocketMode  os.FileMode `yaml:"socket_mode"`
-	Listen      string      `yaml:"listen"`        // TCP address as host:port, without TLS, for reading; may be empty
-	Names       []string    `yaml:"names"`         // host names accepted there, besides addresses and the machine's name
-	ReadOverTCP bool        `yaml:"read_over_tcp"` // whether to answer GET there
+	Listen      string      `yaml:"listen" is:"address"` // TCP address as host:port, without TLS, for reading; may be empty
+	Names       []string    `yaml:"names"`               // host names accepted there, besides addresses and the machine's name
+	ReadOverTCP bool        `yaml:"read_over_tcp"`       // whether to answer GET there
 	TLS         TLS         `yaml:"tls"`
 
 	// The permissions: users, groups after @, certificates after cn: and ou:.
@@ -117,11 +117,11 @@ type API struct {
 
 // TLS configures the HTTP interface with TLS.
 type TLS struct {
-	Listen      string `yaml:"listen"` // host:port; may be empty
-	Certificate string `yaml:"certificate"`
-	Key         string `yaml:"key"`
-	ClientCA    string `yaml:"client_ca"` // accepted issuer of clients' certificates; may be empty
-	Revoked     string `yaml:"revoked"`   // a list of revoked certificates; may be empty
+	Listen      string `yaml:"listen" is:"address"` // host:port; may be empty
+	Certificate string `yaml:"certificate" is:"file or none"`
+	Key         string `yaml:"key" is:"file or none"`
+	ClientCA    string `yaml:"client_ca" is:"file or none"` // accepted issuer of clients' certificates; may be empty
+	Revoked     string `yaml:"revoked" is:"file or none"`   // a list of revoked certificates; may be empty
 }
 
 // Peer is the forsd of another subnet manager on the same fabric. The forsd whose manager is
@@ -185,8 +185,8 @@ type Damping struct {
 // Cables defines when a cable is faulty, and the response to faulty cables.
 type Cables struct {
 	cablehealth.Settings
-	Every   time.Duration `yaml:"every"`    // interval between rounds of reading the counters of all switches
-	MaxCost int           `yaml:"max_cost"` // maximum number of phases that all isolated cables together may cost
+	Every   time.Duration `yaml:"every"`               // interval between rounds of reading the counters of all switches
+	MaxCost int           `yaml:"max_cost" is:"count"` // maximum number of phases that all isolated cables together may cost
 }
 
 // Safety distinguishes a mass failure from an incomplete discovery. If more than MaxLoss of the
@@ -213,7 +213,7 @@ type History struct {
 // Webhook configures the web service that receives warnings.
 type Webhook struct {
 	URL        string          `yaml:"url"`                                   // or the path of a file that contains it; may be empty
-	SecretFile string          `yaml:"secret_file"`                           // the key for signatures; may be empty
+	SecretFile string          `yaml:"secret_file" is:"file or none"`         // the key for signatures; may be empty
 	Template   string          `yaml:"template"`                              // a name in webhook.Templates, or the path of a file
 	Severity   health.Severity `yaml:"severity" one:"info degraded critical"` // the lowest severity that is sent
 }

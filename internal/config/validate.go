@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,13 +33,13 @@ var fabricName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // and directories exist.
 func (c *Config) problems() []Problem {
 	var v judge
+	v.values("", reflect.ValueOf(c).Elem())
 	if c.Version != Version {
 		v.add("version", "%d is not known: this forsd reads version %d", c.Version, Version)
 	}
 	if c.Fabric != "" && !fabricName.MatchString(c.Fabric) {
 		v.add("fabric", "%q is not a name: want up to 63 letters, digits, dots, hyphens and underscores", c.Fabric)
 	}
-	v.dir("state_dir", c.StateDir)
 	if c.KeepEpochs < 2 {
 		v.add("keep_epochs", "%d is too few: a rollback needs at least 2", c.KeepEpochs)
 	}
@@ -58,8 +59,6 @@ func (c *Config) problems() []Problem {
 	if c.Damping.Flaps < 1 {
 		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)
 	}
-	v.positive("drains.grace", c.Drains.Grace)
-	v.positive("damping.window", c.Damping.Window)
 	v.cables(&c.Cables)
 	// This form also refuses NaN.
 	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
@@ -71,9 +70,7 @@ func (c *Config) problems() []Problem {
 	if !(c.Planning.MaxUnreachable >= 0 && c.Planning.MaxUnreachable <= 1) {
 		v.add("planning.max_unreachable", "%v is not a share of the pairs: want 0 to 1", c.Planning.MaxUnreachable)
 	}
-	v.positive("safety.confirm", c.Safety.Confirm)
 	v.growing("retry.first", c.Retry.First, "retry.max", c.Retry.Max)
-	v.positive("history.max_age", c.History.MaxAge)
 	if c.History.MaxMB < 1 || c.History.MaxMB > maxHistoryMB {
 		v.add("history.max_mb", "%d is not a number of megabytes from 1 to %d", c.History.MaxMB, maxHistoryMB)
 	}
@@ -88,24 +85,62 @@ func (v *judge) add(key, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
+// values checks each value of a group by its type and its tag.
+func (v *judge) values(prefix string, group reflect.Value) {
+	for _, f := range fields(group.Type()) {
+		if value, key := group.FieldByIndex(f.Index), prefix+f.Tag.Get("yaml"); isGroup(f.Type) {
+			v.values(key+".", value)
+		} else {
+			v.value(key, f.Tag.Get("is"), value.Interface())
+		}
+	}
+}
+
+// value checks a value by what it must be. Every duration must be positive.
+func (v *judge) value(key, is string, value any) {
+	switch x := value.(type) {
+	case time.Duration:
+		if x <= 0 {
+			v.add(key, "%v is not a positive duration", x)
+		}
+	case float64:
+		if is == "rate" && !(x >= 0 && x < 1) { // this form also refuses NaN
+			v.add(key, "%v is not a rate: want 0 to less than 1, such as 1e-14", x)
+		}
+	case int:
+		if is == "count" && x < 0 {
+			v.add(key, "%d is less than none: want 0 or more", x)
+		}
+	case string:
+		v.text(key, is, x)
+	}
+}
+
+// text checks a path or an address.
+func (v *judge) text(key, is, p string) {
+	whole := filepath.IsAbs(p) && !strings.Contains(p, "\x00")
+	switch {
+	case is == "dir" && !whole:
+		v.add(key, "%q is not the absolute path of a directory", p)
+	case is == "address" && p != "":
+		v.address(key, p)
+	case is == "file" || is == "socket" || is == "file or none" && p != "":
+		if !whole || strings.HasSuffix(p, "/") {
+			v.add(key, "%q is not the absolute path of a file", p)
+		}
+		if is == "socket" && len(p) > maxSocketPath {
+			v.add(key, "is %d bytes long: the path of a socket has at most %d", len(p), maxSocketPath)
+		}
+	}
+}
+
 func (v *judge) opensm(o *OpenSM) {
-	v.dir("opensm.dump_dir", o.DumpDir)
-	v.dir("opensm.cache_dir", o.CacheDir)
-	v.file("opensm.conf", o.Conf)
-	v.file("opensm.lfts_file", o.LFTsFile)
-	if o.Log != "" {
-		v.file("opensm.log", o.Log)
-	}
-	if o.PIDFile != "" {
-		v.file("opensm.pid_file", o.PIDFile)
-	}
 	if _, err := path.Match(o.Unit, ""); err != nil {
 		v.add("opensm.unit", "%q is not a pattern of unit names: %v", o.Unit, err)
 	}
 	if len(o.DumpCommand) == 0 || o.DumpCommand[0] == "" {
 		v.add("opensm.dump_command", "names no program: want a list such as [dump_fts, -n]")
 	}
-	v.socket("opensm.plugin.socket", o.Plugin.Socket)
 	for _, c := range []struct {
 		key     string
 		command []string
@@ -117,17 +152,12 @@ func (v *judge) opensm(o *OpenSM) {
 	if len(o.InstallCommand) > 0 && len(o.DiscoverCommand) == 0 {
 		v.add("opensm.install_command", "is for an OpenSM on another host: set opensm.discover_command, too")
 	}
-	v.positive("opensm.discover_every", o.DiscoverEvery)
-	v.positive("opensm.sweep_timeout", o.SweepTimeout)
-	v.positive("opensm.readback_timeout", o.ReadbackTimeout)
 }
 
 func (v *judge) api(a *API) {
-	v.socket("api.socket", a.Socket)
 	if a.SocketMode&^0o777 != 0 || a.SocketMode&0o600 != 0o600 {
 		v.add("api.socket_mode", "%#o shuts out the owner or has bits beyond 0777: want such as 0660", uint32(a.SocketMode))
 	}
-	v.address("api.listen", a.Listen)
 	v.tls(&a.TLS)
 	for _, x := range []struct {
 		key  string
@@ -146,26 +176,7 @@ func (v *judge) api(a *API) {
 }
 
 func (v *judge) cables(c *Cables) {
-	v.positive("cables.every", c.Every)
 	v.growing("cables.short", c.Short, "cables.long", c.Long)
-	v.positive("cables.test", c.Test)
-	v.positive("cables.probation", c.Probation)
-	for _, x := range []struct {
-		key  string
-		rate float64
-	}{{"cables.short_ber", c.ShortBER}, {"cables.long_ber", c.LongBER}} {
-		if !(x.rate >= 0 && x.rate < 1) { // this form also refuses NaN
-			v.add(x.key, "%v is not a rate: want 0 to less than 1, such as 1e-14", x.rate)
-		}
-	}
-	for _, x := range []struct {
-		key string
-		n   int
-	}{{"cables.max_cost", c.MaxCost}, {"cables.per_leaf", c.PerLeaf}, {"cables.in_all", c.InAll}, {"cables.flaps", c.Flaps}} {
-		if x.n < 0 {
-			v.add(x.key, "%d is less than none: want 0 or more", x.n)
-		}
-	}
 	if !(c.Slow >= 0 && c.Slow < 100) {
 		v.add("cables.slow", "%v is no part of a time: want 0 or more, such as 0.1", c.Slow)
 	}
@@ -173,9 +184,6 @@ func (v *judge) cables(c *Cables) {
 
 // address checks an address to listen on.
 func (v *judge) address(key, address string) {
-	if address == "" {
-		return
-	}
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		v.add(key, "%q is not an address as host:port", address)
@@ -185,12 +193,6 @@ func (v *judge) address(key, address string) {
 }
 
 func (v *judge) tls(t *TLS) {
-	v.address("api.tls.listen", t.Listen)
-	for _, x := range []struct{ key, path string }{{"api.tls.certificate", t.Certificate}, {"api.tls.key", t.Key}, {"api.tls.client_ca", t.ClientCA}, {"api.tls.revoked", t.Revoked}} {
-		if x.path != "" {
-			v.file(x.key, x.path)
-		}
-	}
 	switch {
 	case (t.Certificate == "") != (t.Key == ""):
 		v.add("api.tls.certificate", "takes api.tls.key, and the other way round")
@@ -205,16 +207,12 @@ func (v *judge) webhook(w *Webhook) {
 	if u, err := url.Parse(w.URL); w.URL != "" && !filepath.IsAbs(w.URL) && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		v.add("webhook.url", "is not an address: want https://host/path, or the absolute path of a file that holds it") // do not print it: it may be a secret
 	}
-	if w.SecretFile != "" {
-		v.file("webhook.secret_file", w.SecretFile)
-	}
 	if _, known := webhook.Templates[w.Template]; !known && !filepath.IsAbs(w.Template) {
 		v.add("webhook.template", "%q is neither %s, nor the absolute path of a file", w.Template, strings.Join(slices.Sorted(maps.Keys(webhook.Templates)), ", "))
 	}
 }
 
 func (v *judge) peer(c *Config) {
-	v.positive("peer.timeout", c.Peer.Timeout)
 	if c.Peer.Address == "" {
 		return
 	}
@@ -232,38 +230,9 @@ func (v *judge) peer(c *Config) {
 	}
 }
 
-func (v *judge) dir(key, p string) {
-	if !filepath.IsAbs(p) || hasNUL(p) {
-		v.add(key, "%q is not the absolute path of a directory", p)
-	}
-}
-
-func (v *judge) file(key, p string) {
-	if !filepath.IsAbs(p) || p[len(p)-1] == '/' || hasNUL(p) {
-		v.add(key, "%q is not the absolute path of a file", p)
-	}
-}
-
-func (v *judge) socket(key, p string) {
-	v.file(key, p)
-	if len(p) > maxSocketPath {
-		v.add(key, "is %d bytes long: the path of a socket has at most %d", len(p), maxSocketPath)
-	}
-}
-
-func hasNUL(p string) bool { return slices.Contains([]byte(p), 0) }
-
-func (v *judge) positive(key string, d time.Duration) bool {
-	if d <= 0 {
-		v.add(key, "%v is not a positive duration", d)
-	}
-	return d > 0
-}
-
 // growing checks a delay that grows from first to limit.
 func (v *judge) growing(firstKey string, first time.Duration, limitKey string, limit time.Duration) {
-	ok := v.positive(firstKey, first)
-	if v.positive(limitKey, limit) && ok && limit < first {
+	if first > 0 && limit > 0 && limit < first {
 		v.add(limitKey, "%v is below %s, %v", limit, firstKey, first)
 	}
 }
