@@ -95,7 +95,7 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 		return context.Cause(ctx)
 	}
 	addr, _ := cmd.Flags().GetString("server")
-	return sorted(unreached(rights.Self(), addr, err))
+	return command.Refused(unreached(rights.Self(), addr, err))
 }
 
 // unreached explains the error of a client that does not reach forsd: the cause, and a remedy.
@@ -129,14 +129,4 @@ func timeout(cmd *cobra.Command) time.Duration {
 // ask sends a request to an endpoint for which the client has no method.
 func ask(cmd *cobra.Command, method, path string, out any) error {
 	return with(cmd, func(ctx context.Context, c *api.Client) error { return c.Call(ctx, method, path, nil, out) })
-}
-
-// sorted turns forsd's refusals into violations. A malformed question, or one about something
-// that does not exist, remains invalid input.
-func sorted(err error) error {
-	var e *api.Error
-	if errors.As(err, &e) && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
-		return command.Violated{Err: err}
-	}
-	return err
 }

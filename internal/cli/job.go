@@ -323,15 +323,8 @@ the binary table that ranks map into memory, or with --csv the same transfers as
 text. FILE - is standard output.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: out, What: "the phase table"}); err != nil {
-				return err
-			}
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				data, epoch, err := c.JobPhases(ctx, args[0], csv, base)
-				if err != nil {
-					return err
-				}
-				return savePhases(cmd, out, data, epoch)
+			return savePhases(cmd, out, func(ctx context.Context, c *api.Client) ([]byte, uint64, error) {
+				return c.JobPhases(ctx, args[0], csv, base)
 			})
 		},
 	}

@@ -22,15 +22,8 @@ binary table that ranks map into memory, or with --csv the same transfers as
 text. FILE - is standard output.`,
 		Example: "  forsctl phases --out phases.bin\n  forsctl phases --csv --out - | head",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: path, What: "the phase table"}); err != nil {
-				return err
-			}
-			return with(cmd, func(ctx context.Context, c *api.Client) error {
-				data, epoch, err := fetchPhases(ctx, c, csv)
-				if err != nil {
-					return err
-				}
-				return savePhases(cmd, path, data, epoch)
+			return savePhases(cmd, path, func(ctx context.Context, c *api.Client) ([]byte, uint64, error) {
+				return fetchPhases(ctx, c, csv)
 			})
 		},
 	}
@@ -51,14 +44,23 @@ func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, 
 	return view.Bytes(), view.Epoch(), nil
 }
 
-// savePhases writes the table and prints a description of it.
-func savePhases(cmd *cobra.Command, path string, data []byte, epoch uint64) error {
-	if err := command.WriteOut(cmd, path, data); err != nil || path == "-" {
+// savePhases fetches a table, writes it and prints a description of it.
+func savePhases(cmd *cobra.Command, path string, fetch func(context.Context, *api.Client) ([]byte, uint64, error)) error {
+	if err := command.CheckOutput(cmd, command.Output{Flag: "out", Path: path, What: "the phase table"}); err != nil {
 		return err
 	}
-	return command.Show(cmd, struct {
-		Epoch uint64 `json:"epoch"`
-		File  string `json:"file"`
-		Bytes int    `json:"bytes"`
-	}{epoch, path, len(data)}, func(w io.Writer) { fmt.Fprintf(w, "%s: epoch %d, %d bytes\n", path, epoch, len(data)) })
+	return with(cmd, func(ctx context.Context, c *api.Client) error {
+		data, epoch, err := fetch(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := command.WriteOut(cmd, path, data); err != nil || path == "-" {
+			return err
+		}
+		return command.Show(cmd, struct {
+			Epoch uint64 `json:"epoch"`
+			File  string `json:"file"`
+			Bytes int    `json:"bytes"`
+		}{epoch, path, len(data)}, func(w io.Writer) { fmt.Fprintf(w, "%s: epoch %d, %d bytes\n", path, epoch, len(data)) })
+	})
 }

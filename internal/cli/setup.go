@@ -76,7 +76,10 @@ The fabric is read from what OpenSM has dumped, or else by ibnetdiscover, or fro
 		Example: "  sudo forsctl setup --dry-run\n  sudo forsctl setup\n  sudo systemctl restart opensm forsd\n  sudo forsctl setup --undo",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s := &setup{dryRun: dryRun, boot: conf == "", Changes: []opensm.Change{}, Warnings: []health.Warning{}, Notes: []string{}}
-			err := s.find(cmd.Context(), path, cmd.Flags().Changed("config"), conf)
+			var err error
+			if s.config, err = stateConfig(cmd, path); err == nil {
+				err = s.find(cmd.Context(), path, conf)
+			}
 			if err == nil && undo {
 				err = s.undo(cmd.Context())
 			} else if err == nil {
@@ -96,14 +99,8 @@ The fabric is read from what OpenSM has dumped, or else by ibnetdiscover, or fro
 	return cmd
 }
 
-// find reads the configurations of forsd and OpenSM.
-func (s *setup) find(ctx context.Context, path string, given bool, conf string) (err error) {
-	if s.config, err = config.Load(path); err != nil {
-		if given || !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		s.config = config.Default()
-	}
+// find reads the configuration of OpenSM.
+func (s *setup) find(ctx context.Context, path, conf string) (err error) {
 	c := &s.config.OpenSM
 	if len(c.DiscoverCommand) > 0 {
 		return fmt.Errorf("%s has a discover_command, so OpenSM is on another host: run forsctl setup there", path)

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/rights"
 )
 
@@ -37,6 +38,16 @@ func (v Violated) Error() string { return v.Err.Error() }
 
 // Unwrap returns the violation itself.
 func (v Violated) Unwrap() error { return v.Err }
+
+// Refused turns the refusals of a daemon into violations. A malformed question, or one about
+// something that does not exist, remains invalid input.
+func Refused(err error) error {
+	var e *api.Error
+	if errors.As(err, &e) && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
+		return Violated{err}
+	}
+	return err
+}
 
 // NewRoot returns a program with one command, which prints its version. It has the flag --json,
 // and errors about flags refer to the help.

@@ -15,8 +15,7 @@ import (
 )
 
 // with runs f with a client of the forsplan serve that --socket names, and maps its error to an
-// exit code: a refusal is a failed check. A malformed question, or one about something that
-// does not exist, is invalid input.
+// exit code.
 func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error {
 	path, err := socketOf(cmd)
 	if err != nil {
@@ -31,11 +30,7 @@ func with(cmd *cobra.Command, f func(context.Context, *api.Client) error) error 
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("forsplan serve does not run on %s: start it, or name its socket by --socket", path)
 	}
-	var e *api.Error
-	if errors.As(err, &e) && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
-		return command.Violated{Err: err}
-	}
-	return err
+	return command.Refused(err)
 }
 
 // ids completes the argument SESSION. The shell waits for at most a second.
