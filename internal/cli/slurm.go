@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,19 +18,17 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// The formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and later, and
-// topology.conf, for the plugin topology/tree; and both for topology/block, whose topology.conf
-// Slurm reads since 23.11.
-const (
-	formatSlurm          = "slurm"
-	formatSlurmConf      = "slurm-conf"
-	formatSlurmBlock     = "slurm-block"
-	formatSlurmBlockConf = "slurm-block-conf"
-)
-
-// slurmFormats has the writer of each format.
-var slurmFormats = map[string]func([]slurmSwitch) []byte{
-	formatSlurm: slurmYAML, formatSlurmConf: slurmConf, formatSlurmBlock: slurmBlockYAML, formatSlurmBlockConf: slurmBlockConf,
+// slurmFormats are the formats of forsctl topology for Slurm: topology.yaml of Slurm 25.05 and
+// later, and topology.conf, for the plugin topology/tree; and both for topology/block, whose
+// topology.conf Slurm reads since 23.11. SIZE is the planning base block size, the smallest
+// number of nodes in a block.
+var slurmFormats = map[string]struct{ head, leaf, tail string }{
+	"slurm": {"- topology: fabric\n  cluster_default: true\n  tree:\n    switches:\n      - switch: fabric\n        children: LEAVES\n",
+		"      - switch: %s\n        nodes: %s\n", ""},
+	"slurm-conf": {"", "SwitchName=%s Nodes=%s\n", "SwitchName=fabric Switches=LEAVES\n"},
+	"slurm-block": {"- topology: fabric\n  cluster_default: true\n  block:\n    block_sizes:\n      - SIZE\n    blocks:\n",
+		"      - block: %s\n        nodes: %s\n", ""},
+	"slurm-block-conf": {"", "BlockName=%s Nodes=%s\n", "BlockSizes=SIZE\n"},
 }
 
 // slurmRoot is the switch above all leaves. Trees in Slurm have one path upwards, and every
@@ -60,7 +57,7 @@ func (s *slurmFlags) check(cmd *cobra.Command) error {
 	switch {
 	case s.format == "" && s.out != "-":
 		return fmt.Errorf("--out without --format: say what to write, slurm, slurm-conf, slurm-block or slurm-block-conf")
-	case s.format != "" && slurmFormats[s.format] == nil:
+	case s.format != "" && slurmFormats[s.format].leaf == "":
 		return fmt.Errorf("--format %s: want slurm, slurm-conf, slurm-block or slurm-block-conf", s.format)
 	case s.format != "" && command.WantsJSON(cmd):
 		return fmt.Errorf("--json does not go with --format")
@@ -105,7 +102,7 @@ func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[i
 	for _, note := range notes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %s\n", note)
 	}
-	return command.WriteOut(cmd, s.out, slurmFormats[s.format](leaves))
+	return command.WriteOut(cmd, s.out, slurmFile(s.format, leaves))
 }
 
 // slurmSwitches lists the leaves that have nodes. A node's name is the first word of its
@@ -161,24 +158,20 @@ func switchName(description string, guid ib.GUID, taken map[string]bool) string 
 	return name
 }
 
-// switchList lists the leaves in Slurm's notation.
-func switchList(leaves []slurmSwitch) string {
-	names := make([]string, len(leaves))
-	for i := range leaves {
-		names[i] = leaves[i].name
+// slurmFile returns the file for Slurm in a format.
+func slurmFile(format string, leaves []slurmSwitch) []byte {
+	var out strings.Builder
+	names, size, quoted := []string{}, len(leaves[0].nodes), func(text string) string { return text }
+	if !strings.HasSuffix(format, "conf") {
+		quoted = yamlText
 	}
-	return hostlist.Compress(names)
-}
-
-// slurmYAML returns topology.yaml with one topology, for the plugin topology/tree.
-func slurmYAML(leaves []slurmSwitch) []byte {
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Written by forsctl topology --format slurm.\n- topology: %s\n  cluster_default: true\n  tree:\n    switches:\n", slurmRoot)
-	fmt.Fprintf(&out, "      - switch: %s\n        children: %s\n", slurmRoot, yamlText(switchList(leaves)))
-	for i := range leaves {
-		fmt.Fprintf(&out, "      - switch: %s\n        nodes: %s\n", yamlText(leaves[i].name), yamlText(hostlist.Compress(leaves[i].nodes)))
+	f := slurmFormats[format]
+	for _, l := range leaves {
+		names, size = append(names, l.name), min(size, len(l.nodes))
+		fmt.Fprintf(&out, f.leaf, quoted(l.name), quoted(hostlist.Compress(l.nodes)))
 	}
-	return out.Bytes()
+	fill := strings.NewReplacer("LEAVES", quoted(hostlist.Compress(names)), "SIZE", strconv.Itoa(size))
+	return []byte("# Written by forsctl topology --format " + format + ".\n" + fill.Replace(f.head) + out.String() + fill.Replace(f.tail))
 }
 
 // plainText matches words that YAML reads as text without quotes. They have a digit, a dash or
@@ -192,47 +185,4 @@ func yamlText(text string) string {
 		return text
 	}
 	return strconv.Quote(text)
-}
-
-// slurmConf returns topology.conf for TopologyPlugin=topology/tree.
-func slurmConf(leaves []slurmSwitch) []byte {
-	var out bytes.Buffer
-	fmt.Fprintln(&out, "# Written by forsctl topology --format slurm-conf.")
-	for i := range leaves {
-		fmt.Fprintf(&out, "SwitchName=%s Nodes=%s\n", leaves[i].name, hostlist.Compress(leaves[i].nodes))
-	}
-	fmt.Fprintf(&out, "SwitchName=%s Switches=%s\n", slurmRoot, switchList(leaves))
-	return out.Bytes()
-}
-
-// blockSize returns the planning base block size for topology/block, the smallest number of
-// nodes in a block.
-func blockSize(leaves []slurmSwitch) int {
-	size := len(leaves[0].nodes)
-	for i := range leaves {
-		size = min(size, len(leaves[i].nodes))
-	}
-	return size
-}
-
-// slurmBlockYAML returns topology.yaml with a block for each leaf, for the plugin
-// topology/block.
-func slurmBlockYAML(leaves []slurmSwitch) []byte {
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Written by forsctl topology --format slurm-block.\n- topology: %s\n  cluster_default: true\n  block:\n    block_sizes:\n      - %d\n    blocks:\n", slurmRoot, blockSize(leaves))
-	for i := range leaves {
-		fmt.Fprintf(&out, "      - block: %s\n        nodes: %s\n", yamlText(leaves[i].name), yamlText(hostlist.Compress(leaves[i].nodes)))
-	}
-	return out.Bytes()
-}
-
-// slurmBlockConf returns topology.conf for TopologyPlugin=topology/block.
-func slurmBlockConf(leaves []slurmSwitch) []byte {
-	var out bytes.Buffer
-	fmt.Fprintln(&out, "# Written by forsctl topology --format slurm-block-conf.")
-	for i := range leaves {
-		fmt.Fprintf(&out, "BlockName=%s Nodes=%s\n", leaves[i].name, hostlist.Compress(leaves[i].nodes))
-	}
-	fmt.Fprintf(&out, "BlockSizes=%d\n", blockSize(leaves))
-	return out.Bytes()
 }

@@ -59,7 +59,7 @@ func TestSlurm(t *testing.T) {
 		"switch-0x0000000000000003": {"1", "12", "2"}, "switch-0x0000000000000005": {"on"}, "leaf7": {"node7:"}}
 	got := map[string][]string{}
 	var tree slurmTree
-	if err := yaml.Unmarshal(slurmYAML(leaves), &tree); err != nil {
+	if err := yaml.Unmarshal(slurmFile("slurm", leaves), &tree); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range tree[0].Tree.Switches {
@@ -79,7 +79,7 @@ func TestSlurm(t *testing.T) {
 		t.Errorf("topology.yaml (-want +got):\n%s", diff)
 	}
 	got = map[string][]string{}
-	for line := range strings.Lines(string(slurmConf(leaves))) {
+	for line := range strings.Lines(string(slurmFile("slurm-conf", leaves))) {
 		if m := regexp.MustCompile(`^SwitchName=(\S+) Nodes=(\S+)\n$`).FindStringSubmatch(line); m != nil {
 			if got[m[1]], err = hostlist.Expand(m[2]); err != nil {
 				t.Error(err)
