@@ -106,7 +106,7 @@ func load(f Files, before *loaded) (*loaded, error) {
 		out.certificate, out.leaf = &pair, pair.Leaf
 	}
 	if f.ClientCA != "" {
-		authorities, bad := readCertificates(f.ClientCA)
+		authorities, bad := readPEM(f.ClientCA, "certificates", "none", x509.ParseCertificate)
 		if err = errors.Join(err, bad); bad == nil {
 			out.authorities, out.clients = authorities, x509.NewCertPool()
 			for _, a := range authorities {
@@ -133,45 +133,34 @@ func load(f Files, before *loaded) (*loaded, error) {
 	return out, err
 }
 
-// readCertificates reads all certificates of a PEM file.
-func readCertificates(path string) (out []*x509.Certificate, err error) {
+// readPEM reads all parts of a PEM file, of which there must be one.
+func readPEM[T any](path, what, missing string, parse func(der []byte) (T, error)) (out []T, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read certificates: %w", err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		c, err := x509.ParseCertificate(block.Bytes)
+		x, err := parse(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("read certificates %s: %w", path, err)
+			return nil, fmt.Errorf("read %s %s: %w", what, path, err)
 		}
-		out = append(out, c)
+		out = append(out, x)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("read certificates %s: there is none in it", path)
+		return nil, fmt.Errorf("read %s %s: there is %s in it", what, path, missing)
 	}
 	return out, nil
 }
 
 // readRevoked reads lists of revoked certificates, each signed by one of the authorities.
-func readRevoked(path string, authorities []*x509.Certificate) (lists []*x509.RevocationList, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the revoked certificates: %w", err)
-	}
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		list, err := x509.ParseRevocationList(block.Bytes)
-		if err != nil {
-			return nil, fmt.Errorf("read the revoked certificates %s: %w", path, err)
+func readRevoked(path string, authorities []*x509.Certificate) ([]*x509.RevocationList, error) {
+	return readPEM(path, "the revoked certificates", "no list", func(der []byte) (*x509.RevocationList, error) {
+		list, err := x509.ParseRevocationList(der)
+		if err == nil && !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return list.CheckSignatureFrom(a) == nil }) {
+			err = fmt.Errorf("no authority of the clients has signed the list of %s", list.Issuer)
 		}
-		if !slices.ContainsFunc(authorities, func(a *x509.Certificate) bool { return list.CheckSignatureFrom(a) == nil }) {
-			return nil, fmt.Errorf("read the revoked certificates %s: no authority of the clients has signed the list of %s", path, list.Issuer)
-		}
-		lists = append(lists, list)
-	}
-	if len(lists) == 0 {
-		return nil, fmt.Errorf("read the revoked certificates %s: there is no list in it", path)
-	}
-	return lists, nil
+		return list, err
+	})
 }
 
 // errNoCertificate ends a handshake while forsd has no certificate.
