@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/health"
 )
 
 func epochsCommand() *cobra.Command {
@@ -42,10 +42,4 @@ func why(x *api.Epoch) string {
 
 // cause names the first few changes that led to an epoch and counts the others: a failed spine
 // removes a cable at every leaf. The JSON output has all changes.
-func cause(what []string) string {
-	const most = 3
-	if len(what) > most {
-		return strings.Join(what[:most], "; ") + fmt.Sprintf("; and %d more", len(what)-most)
-	}
-	return strings.Join(what, "; ")
-}
+func cause(what []string) string { return health.Join(what, 3) }

@@ -160,13 +160,12 @@ func (t *Tracker) Set(source string, found []Finding, now time.Time) {
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(texts)) {
-		t.raise(source, code, join(texts[code]), now)
+		t.raise(source, code, Join(texts[code], 10), now)
 	}
 }
 
-// join joins texts, and counts those beyond the first ten.
-func join(texts []string) string {
-	const most = 10
+// Join joins texts, and counts those beyond the first few.
+func Join(texts []string, most int) string {
 	if len(texts) > most {
 		return strings.Join(texts[:most], "; ") + fmt.Sprintf("; and %d more", len(texts)-most)
 	}
