@@ -193,11 +193,9 @@ func (c *Client) Topology(ctx context.Context) (*Topology, error) {
 
 // Epochs asks for the epochs that are kept, ascending.
 func (c *Client) Epochs(ctx context.Context) ([]Epoch, error) {
-	out, err := ask[EpochList](ctx, c, http.MethodGet, "/v1/epochs", nil)
-	if err != nil {
-		return nil, err
-	}
-	return out.Epochs, nil
+	var out EpochList
+	err := c.call(ctx, http.MethodGet, "/v1/epochs", nil, &out, maxDocument)
+	return out.Epochs, err
 }
 
 // Server asks what one server does: by description, port GUID or LID.

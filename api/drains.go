@@ -73,11 +73,9 @@ type DrainEvent struct {
 
 // Drains asks for all drains, in the order in which they were ordered.
 func (c *Client) Drains(ctx context.Context) ([]Drain, error) {
-	out, err := ask[Drained](ctx, c, http.MethodGet, "/v1/drains", nil)
-	if err != nil {
-		return nil, err
-	}
-	return out.Drains, nil
+	var out Drained
+	err := c.call(ctx, http.MethodGet, "/v1/drains", nil, &out, maxDocument)
+	return out.Drains, err
 }
 
 // Drain takes parts out of the plan.

@@ -15,11 +15,9 @@ func jobPath(job, rest string) string { return "/v1/jobs/" + url.PathEscape(job)
 
 // Jobs asks for the jobs, ascending by number.
 func (c *Client) Jobs(ctx context.Context) ([]Job, error) {
-	out, err := ask[JobList](ctx, c, http.MethodGet, "/v1/jobs", nil)
-	if err != nil {
-		return nil, err
-	}
-	return out.Jobs, nil
+	var out JobList
+	err := c.call(ctx, http.MethodGet, "/v1/jobs", nil, &out, maxDocument)
+	return out.Jobs, err
 }
 
 // Job asks for one job with its hosts.

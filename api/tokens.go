@@ -44,11 +44,9 @@ func (c *Client) CreateToken(ctx context.Context, q TokenRequest) (*NewToken, er
 
 // Tokens asks for the tokens that are valid, by name.
 func (c *Client) Tokens(ctx context.Context) ([]Token, error) {
-	out, err := ask[TokenList](ctx, c, http.MethodGet, "/v1/tokens", nil)
-	if err != nil {
-		return nil, err
-	}
-	return out.Tokens, nil
+	var out TokenList
+	err := c.call(ctx, http.MethodGet, "/v1/tokens", nil, &out, maxDocument)
+	return out.Tokens, err
 }
 
 // RevokeToken has the daemon end a token.
