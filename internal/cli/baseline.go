@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,17 +14,13 @@ import (
 )
 
 func baselineCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "baseline",
 		Short: "Show or accept what the fabric is meant to be",
 		Long: `The baseline is the fabric as it is meant to be: spines and their lane numbers,
 leaves, cables, and the index of every host port on its leaf. It survives
 failures, so that the loss of one cable or host moves nothing else.`,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do with the baseline: show or accept")
-		},
-	}
-	cmd.AddCommand(&cobra.Command{
+	}, "say what to do with the baseline: show or accept", &cobra.Command{
 		Use:     "show",
 		Short:   "Print the baseline, in the form that --baseline reads",
 		Example: "  forsctl baseline show >baseline.json\n  forsctl plan --topology now.txt --baseline baseline.json --out plan",
@@ -41,7 +36,6 @@ failures, so that the loss of one cable or host moves nothing else.`,
 			return err
 		},
 	}, acceptCommand())
-	return cmd
 }
 
 func acceptCommand() *cobra.Command {

@@ -109,16 +109,12 @@ func readCompared(path string) (c compared, err error) {
 	}
 	if phasetable.Is(data) {
 		c.kind = planKind
-		if c.plan, err = phasetable.Decode(data); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
+		c.plan, err = command.Parse(path, phasetable.Decode)(data, nil)
 		return c, err
 	}
 	if looksLikeTables(data) {
 		c.kind = tablesKind
-		if c.tables, err = lft.ReadBytes(data); err != nil {
-			err = fmt.Errorf("%s: %w", path, err)
-		}
+		c.tables, err = command.Parse(path, lft.ReadBytes)(data, nil)
 		return c, err
 	}
 	if c.fabric, c.source, err = topology.Read(data); err != nil {

@@ -40,12 +40,9 @@ Exit code 1: the cabling is not as intended.`,
 			}
 			var wanted []report.Wanted
 			if intended != "" {
-				data, err := command.ReadPath(intended, command.MaxText)
-				if err != nil {
+				var err error
+				if wanted, err = command.Parse(intended, report.ReadIntended)(command.ReadPath(intended, command.MaxText)); err != nil {
 					return err
-				}
-				if wanted, err = report.ReadIntended(data); err != nil {
-					return fmt.Errorf("%s: %w", intended, err)
 				}
 			}
 			now := time.Now()

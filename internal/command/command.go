@@ -103,6 +103,13 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	return Unusable
 }
 
+// Group puts commands below one that does nothing by itself but ask what to do.
+func Group(cmd *cobra.Command, ask string, below ...*cobra.Command) *cobra.Command {
+	cmd.RunE = func(*cobra.Command, []string) error { return errors.New(ask) }
+	cmd.AddCommand(below...)
+	return cmd
+}
+
 // NoArgs refuses arguments to the commands below one that do not say which they take.
 func NoArgs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {

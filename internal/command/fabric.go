@@ -87,13 +87,9 @@ func (f *LMC) apply(fabric *topology.Fabric, path string, source topology.Source
 	case f.guid2lid != "" && given:
 		return fmt.Errorf("--lmc and --guid2lid are both given: one of them tells the LMC")
 	case f.guid2lid != "":
-		data, err := ReadPath(f.guid2lid, MaxText)
+		ranges, err := Parse(f.guid2lid, topology.ReadGUID2LID)(ReadPath(f.guid2lid, MaxText))
 		if err != nil {
 			return err
-		}
-		ranges, err := topology.ReadGUID2LID(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.guid2lid, err)
 		}
 		if err := fabric.ApplyGUID2LID(ranges); err != nil {
 			return fmt.Errorf("%s on %s: %w", f.guid2lid, path, err)

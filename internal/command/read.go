@@ -36,6 +36,19 @@ func ReadAtMost(r io.Reader, most int64, name string) ([]byte, error) {
 	return data, err
 }
 
+// Parse parses what was read from a path. Errors contain the path.
+func Parse[T any](path string, parse func([]byte) (T, error)) func(data []byte, err error) (T, error) {
+	return func(data []byte, err error) (v T, _ error) {
+		if err != nil {
+			return v, err
+		}
+		if v, err = parse(data); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return v, err
+	}
+}
+
 func tooLong(name string, most int64) error {
 	return fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
 }

@@ -28,13 +28,5 @@ func ReadTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*l
 
 // ReadTables reads forwarding tables in any format that package lft supports.
 func ReadTables(path string) (*lft.Tables, error) {
-	data, err := ReadFlag("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)")
-	if err != nil {
-		return nil, err
-	}
-	tables, err := lft.ReadBytes(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return tables, nil
+	return Parse(path, lft.ReadBytes)(ReadFlag("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)"))
 }

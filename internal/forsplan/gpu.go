@@ -20,19 +20,15 @@ import (
 )
 
 func gpuCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "gpu",
 		Short: "Schedule all-to-all exchanges of GPU clusters with servers of several GPUs and NICs",
 		Long: `The commands of gpu work on clusters of two tiers: servers with as many NICs as
 GPUs and a fast switch inside, and a network between them. They plan exchanges in
 stages, in each of which a NIC sends to one other and receives from one, check plans
 by replay, and generate traffic. Those of gpu session have a running forsd plan.`,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay, generate or session")
-		},
-	}
-	cmd.AddCommand(gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand(), gpuSessionCommand())
-	return cmd
+	}, "say what to do: schedule, replay, generate or session",
+		gpuScheduleCommand(), gpuReplayCommand(), gpuGenerateCommand(), gpuSessionCommand())
 }
 
 // gpuScheduleFlags are the flags of forsplan gpu schedule.

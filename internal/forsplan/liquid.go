@@ -21,18 +21,14 @@ import (
 )
 
 func liquidCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "liquid",
 		Short: "Schedule exchanges without congestion on any topology and any routing",
 		Long: `The commands of liquid schedule transfers over the routes that there are: of a network
 in a file, or of a running fabric's forwarding tables, whatever its shape. In a liquid
 schedule every step uses every bottleneck, so it takes no longer than these must.`,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule or teams")
-		},
-	}
-	cmd.AddCommand(liquidScheduleCommand(), liquidTeamsCommand())
-	return cmd
+	}, "say what to do: schedule or teams",
+		liquidScheduleCommand(), liquidTeamsCommand())
 }
 
 // liquidInput are the flags for transfers.

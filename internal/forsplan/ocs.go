@@ -18,7 +18,7 @@ import (
 )
 
 func ocsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return command.Group(&cobra.Command{
 		Use:   "ocs",
 		Short: "Schedule traffic matrices on parallel optical circuit switches",
 		Long: `The commands of ocs work on racks that are joined by parallel optical circuit
@@ -26,12 +26,8 @@ switches: each connects every rack to one other at a time and takes a while, δ,
 change. They turn a matrix of what each rack has for each other into what every switch
 does, so that the last of them is done early. Times and demands are in one unit, such
 as the milliseconds that a circuit takes to carry an entry.`,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("say what to do: schedule, replay, generate, online, session, apply or timetable")
-		},
-	}
-	cmd.AddCommand(ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsSessionCommand(), ocsApplyCommand(), ocsTimetableCommand())
-	return cmd
+	}, "say what to do: schedule, replay, generate, online, session, apply or timetable",
+		ocsScheduleCommand(), ocsReplayCommand(), ocsGenerateCommand(), ocsOnlineCommand(), ocsSessionCommand(), ocsApplyCommand(), ocsTimetableCommand())
 }
 
 // readDemand reads a demand matrix from a file, or from standard input if path is -.
@@ -235,15 +231,7 @@ func firstWeights(list []ocs.Config) string {
 
 // readSchedule reads a schedule from the file of --schedule.
 func readSchedule(path string) (*ocs.Report, error) {
-	data, err := command.ReadFlag("schedule", path, "a file of forsplan ocs schedule --out")
-	if err != nil {
-		return nil, err
-	}
-	r, err := ocs.ReadReport(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return r, nil
+	return command.Parse(path, ocs.ReadReport)(command.ReadFlag("schedule", path, "a file of forsplan ocs schedule --out"))
 }
 
 func ocsReplayCommand() *cobra.Command {
