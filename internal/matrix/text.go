@@ -195,7 +195,7 @@ func parseLines(d *json.Decoder, o Options) (*Dense, error) {
 		if err := d.Decode(&row); err != nil {
 			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
 		}
-		if row[0] == '{' {
+		if row[0] == '{' && o.Lines != "" {
 			var fields map[string]json.RawMessage
 			if err := json.Unmarshal(row, &fields); err != nil {
 				return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
@@ -235,16 +235,10 @@ func (m *Dense) appendJSON(raw json.RawMessage, o Options) error {
 
 // parseRows reads rows up to the end of their array. The beginning of the array has been read.
 func parseRows(d *json.Decoder, o Options) (*Dense, error) {
-	m := &Dense{}
-	for d.More() {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return nil, fmt.Errorf("row %d: %w", m.Rows+1, err)
-		}
-		if err := m.appendJSON(raw, o); err != nil {
-			return nil, err
-		}
+	o.Lines = "" // rows are lists
+	m, err := parseLines(d, o)
+	if err == nil {
+		_, err = d.Token()
 	}
-	_, err := d.Token()
 	return m, err
 }
