@@ -33,26 +33,21 @@ func (in *inbox) Reroute(ctx context.Context) (done <-chan struct{}, err error) 
 
 // Rollback publishes an old plan again if it holds on the present fabric.
 func (in *inbox) Rollback(ctx context.Context, n uint64) error {
+	return in.order(ctx, fmt.Sprintf("epoch %d is not put in force", n), func(_ context.Context, l *loop) error { return l.rollback(n) })
+}
+
+// order has the loop carry out an order, which it may refuse.
+func (in *inbox) order(ctx context.Context, refused string, f func(context.Context, *loop) error) error {
 	var err error
-	if cerr := in.call(ctx, func(_ context.Context, l *loop) { err = l.rollback(n) }); cerr != nil {
+	if cerr := in.call(ctx, func(ctx context.Context, l *loop) { err = f(ctx, l) }); cerr != nil || err == nil {
 		return cerr
 	}
-	if err != nil {
-		return api.Refused("epoch %d is not put in force: %v", n, err)
-	}
-	return nil
+	return api.Refused("%s: %v", refused, err)
 }
 
 // Accept makes the present fabric the baseline.
 func (in *inbox) Accept(ctx context.Context) error {
-	var err error
-	if cerr := in.call(ctx, func(ctx context.Context, l *loop) { err = l.accept(ctx) }); cerr != nil {
-		return cerr
-	}
-	if err != nil {
-		return api.Refused("the baseline stays: %v", err)
-	}
-	return nil
+	return in.order(ctx, "the baseline stays", func(ctx context.Context, l *loop) error { return l.accept(ctx) })
 }
 
 // ReleaseCable puts an isolated cable on probation.
