@@ -22,9 +22,6 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// maxDrainBody is the maximum size of a request about drains, in bytes.
-const maxDrainBody = 1 << 20
-
 // drains lists the drains of some parts in the API's form; nil means all parts.
 func (b *Backend) drains(parts []exclusions.Part) []api.Drain {
 	out := []api.Drain{}
@@ -64,7 +61,7 @@ func (b *Backend) drainable() (*state.State, error) {
 // only the cost was requested.
 func (b *Backend) drain(r *http.Request) (any, error) {
 	var q api.DrainRequest
-	if err := decode(r, &q); err != nil {
+	if err := server.ReadJSON(r, &q); err != nil {
 		return nil, err
 	}
 	if err := b.MayLead(); err != nil {
@@ -204,7 +201,7 @@ func (b *Backend) foresee(ctx context.Context, pool *worker.Pool, now *state.Sta
 // resulting plan.
 func (b *Backend) undrain(r *http.Request) (any, error) {
 	var q api.Undrain
-	if err := decode(r, &q); err != nil {
+	if err := server.ReadJSON(r, &q); err != nil {
 		return nil, err
 	}
 	if err := b.MayLead(); err != nil {
@@ -257,13 +254,4 @@ func (b *Backend) drained(spec string) ([]exclusions.Part, error) {
 		}))
 	}
 	return out, nil
-}
-
-// decode parses the body of a request.
-func decode(r *http.Request, v any) error {
-	body, err := server.ReadBody(r, maxDrainBody)
-	if err != nil {
-		return err
-	}
-	return api.Decode(body, v)
 }

@@ -204,7 +204,7 @@ func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc
 type gathered struct {
 	mu     sync.Mutex // guards the fields below
 	at     time.Time
-	answer answer
+	answer server.Recorder
 }
 
 // gatheredFor is how long requests share one text, because gathering takes time and memory.
@@ -217,30 +217,14 @@ func (m *Metrics) Handler() http.Handler {
 		g := &m.gathered
 		g.mu.Lock()
 		if time.Since(g.at) > gatheredFor {
-			g.answer = answer{header: http.Header{}, status: http.StatusOK}
+			g.answer = server.Recorder{Head: http.Header{}, Status: http.StatusOK}
 			fresh.ServeHTTP(&g.answer, &http.Request{Method: http.MethodGet}) // in text format
 			g.at = time.Now()
 		}
 		now := g.answer
 		g.mu.Unlock()
-		maps.Copy(w.Header(), now.header)
-		w.WriteHeader(now.status)
-		_, _ = w.Write(now.body) // fails only if the client has disconnected
+		maps.Copy(w.Header(), now.Head)
+		w.WriteHeader(now.Status)
+		_, _ = w.Write(now.Body) // fails only if the client has disconnected
 	})
 }
-
-// answer records a response.
-type answer struct {
-	header http.Header
-	status int
-	body   []byte
-}
-
-// Header returns the header.
-func (a *answer) Header() http.Header { return a.header }
-
-// WriteHeader records the status.
-func (a *answer) WriteHeader(status int) { a.status = status }
-
-// Write appends to the body.
-func (a *answer) Write(p []byte) (int, error) { a.body = append(a.body, p...); return len(p), nil }

@@ -217,25 +217,31 @@ func (s *service) admitted(answer endpoint) endpoint {
 
 // unknown answers a request that no endpoint is for, which a handler of the mux has refused.
 func unknown(w http.ResponseWriter, r *http.Request, h http.Handler) error {
-	refusal := refusal{header: http.Header{}}
+	refusal := Recorder{Head: http.Header{}}
 	h.ServeHTTP(&refusal, r)
-	if refusal.status == http.StatusMethodNotAllowed {
-		allowed := refusal.header.Get("Allow")
+	if refusal.Status == http.StatusMethodNotAllowed {
+		allowed := refusal.Head.Get("Allow")
 		w.Header().Set("Allow", allowed)
 		return api.Errorf(api.CodeMethodNotAllowed, "%s is not allowed on %s: use %s", r.Method, r.URL.Path, allowed)
 	}
 	return api.NotFound("there is nothing at %s: docs/api.md lists the endpoints", r.URL.Path)
 }
 
-// refusal intercepts the mux's own answer to unknown paths.
-type refusal struct {
-	header http.Header
-	status int
+// Recorder keeps an answer.
+type Recorder struct {
+	Head   http.Header
+	Status int
+	Body   []byte
 }
 
-func (r *refusal) Header() http.Header         { return r.header }
-func (r *refusal) WriteHeader(status int)      { r.status = status }
-func (r *refusal) Write(p []byte) (int, error) { return len(p), nil }
+// Header returns the header.
+func (r *Recorder) Header() http.Header { return r.Head }
+
+// WriteHeader keeps the status.
+func (r *Recorder) WriteHeader(status int) { r.Status = status }
+
+// Write appends to the body.
+func (r *Recorder) Write(p []byte) (int, error) { r.Body = append(r.Body, p...); return len(p), nil }
 
 // WriteError answers with an error as every endpoint does; mounted handlers use
 // it too.
