@@ -15,9 +15,10 @@ import (
 
 // Files are the files of the TLS listener.
 type Files struct {
-	Certificate, Key string
-	ClientCA         string // accepted issuer of clients' certificates; may be empty
-	Revoked          string // a list of revoked certificates (CRL); may be empty
+	Certificate string `yaml:"certificate" is:"file or none"`
+	Key         string `yaml:"key" is:"file or none"`
+	ClientCA    string `yaml:"client_ca" is:"file or none"` // accepted issuer of clients' certificates; may be empty
+	Revoked     string `yaml:"revoked" is:"file or none"`   // a list of revoked certificates (CRL); may be empty
 }
 
 // Certificates are the current content of the files, which are reloaded when one has changed.

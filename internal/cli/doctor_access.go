@@ -32,8 +32,7 @@ func (d *doctor) checkAccess() {
 func (d *doctor) wouldServe() {
 	c := &d.config.API
 	if c.TLS.Certificate != "" {
-		files := access.Files{Certificate: c.TLS.Certificate, Key: c.TLS.Key, ClientCA: c.TLS.ClientCA, Revoked: c.TLS.Revoked}
-		certificates := access.LoadCertificates(files, func(err error) {
+		certificates := access.LoadCertificates(c.TLS.Files, func(err error) {
 			d.note(access.Incomplete, fail, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		})
 		for _, f := range access.Judge(certificates.Terms(), time.Now()) {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/opensm"
@@ -117,11 +118,8 @@ type API struct {
 
 // TLS configures the HTTP interface with TLS.
 type TLS struct {
-	Listen      string `yaml:"listen" is:"address"` // host:port; may be empty
-	Certificate string `yaml:"certificate" is:"file or none"`
-	Key         string `yaml:"key" is:"file or none"`
-	ClientCA    string `yaml:"client_ca" is:"file or none"` // accepted issuer of clients' certificates; may be empty
-	Revoked     string `yaml:"revoked" is:"file or none"`   // a list of revoked certificates; may be empty
+	Listen string `yaml:"listen" is:"address"` // host:port; may be empty
+	access.Files
 }
 
 // Peer is the forsd of another subnet manager on the same fabric. The forsd whose manager is

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/forsd/forsd/internal/access"
 	"github.com/forsd/forsd/internal/cablehealth"
 	"github.com/forsd/forsd/planner"
 )
@@ -104,7 +105,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			DiscoverCommand: []string{"ibnetdiscover", "-C", "mlx5_0"}, DiscoverEvery: time.Minute, InstallCommand: []string{"push"},
 		},
 		API: API{Socket: "/s", SocketMode: 0o600, Listen: "[::1]:7480", Names: []string{"fabric.example.org"},
-			TLS:            TLS{Listen: ":7481", Certificate: "/t.pem", Key: "/t.key", ClientCA: "/ca.pem", Revoked: "/crl.pem"},
+			TLS:            TLS{":7481", access.Files{Certificate: "/t.pem", Key: "/t.key", ClientCA: "/ca.pem", Revoked: "/crl.pem"}},
 			Administrators: []string{"anna", "cn:root"}, Operators: []string{"@ops"}, Viewers: []string{"ou:hosts"}},
 		Peer: Peer{Timeout: 3 * time.Second},
 		Planning: Planning{Engine: EngineExact, LIDs: 2, Exclude: regexp.MustCompile(`^(login|adm)\d+`),

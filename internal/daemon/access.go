@@ -26,7 +26,7 @@ type callers struct {
 // openCallers reads the configuration that identifies callers.
 func openCallers(cfg *config.Config, log *zap.Logger, h *health.Tracker) *callers {
 	r := &callers{log: log, health: h, access: &server.Access{Limiter: &access.Limiter{}}}
-	r.openCertificates(certificateFiles(cfg))
+	r.openCertificates(cfg.API.TLS.Files)
 	c := &cfg.API
 	if u, err := url.Parse(cfg.Peer.Address); err == nil {
 		r.access.Peer = u.Hostname()
@@ -58,12 +58,6 @@ func (r *callers) openCertificates(files access.Files) {
 			r.incomplete("certificates", "")
 		})
 	}
-}
-
-// certificateFiles returns the files of the TLS listener.
-func certificateFiles(c *config.Config) access.Files {
-	t := &c.API.TLS
-	return access.Files{Certificate: t.Certificate, Key: t.Key, ClientCA: t.ClientCA, Revoked: t.Revoked}
 }
 
 // listening raises or clears the warning that forsd cannot listen on an address.

@@ -71,8 +71,8 @@ func guard(t *testing.T, set ...func(*config.Config)) *guarded {
 	cfg.StateDir, cfg.OpenSM.LFTsFile, cfg.OpenSM.RootFile = filepath.Join(g.dir, "state"), filepath.Join(g.dir, "lfts.dump"), filepath.Join(g.dir, "root")
 	cfg.OpenSM.DumpDir, cfg.OpenSM.CacheDir, cfg.OpenSM.PIDFile, cfg.OpenSM.Plugin.Socket = g.dir, g.dir, filepath.Join(g.dir, "pid"), filepath.Join(g.dir, "p")
 	cfg.API.Socket, cfg.API.SocketMode, cfg.API.Listen, cfg.API.Names = g.socket, 0o666, g.plain, []string{"fabric.example.org"}
-	cfg.API.TLS = config.TLS{Listen: g.safe, Certificate: file("cert.pem", cert), Key: file("key.pem", key),
-		ClientCA: file("ca.pem", g.ca.PEM()), Revoked: filepath.Join(g.dir, "crl.pem")}
+	cfg.API.TLS = config.TLS{Listen: g.safe, Files: access.Files{Certificate: file("cert.pem", cert), Key: file("key.pem", key),
+		ClientCA: file("ca.pem", g.ca.PEM()), Revoked: filepath.Join(g.dir, "crl.pem")}}
 	cfg.API.Administrators = []string{"cn:administrator", fmt.Sprint(adminUID)}
 	cfg.API.Operators = []string{"ou:operators", fmt.Sprint("@", operatorUID)}
 	cfg.API.Viewers = []string{"cn:viewer", fmt.Sprint(viewerUID)}

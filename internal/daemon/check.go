@@ -18,7 +18,7 @@ import (
 // lists that have expired or will soon, and addresses that the machine does not have yet.
 func Problems(c *config.Config) (broken, remarks []string) {
 	add := func(err error) { broken = append(broken, err.Error()) }
-	if files := certificateFiles(c); files.Certificate != "" {
+	if files := c.API.TLS.Files; files.Certificate != "" {
 		for _, f := range access.Judge(access.LoadCertificates(files, add).Terms(), time.Now()) {
 			remarks = append(remarks, f.Text)
 		}
