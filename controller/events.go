@@ -86,7 +86,7 @@ func (Written) event()       {}
 func (Signalled) event()     {}
 func (ReadBackDone) event()  {}
 
-// Action is an output of the controller.
+// Action is an output of the controller; its String is its form in transcripts.
 type Action interface{ String() string }
 
 // Plan requests a verified plan of the fabric on its living lanes except those to avoid.
@@ -184,7 +184,6 @@ const (
 	TablesStale      = "tables-stale"
 )
 
-// String returns the action's form in transcripts.
 func (a Plan) String() string {
 	s := "plan " + a.Fabric.String()
 	if a.Final {
@@ -202,19 +201,11 @@ func (a Plan) String() string {
 	return s
 }
 
-// String returns the action's form in transcripts.
-func (a Publish) String() string { return "publish " + a.Fabric.String() }
-
-// String returns the action's form in transcripts.
-func (a Write) String() string { return "write " + a.Fabric.String() + holding(a.Hold) }
-
-// String returns the action's form in transcripts.
-func (a Signal) String() string { return "signal" }
-
-// String returns the action's form in transcripts.
+func (a Publish) String() string  { return "publish " + a.Fabric.String() }
+func (a Write) String() string    { return "write " + a.Fabric.String() + holding(a.Hold) }
+func (a Signal) String() string   { return "signal" }
 func (a ReadBack) String() string { return "read-back " + a.Fabric.String() + holding(a.Hold) }
 
-// String returns the action's form in transcripts.
 func (a Settled) String() string {
 	if a.Planless {
 		return "settled " + a.Fabric.ID + " without a plan"
@@ -222,10 +213,7 @@ func (a Settled) String() string {
 	return "settled " + a.Fabric.ID
 }
 
-// String returns the action's form in transcripts.
-func (a Warn) String() string { return "warn " + a.Code + ": " + a.Text }
-
-// String returns the action's form in transcripts.
+func (a Warn) String() string  { return "warn " + a.Code + ": " + a.Text }
 func (a Clear) String() string { return "clear " + a.Code }
 
 func holding(lanes []Lane) string {

@@ -102,10 +102,8 @@ func (Weigh) action()   {}
 func (Changed) action() {}
 func (Refused) action() {}
 
-// String describes the action.
 func (a Weigh) String() string { return fmt.Sprintf("weigh %s", a.Cable) }
 
-// String describes the action.
 func (a Changed) String() string {
 	text := fmt.Sprintf("%s: %s -> %s", a.Cable, a.From, a.To)
 	for _, w := range a.Why {
@@ -117,5 +115,4 @@ func (a Changed) String() string {
 	return text
 }
 
-// String describes the action.
 func (a Refused) String() string { return fmt.Sprintf("%s stays: %s", a.Cable, a.Because) }

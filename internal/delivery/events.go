@@ -103,7 +103,7 @@ func (Asked) event()        {}
 func (Withdrawn) event()    {}
 func (Missed) event()       {}
 
-// Action is an output of the core.
+// Action is an output of the core; its String is its form in transcripts.
 type Action interface{ String() string }
 
 // WriteFile writes the tables ordered last to the table file. The response is FileWritten.
@@ -152,10 +152,8 @@ type Settled struct{ Err string }
 // ordered.
 type Loaded struct{}
 
-// String returns the action's line in transcripts.
 func (WriteFile) String() string { return "write the file" }
 
-// String returns the action's line in transcripts.
 func (a Ordered) String() string {
 	switch {
 	case a.Err != "":
@@ -177,10 +175,8 @@ func (a Answer) String() string {
 	return fmt.Sprintf("answer %d: tables", a.Number)
 }
 
-// String returns the action's line in transcripts.
 func (a Sweep) String() string { return "load by " + a.By.String() }
 
-// String returns the action's line in transcripts.
 func (a Settled) String() string {
 	if a.Err != "" {
 		return "settled: " + a.Err
@@ -188,5 +184,4 @@ func (a Settled) String() string {
 	return "settled"
 }
 
-// String returns the action's line in transcripts.
 func (Loaded) String() string { return "loaded" }

@@ -37,7 +37,7 @@ func (End) event()     {}
 func (Settled) event() {}
 func (Looked) event()  {}
 
-// Action is an output of the machine.
+// Action is an output of the machine; its String is its form in transcripts.
 type Action interface{ String() string }
 
 // Follow requests that plans and tables follow a changed set of drained parts, and that the
@@ -56,16 +56,10 @@ type Tell struct {
 	What  string
 }
 
-// String returns the action's form in transcripts.
 func (a Follow) String() string { return "follow: " + a.Why }
+func (Keep) String() string     { return "keep" }
+func (Look) String() string     { return "look" }
 
-// String returns the action's form in transcripts.
-func (Keep) String() string { return "keep" }
-
-// String returns the action's form in transcripts.
-func (Look) String() string { return "look" }
-
-// String returns the action's form in transcripts.
 func (a Tell) String() string {
 	s := fmt.Sprintf("%s: %s", a.Drain.Name, a.What)
 	if len(a.Drain.Uses) > 0 {

@@ -89,7 +89,7 @@ func (PortsRead) event()    {}
 func (SweepOrdered) event() {}
 func (Looked) event()       {}
 
-// Action is an output of the link state.
+// Action is an output of the link state; its String is its form in the log.
 type Action interface{ String() string }
 
 // Believe sets the fabric to act on, with the time of its first sign. It has no response.
@@ -110,13 +110,9 @@ type Read struct {
 // had the time for it, since something changed.
 type Discover struct{ Swept bool }
 
-// String prints the action for the log.
 func (a Believe) String() string { return "believe " + a.Fabric.Hash()[:16] }
+func (a Read) String() string    { return fmt.Sprintf("read %s ports %d", a.Switch, a.Ports) }
 
-// String prints the action for the log.
-func (a Read) String() string { return fmt.Sprintf("read %s ports %d", a.Switch, a.Ports) }
-
-// String prints the action for the log.
 func (a Discover) String() string {
 	if a.Swept {
 		return "discover after a sweep"

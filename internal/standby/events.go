@@ -58,7 +58,7 @@ func (Asked) event()    {}
 func (Answered) event() {}
 func (Adopted) event()  {}
 
-// Action is an output of the machine.
+// Action is an output of the machine; its String is its form in transcripts.
 type Action interface{ String() string }
 
 // Ask asks the peer and cancels the previous question. The response is Answered.
@@ -115,7 +115,6 @@ const (
 	PeerLeads      = "peer-leads-too"
 )
 
-// String prints the action as the transcripts show it.
 func (a Ask) String() string {
 	s := fmt.Sprintf("ask %d", a.Serial)
 	if a.Brief {
@@ -133,10 +132,8 @@ func (a Ask) String() string {
 	return s
 }
 
-// String prints the action as the transcripts show it.
 func (Adopt) String() string { return "adopt" }
 
-// String prints the action as the transcripts show it.
 func (a Lead) String() string {
 	if a.Doubt == "" {
 		return "lead"
@@ -144,7 +141,6 @@ func (a Lead) String() string {
 	return fmt.Sprintf("lead above %d in doubt: %s", a.Above, a.Doubt)
 }
 
-// String prints the action as the transcripts show it.
 func (a Follow) String() string {
 	if a.Why == "" {
 		return "follow"
@@ -152,8 +148,5 @@ func (a Follow) String() string {
 	return "follow: " + a.Why
 }
 
-// String prints the action as the transcripts show it.
-func (a Warn) String() string { return "warn " + a.Code + ": " + a.Text }
-
-// String prints the action as the transcripts show it.
+func (a Warn) String() string  { return "warn " + a.Code + ": " + a.Text }
 func (a Clear) String() string { return "clear " + a.Code }
