@@ -41,7 +41,7 @@ func (k threeLevels) identity() string {
 	return digest(withHosts(facts, t.Hosts))
 }
 
-func (k threeLevels) held(lanes []controller.Lane) *topology.FatTree {
+func (k threeLevels) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
 		return k.tree
 	}
@@ -58,7 +58,7 @@ func (k threeLevels) mayPlan(most float64) error {
 	return podplan.Settings{MaxUnreachable: &most}.MayPlan(k.tree.Pods)
 }
 
-func (k threeLevels) carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
+func (k threeLevels) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
 	return podplan.Holds(context.Background(), k.pods(hold), tables, plan)
 }
 

@@ -82,7 +82,7 @@ type ownRoutes struct {
 	hosts  []topology.EndPort
 }
 
-func (k ownRoutes) held([]controller.Lane) *topology.FatTree { return nil }
+func (k ownRoutes) Held([]controller.Lane) *topology.FatTree { return nil }
 
 func (k ownRoutes) identity() string { return "liquid-" + k.fabric.Hash()[:16] }
 
@@ -94,7 +94,7 @@ func (k ownRoutes) route(context.Context, *View, []controller.Lane, planner.Sett
 	return Routes{}, errors.New("its tables are OpenSM's")
 }
 
-func (k ownRoutes) carries(tables *lft.Tables, plan *phasetable.View, _ []controller.Lane) error {
+func (k ownRoutes) Carries(tables *lft.Tables, plan *phasetable.View, _ []controller.Lane) error {
 	routes, err := liquid.Trace(k.fabric, tables, k.hosts, nil)
 	if err != nil {
 		return err

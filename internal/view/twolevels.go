@@ -18,7 +18,7 @@ import (
 // twoLevels is a fat tree of two levels.
 type twoLevels struct{ tree *topology.FatTree }
 
-func (k twoLevels) held(lanes []controller.Lane) *topology.FatTree {
+func (k twoLevels) Held(lanes []controller.Lane) *topology.FatTree {
 	if len(lanes) == 0 {
 		return k.tree
 	}
@@ -65,7 +65,7 @@ func (k twoLevels) mayPlan(most float64) error {
 
 func (k twoLevels) route(ctx context.Context, v *View, hold []controller.Lane, by planner.Settings) (r Routes, err error) {
 	by.Jobs = v.Jobs
-	made, err := planner.Route(ctx, k.held(hold), by)
+	made, err := planner.Route(ctx, k.Held(hold), by)
 	if err != nil {
 		return r, err
 	}
@@ -79,17 +79,17 @@ func (k twoLevels) route(ctx context.Context, v *View, hold []controller.Lane, b
 	return r, nil
 }
 
-func (k twoLevels) carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
+func (k twoLevels) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
 	rows, err := RowsOf(plan, k.tree)
 	if err != nil {
 		return err
 	}
-	tree := k.held(hold)
+	tree := k.Held(hold)
 	return verify.Plan(tree, tables, rows, planner.Unreachable(tree, rows))
 }
 
 func (k twoLevels) Order(hold []controller.Lane, by planner.Settings) (Order, error) {
-	follow, err := by.TablesFollow(k.held(hold))
+	follow, err := by.TablesFollow(k.Held(hold))
 	if follow {
 		return TablesFollow, err
 	}

@@ -47,8 +47,6 @@ type View struct {
 // kind is how forsd plans and routes a fabric of some kind: a fat tree of two levels or of three,
 // or the routes that OpenSM has.
 type kind interface {
-	// held returns the tree with some lanes excluded from schedules, nil if there is none.
-	held(lanes []controller.Lane) *topology.FatTree
 	// identity returns a digest of all that determines plans and tables. It excludes names: a
 	// renamed switch changes nothing.
 	identity() string
@@ -58,9 +56,12 @@ type kind interface {
 	mayPlan(most float64) error
 	// route makes and verifies tables, and the plan that they follow from, if any.
 	route(ctx context.Context, v *View, hold []controller.Lane, by planner.Settings) (Routes, error)
-	// carries verifies a published plan on tables, and returns the first fault.
-	carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error
 
+	// Held returns the tree with some lanes excluded from schedules, nil if there is none.
+	Held(lanes []controller.Lane) *topology.FatTree
+	// Carries verifies a published plan on the tables of the fabric, with some lanes held back,
+	// and returns the first fault.
+	Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error
 	// Order returns what of plan and tables comes first.
 	Order(hold []controller.Lane, by planner.Settings) (Order, error)
 	// LIDs returns how many LIDs of a server plans use; 0 without a tree.
@@ -81,7 +82,7 @@ const (
 
 // of returns the view of a fabric of a kind.
 func of(f *topology.Fabric, k kind) *View {
-	v := &View{kind: k, ID: k.identity(), Fabric: f, Tree: k.held(nil), routed: &routed{}}
+	v := &View{kind: k, ID: k.identity(), Fabric: f, Tree: k.Held(nil), routed: &routed{}}
 	if v.Tree == nil {
 		v.Kind = controller.OwnRoutes
 		return v
@@ -194,7 +195,7 @@ func (v *View) Without(leaves []ib.GUID) *View {
 	}
 	out := *v
 	out.kind = v.kind.without(leaves)
-	out.ID, out.Tree, out.routed = out.identity(), out.held(nil), &routed{}
+	out.ID, out.Tree, out.routed = out.identity(), out.Held(nil), &routed{}
 	return out.Stage(v.AtOnce)
 }
 
@@ -267,20 +268,6 @@ func (v *View) TwoLevels() *topology.FatTree {
 		return nil
 	}
 	return v.Tree
-}
-
-// Held returns the tree with some lanes excluded from schedules.
-func (v *View) Held(lanes []controller.Lane) *topology.FatTree {
-	if len(lanes) == 0 {
-		return v.Tree
-	}
-	return v.held(lanes)
-}
-
-// Carries verifies a published plan on the tables of the fabric, with some lanes held back, and
-// returns the first fault.
-func (v *View) Carries(tables *lft.Tables, plan *phasetable.View, hold []controller.Lane) error {
-	return v.carries(tables, plan, hold)
 }
 
 // Familiar returns the tree reduced to the servers that the epoch knows, or nil if that changes
