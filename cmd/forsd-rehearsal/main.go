@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +36,7 @@ func carryOut(cmd *cobra.Command, o *command.Rehearsal) error {
 		return err
 	}
 	if o.Out != "-" {
-		if err := writePage(cmd, o.Out, r); err != nil { // better now than after all events
+		if err := command.WritePage(cmd, o.Out, r.WriteHTML); err != nil { // better now than after all events
 			return err
 		}
 	}
@@ -51,7 +50,7 @@ func carryOut(cmd *cobra.Command, o *command.Rehearsal) error {
 	if cmd.Context().Err() != nil && len(r.Events) == 0 {
 		return context.Canceled
 	}
-	if err := writePage(cmd, o.Out, r); err != nil {
+	if err := command.WritePage(cmd, o.Out, r.WriteHTML); err != nil {
 		return err
 	}
 	if err := command.Show(cmd, r, func(w io.Writer) { printReport(w, r) }); err != nil {
@@ -61,18 +60,6 @@ func carryOut(cmd *cobra.Command, o *command.Rehearsal) error {
 		return command.Violated{Err: errors.New(v)}
 	}
 	return nil
-}
-
-// writePage writes the report as a page, if one was asked for.
-func writePage(cmd *cobra.Command, path string, r *report.Rehearsal) error {
-	if path == "" {
-		return nil
-	}
-	var page bytes.Buffer
-	if err := r.WriteHTML(&page); err != nil {
-		return err
-	}
-	return command.WriteOut(cmd, path, page.Bytes())
 }
 
 // prepare reads the input, and finds the programs.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -100,14 +99,8 @@ func (x *acceptor) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if x.out != "" {
-		var page bytes.Buffer
-		if err := a.WriteHTML(&page); err != nil {
-			return err
-		}
-		if err := command.WriteOut(cmd, x.out, page.Bytes()); err != nil {
-			return err
-		}
+	if err := command.WritePage(cmd, x.out, a.WriteHTML); err != nil {
+		return err
 	}
 	if err := command.Show(cmd, a, func(w io.Writer) { printAcceptance(w, a, x.rows) }); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -94,9 +93,5 @@ func writeReport(cmd *cobra.Command, r *report.Report, out string) error {
 	if command.WantsJSON(cmd) {
 		return command.PrintJSON(cmd, r)
 	}
-	var page bytes.Buffer
-	if err := r.WriteHTML(&page); err != nil {
-		return err
-	}
-	return command.WriteOut(cmd, out, page.Bytes())
+	return command.WritePage(cmd, out, r.WriteHTML)
 }

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -62,6 +64,18 @@ func WriteOut(cmd *cobra.Command, path string, data []byte) error {
 		return os.WriteFile(path, data, 0o644)
 	}
 	return renameio.WriteFile(path, data, 0o644)
+}
+
+// WritePage writes a page in the same way, if there is a path.
+func WritePage(cmd *cobra.Command, path string, write func(io.Writer) error) error {
+	if path == "" {
+		return nil
+	}
+	var page bytes.Buffer
+	if err := write(&page); err != nil {
+		return err
+	}
+	return WriteOut(cmd, path, page.Bytes())
 }
 
 // Seconds formats a number of seconds in the same way as MS.
