@@ -16,8 +16,8 @@ import (
 // This file carries out the decisions of internal/standby: it asks the other forsd,
 // answers it, and starts and stops leading. docs/managers.md has the operator's view.
 
-// mastership reports to the machine whether the manager is the master, and whether its fabric is a
-// minor part: one without most hosts of the baseline. That counts only beside another forsd.
+// mastership reports to the machine whether the manager is the master, and how many hosts its fabric
+// lacks if it is a minor part. That counts only beside another forsd.
 func (l *loop) mastership(ctx context.Context, master bool) {
 	if l.cfg.Watches() {
 		return
@@ -25,13 +25,17 @@ func (l *loop) mastership(ctx context.Context, master bool) {
 	if !master {
 		l.own, l.sent = nil, nil
 	}
-	l.stepStandby(ctx, standby.Manager{Master: master, Minor: l.peer.Exists() && minor(l.sent, l.state.Now().Baseline)})
+	missing := 0
+	if l.peer.Exists() {
+		missing = mostMissing(l.sent, l.state.Now().Baseline)
+	}
+	l.stepStandby(ctx, standby.Manager{Master: master, Missing: missing})
 }
 
-// minor reports whether most hosts of the baseline are missing from a fabric.
-func minor(f *topology.Fabric, b *topology.Baseline) bool {
+// mostMissing counts the baseline's hosts that are missing from a fabric, if these are most.
+func mostMissing(f *topology.Fabric, b *topology.Baseline) int {
 	if f == nil || b == nil {
-		return false
+		return 0
 	}
 	there := map[ib.GUID]bool{}
 	for _, p := range f.EndPorts() {
@@ -43,7 +47,10 @@ func minor(f *topology.Fabric, b *topology.Baseline) bool {
 			missing++
 		}
 	}
-	return 2*missing > hosts
+	if 2*missing <= hosts {
+		return 0
+	}
+	return missing
 }
 
 // stepStandby passes an event to the machine and carries out its actions, except that the

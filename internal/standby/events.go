@@ -15,9 +15,13 @@ type Start struct{}
 // Tick reports that time has passed; see Machine.Wake.
 type Tick struct{}
 
-// Manager reports whether the local subnet manager is the master, and whether it sees a minor
-// part of the fabric only. A manager that does not answer is not the master.
-type Manager struct{ Master, Minor bool }
+// Manager reports whether the local subnet manager is the master, and how many of the baseline's
+// hosts it does not see, if these are most: it is that of a minor part of the fabric, and of the
+// more so the more are missing. A manager that does not answer is not the master.
+type Manager struct {
+	Master  bool
+	Missing int
+}
 
 // Asked reports a question of the peer, with a claim if the peer is taking over. The
 // answer is made after this event.
@@ -36,10 +40,10 @@ type Adopted struct{ Err string }
 
 // Word is a daemon's state between two actions of its controller.
 type Word struct {
-	Tag   string // differs whenever anything else here differs
-	Leads bool
-	Minor bool   // its manager sees a minor part of the fabric only
-	Claim uint64 // of the current takeover, 0 if there is none
+	Tag     string // differs whenever anything else here differs
+	Leads   bool
+	Missing int    // as in Manager
+	Claim   uint64 // of the current takeover, 0 if there is none
 	Numbers
 	Whole bool  // the state was sent with it
 	Clock int64 // its host's clock when it answered, in milliseconds since 1970; 0 if unknown

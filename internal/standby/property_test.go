@@ -263,7 +263,7 @@ func (n *node) published() {
 func (n *node) word(q *Ask) Word {
 	w := n.m.Word()
 	w.Numbers, w.Clock = n.own, n.clock().Add(-grid/2).UnixMilli()
-	w.Tag = fmt.Sprint(w.Leads, w.Minor, q.Brief)
+	w.Tag = fmt.Sprint(w.Leads, w.Missing, q.Brief)
 	if !q.Brief {
 		w.Tag = fmt.Sprint(w.Tag, n.own)
 		w.Whole = w.Tag != q.Have
@@ -427,9 +427,9 @@ func TestTwo(t *testing.T) {
 func (w *world) trouble(actions map[string]func(*rapid.T)) {
 	which := rapid.IntRange(0, 1)
 	actions["split"] = func(*rapid.T) { w.manager(0, true); w.manager(1, true) }
-	actions["part"] = func(t *rapid.T) { // a manager sees a minor part of the fabric only, or the whole again
+	actions["part"] = func(t *rapid.T) { // a manager sees a minor part of the fabric, or the whole
 		n := w.nodes[which.Draw(t, "manager")]
-		w.see(n.id, Manager{Master: n.manager.Master, Minor: n.manager.Master && !n.manager.Minor})
+		w.see(n.id, Manager{Master: n.manager.Master, Missing: rapid.IntRange(0, 3).Draw(t, "missing")})
 	}
 	actions["rest"] = func(t *rapid.T) { w.manager(which.Draw(t, "manager"), false) }
 	actions["cut"] = func(t *rapid.T) { w.cut = rapid.Bool().Draw(t, "cut") }
@@ -461,8 +461,12 @@ func (w *world) heal(master int, parted bool) {
 			n.start()
 		}
 	}
-	w.see(1-master, Manager{Master: parted, Minor: parted})
-	w.see(master, Manager{Master: true})
+	more, fewer := 0, 0
+	if parted {
+		more, fewer = 3, w.dice.Intn(3)
+	}
+	w.see(1-master, Manager{Master: parted, Missing: more})
+	w.see(master, Manager{Master: true, Missing: fewer})
 	w.pass(40 * time.Second)
 	leader, follower := w.nodes[master], w.nodes[1-master]
 	settled := func(what string) {

@@ -6,7 +6,7 @@
 // has confirmed that it does not lead. If the peer cannot be asked, or leads as well
 // because both managers are masters, the daemon leads in doubt after
 // Settings.TakeoverWait, under numbers that are taken from the two clocks and exceed all
-// numbers given before; but not if only its manager sees a minor part of the fabric. The
+// numbers given before; but not if its manager sees the more minor part of the fabric. The
 // invariants are in docs/architecture.md.
 package standby
 
@@ -85,7 +85,7 @@ func (m *Machine) Master() bool { return m.manager.Master }
 
 // Word is what the machine knows of this daemon's word.
 func (m *Machine) Word() Word {
-	return Word{Leads: m.role == Leads, Minor: m.manager.Minor, Claim: m.Claim()}
+	return Word{Leads: m.role == Leads, Missing: m.manager.Missing, Claim: m.Claim()}
 }
 
 // Claim returns the claim of the current takeover, 0 if there is none.
@@ -143,7 +143,7 @@ func (m *Machine) managed(now time.Time, e Manager) {
 	was := m.manager
 	m.manager = e
 	switch {
-	case e.Master && m.role == Follows && (!was.Master || was.Minor && !e.Minor):
+	case e.Master && m.role == Follows && (!was.Master || e.Missing < was.Missing):
 		m.takeOver(now)
 	case !e.Master && m.role != Follows:
 		m.follow(now, "")
@@ -267,10 +267,10 @@ func (m *Machine) answered(now time.Time, e Answered) {
 }
 
 // toldFollower copies a leader's state. If the manager is the master, this daemon has
-// yielded, and takes over again when the peer no longer leads, or in a minor part only.
+// yielded, and takes over again when the peer no longer leads, or in a more minor part.
 func (m *Machine) toldFollower(now time.Time, w Word, own Numbers) {
 	switch {
-	case m.manager.Master && (!w.Leads || w.Minor && !m.manager.Minor):
+	case m.manager.Master && (!w.Leads || w.Missing > m.manager.Missing):
 		m.clear(PeerLost)
 		m.takeOver(now)
 	case !w.Leads || !w.Whole:
@@ -292,11 +292,11 @@ func older(w Word, own Numbers) string {
 }
 
 // toldSuccessor takes over if the peer no longer leads, with the peer's state unless this
-// daemon's is later. In a minor part it does not take over from one that leads in the other.
+// daemon's is later. In the more minor part it does not take over from one that leads in the other.
 func (m *Machine) toldSuccessor(now time.Time, w Word, own Numbers) {
 	switch {
-	case w.Leads && m.manager.Minor && !w.Minor:
-		m.follow(now, "the other forsd leads, and its subnet manager sees most of the fabric")
+	case w.Leads && m.manager.Missing > w.Missing:
+		m.follow(now, "the other forsd leads, and its subnet manager sees more of the fabric")
 	case w.Leads:
 		m.late = "it leads as well: "
 		m.pause(now, handingOver)

@@ -15,10 +15,10 @@ import (
 //
 //	new [alone]                  a machine for the peer at "other", or for none
 //	start
-//	manager master|standby [minor]
+//	manager master|standby [missing=N]
 //	wait DURATION
 //	asked claim=N
-//	answer [serial=N] [tag=T] [leads] [minor] [whole] [claim=N] [last=N] [epoch=N] [clock=MS] [own=LAST/EPOCH]
+//	answer [serial=N] [tag=T] [leads] [missing=N] [whole] [claim=N] [last=N] [epoch=N] [clock=MS] [own=LAST/EPOCH]
 //	fail [serial=N]              the answer is the error in the lines below
 //	adopted                      with the error in the lines below, if any
 func TestTranscripts(t *testing.T) {
@@ -53,7 +53,9 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 	case "start":
 		return Start{}
 	case "manager":
-		return Manager{Master: d.HasArg("master"), Minor: d.HasArg("minor")}
+		e := Manager{Master: d.HasArg("master")}
+		d.MaybeScanArgs(t, "missing", &e.Missing)
+		return e
 	case "wait":
 		pause, err := time.ParseDuration(d.CmdArgs[0].Key)
 		if err != nil {
@@ -69,9 +71,9 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 		return Adopted{Err: d.Input}
 	case "answer", "fail":
 		e := Answered{Serial: s.m.serial, Err: d.Input}
-		e.Word.Leads, e.Word.Minor, e.Word.Whole = d.HasArg("leads"), d.HasArg("minor"), d.HasArg("whole")
+		e.Word.Leads, e.Word.Whole = d.HasArg("leads"), d.HasArg("whole")
 		var own string
-		for key, into := range map[string]any{"serial": &e.Serial, "tag": &e.Word.Tag, "claim": &e.Word.Claim, "last": &e.Word.Last, "epoch": &e.Word.Epoch, "clock": &e.Word.Clock, "own": &own} {
+		for key, into := range map[string]any{"serial": &e.Serial, "tag": &e.Word.Tag, "missing": &e.Word.Missing, "claim": &e.Word.Claim, "last": &e.Word.Last, "epoch": &e.Word.Epoch, "clock": &e.Word.Clock, "own": &own} {
 			d.MaybeScanArgs(t, key, into)
 		}
 		if own != "" {

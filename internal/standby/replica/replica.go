@@ -23,12 +23,12 @@ import (
 // Replica is the state that a leading daemon would find in its state directory after a
 // restart, and the fabric.
 type Replica struct {
-	Tag   string `json:"tag"`             // differs whenever anything else here differs
-	Leads bool   `json:"leads"`           // it leads: its manager is the master
-	Minor bool   `json:"minor,omitempty"` // its manager sees less than half of the baseline's hosts
-	Claim uint64 `json:"claim,omitempty"` // of the current takeover, 0 if there is none
-	Last  uint64 `json:"last"`            // highest number known to be given to a plan
-	Clock int64  `json:"clock,omitempty"` // of the host, in milliseconds since 1970
+	Tag     string `json:"tag"`               // differs whenever anything else here differs
+	Leads   bool   `json:"leads"`             // it leads: its manager is the master
+	Missing int    `json:"missing,omitempty"` // how many of the baseline's hosts its manager does not see, if most
+	Claim   uint64 `json:"claim,omitempty"`   // of the current takeover, 0 if there is none
+	Last    uint64 `json:"last"`              // highest number known to be given to a plan
+	Clock   int64  `json:"clock,omitempty"`   // of the host, in milliseconds since 1970
 
 	// The fields below are omitted if the asking forsd has them.
 	Whole     bool                   `json:"whole"`
@@ -49,7 +49,7 @@ type Kept[T any] struct {
 
 // Word returns the part of the replica that the asking daemon's machine needs.
 func (r *Replica) Word() standby.Word {
-	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Minor: r.Minor, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
+	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Missing: r.Missing, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
 	if r.Epoch != nil {
 		w.Epoch = r.Epoch.About.Epoch
 	}

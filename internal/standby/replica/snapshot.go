@@ -84,7 +84,7 @@ func (n *Snapshot) hash() string {
 // Replica returns the answer to a question.
 func (n *Snapshot) Replica(q standby.Ask) *Replica {
 	now, w := n.state, &n.word
-	out := &Replica{Leads: w.Leads, Minor: w.Minor, Claim: w.Claim, Last: w.Last, Tag: fmt.Sprintf("%t-%t", w.Leads, w.Minor), Clock: time.Now().UnixMilli()}
+	out := &Replica{Leads: w.Leads, Missing: w.Missing, Claim: w.Claim, Last: w.Last, Tag: fmt.Sprintf("%t-%d", w.Leads, w.Missing), Clock: time.Now().UnixMilli()}
 	if !q.Brief {
 		out.Tag += "-" + n.tag()
 	}
