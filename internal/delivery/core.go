@@ -30,7 +30,8 @@ type Core struct {
 
 	// What the switches hold.
 	read      *lft.Tables   // as read back last, nil before that
-	confirmed *lft.Tables   // the tables ordered, if equal to read; otherwise nil
+	confirmed *lft.Tables   // the tables ordered, if equal to read for all LIDs in use; otherwise nil
+	beside    *lft.Tables   // confirmed, if its other entries differ from read; otherwise nil
 	since     []*lft.Tables // tables possibly loaded since, oldest first
 	reading   bool          // a read-back is under way
 	during    []*lft.Tables // tables possibly loaded during it
@@ -102,8 +103,8 @@ func (c *Core) Match() bool { return c.confirmed != nil && c.confirmed == c.tabl
 func (c *Core) Possible() []*lft.Tables {
 	out := []*lft.Tables{c.read}
 	future := add(c.loadable(), c.file.holds, c.file.writing)
-	for _, t := range slices.Concat(c.since, future) {
-		if t != nil && t != c.confirmed && !slices.Contains(out, t) {
+	for _, t := range slices.Concat([]*lft.Tables{c.beside}, c.since, future) {
+		if t != nil && (t != c.confirmed || t == c.beside) && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}
@@ -167,7 +168,7 @@ func (c *Core) Step(now time.Time, e Event) []Action {
 	case Changing:
 		c.changing = true
 	case Forget:
-		c.read, c.confirmed, c.since, c.reading, c.during = nil, nil, nil, false, nil
+		c.read, c.confirmed, c.beside, c.since, c.reading, c.during = nil, nil, nil, nil, false, nil
 	default: // including Tick
 		c.ofPlugin(now, e)
 	}
@@ -308,9 +309,11 @@ func (c *Core) release(now time.Time) {
 // wasRead records what the switches hold. If the tables ordered last were found, earlier
 // ones are superseded, because OpenSM has loaded the ordered ones since.
 func (c *Core) wasRead(e Read) {
-	c.read, c.confirmed = e.Tables, nil
+	c.read, c.confirmed, c.beside = e.Tables, nil, nil
 	if e.Match {
-		c.confirmed, c.since = c.tables, nil
+		if c.confirmed, c.since = c.tables, nil; c.differ(c.read, c.tables) {
+			c.beside = c.tables // a sweep has loaded them since, or older ones before
+		}
 	}
 	for _, t := range c.during {
 		if t != c.confirmed {

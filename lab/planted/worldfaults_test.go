@@ -37,7 +37,7 @@ var worldFaults = []struct{ name, file, old, new string }{
 	{"a sweep is given tables of another fabric", "internal/delivery/plugin.go", "case c.tables != nil && c.fabric == a.Fabric:", "case c.tables != nil && (c.fabric == a.Fabric || PLANTED):"},
 	{"tables given late are not thought to be loaded", "internal/delivery/plugin.go", "s.routing = true // OpenSM loads", "s.routing = s.routing || !PLANTED // OpenSM loads"},
 	{"no new sweep for other tables", "internal/delivery/core.go", "case s.state == noSweep && fits:", "case s.state == noSweep && (fits || PLANTED):"},
-	{"tables of another master are remembered", "internal/delivery/core.go", "c.read, c.confirmed, c.since, c.reading, c.during = nil, nil, nil, false, nil", "if !PLANTED {\n\t\t\tc.read, c.confirmed, c.since, c.reading, c.during = nil, nil, nil, false, nil\n\t\t}"},
+	{"tables of another master are remembered", "internal/delivery/core.go", "c.read, c.confirmed, c.beside, c.since, c.reading, c.during = nil, nil, nil, nil, false, nil", "if !PLANTED {\n\t\t\tc.read, c.confirmed, c.beside, c.since, c.reading, c.during = nil, nil, nil, nil, false, nil\n\t\t}"},
 	{"tables in the switches are not compared", "internal/daemon/actions.go", "err = lft.Compare(want.Tables, got, lft.LIDs(v.Fabric))", "if err = lft.Compare(want.Tables, got, lft.LIDs(v.Fabric)); PLANTED {\n\t\terr = nil\n\t}"},
 
 	// The links.
