@@ -88,12 +88,16 @@ func (w *world) isolated() []int {
 
 // bouncing lists the cables that forsd holds back because they go down often, as it says.
 func (w *world) bouncing() (out []int) {
-	v := w.forsd.d.state.Now().Latest
-	if v.TwoLevels() == nil {
+	lead := w.leader()
+	if lead == nil || lead.forsd == nil || lead.forsd.d == nil {
 		return nil
 	}
-	for _, x := range exclusions.Links(v.TwoLevels()) {
-		if slices.Contains(w.forsd.d.core.Bouncing(), x.Lane) {
+	v, held := lead.forsd.d.state.Now().Latest, lead.forsd.d.core.Bouncing()
+	if len(held) == 0 || v == nil || v.Tree == nil {
+		return nil
+	}
+	for _, x := range exclusions.Links(v.Tree) {
+		if slices.Contains(held, x.Lane) {
 			out = append(out, w.plant.cableAt(int(w.plant.whole.Find(x.Lower.GUID)), int(x.Lower.Port)))
 		}
 	}

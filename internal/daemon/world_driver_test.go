@@ -29,9 +29,30 @@ type worldSettings struct {
 	pair   bool // two managers, with a forsd each
 }
 
-// settingsOf are those of a history.
+// settingsOf draws those of a history.
 func settingsOf(t testing.TB, fabric string, seed uint64) worldSettings {
-	return worldSettings{fabric: healthyWorld(t, fabric, seed), seed: seed, plugin: seed%2 == 1, traps: seed%4 < 2, counts: seed%3 == 0, pair: seed%8 == 5}
+	r := rand.New(rand.NewPCG(seed, 11))
+	s := worldSettings{fabric: healthyWorld(t, fabric, seed), seed: seed, plugin: r.IntN(2) == 0, traps: r.IntN(2) == 0, counts: r.IntN(3) == 0, pair: r.IntN(3) == 0}
+	s.plugin = s.plugin || s.pair // it alone tells two forsd which manager is the master
+	return s
+}
+
+// String names what is set.
+func (s worldSettings) String() string {
+	var out []string
+	for name, set := range map[string]bool{"plugin": s.plugin, "traps": s.traps, "counts": s.counts, "pair": s.pair} {
+		if set {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+// with returns the settings that a word each names.
+func (s worldSettings) with(words string) worldSettings {
+	s.plugin, s.traps, s.counts, s.pair = strings.Contains(words, "plugin"), strings.Contains(words, "traps"), strings.Contains(words, "counts"), strings.Contains(words, "pair")
+	return s
 }
 
 // world is a fabric, and one or two hosts with a manager and a forsd, in virtual time. One
@@ -52,6 +73,8 @@ type world struct {
 	pids    int
 	lossy   int       // of 1000 datagrams of OpenSM and forsd
 	apart   bool      // the two forsd do not reach each other
+	prefers int       // the side whose manager has the higher priority
+	work    int       // actions that forsd has carried out
 	changes int       // of the fabric that are to come
 	changed time.Time // the fabric, last
 	booted  time.Duration

@@ -78,7 +78,9 @@ func init() { // events look kinds up
 		{"sync", 4, (*world).killAtSync, nil},
 		{"stop", 2, (*world).stopForsd, nil},
 		{"clock", 2, (*world).stepClock, nil},
+		{"absent", 3, (*world).missManager, nil},
 		{"apart", 6, (*world).part, inPairs},
+		{"handover", 8, (*world).handOver, inPairs},
 		{"hup", 2, func(w *world, _ *rand.Rand) { w.manager.hup++ }, nil},
 		{"reroute", 3, (*world).reroute, nil},
 		{"rollback", 3, (*world).rollback, nil},
@@ -93,32 +95,33 @@ func init() { // events look kinds up
 		{"tables", 3, (*world).spoilTables, nil},
 		{"stall", 4, (*world).stall, nil},
 		{"unplug", 2, (*world).unplug, withPlugin},
-		{"job", 1, (*world).makeJob, nil},
-		{"unjob", 1, (*world).endJob, nil},
+		{"job", 2, (*world).makeJob, nil},
+		{"brief", 3, (*world).makeBriefJob, nil},
+		{"unjob", 3, (*world).endJob, nil},
+		{"endure", 3, (*world).endure, nil},
 		{"rest", 12, nil, nil},
 	}
 }
 
-// draw draws a history. Each event is of two kinds, of which the one is played that is rarer
-// in the state that forsd has then.
+// draw draws a history. Every other one has some kinds of events often, and others never: what
+// needs many of a kind, or none of another, is rare otherwise. Of the two kinds that an event may
+// be of, the one is played that is rarer in the state that forsd has then.
 func draw(set worldSettings, faults int) []happening {
 	r := rand.New(rand.NewPCG(set.seed, 7))
-	total := 0
+	var kinds []string // each as often as it weighs
+	swarm := r.IntN(2) == 0
 	for _, k := range happenings {
-		total += k.weight
-	}
-	kind := func() string {
-		for {
-			n := r.IntN(total)
-			for _, k := range happenings {
-				if n -= k.weight; n < 0 && (k.where == nil || k.where(set)) {
-					return k.kind
-				} else if n < 0 {
-					break
-				}
-			}
+		if k.where != nil && !k.where(set) {
+			continue
 		}
+		n := 4 * k.weight
+		if swarm && k.do != nil {
+			n = k.weight * []int{0, 1, 4, 16}[r.IntN(4)]
+		}
+		kinds = append(kinds, slices.Repeat([]string{k.kind}, n)...)
 	}
+	kind := func() string { return kinds[r.IntN(len(kinds))] }
+	faults = faults/4 + r.IntN(3*faults/2+1)
 	var out []happening
 	for len(out) < faults {
 		h := happening{kind: kind(), number: r.Uint64()}

@@ -57,7 +57,7 @@ func (w *world) change(text string, do func()) {
 			continue
 		}
 		x.trains++
-		w.changed = time.Now()
+		w.changed, w.judge.forgone[c] = time.Now(), w.judge.forgone[c] && !p.live(c)
 		if x.active = false; p.nodes[x.a.Node].isSwitch {
 			changed[x.a.Node] = true
 		}
@@ -74,9 +74,9 @@ func (w *world) change(text string, do func()) {
 	}
 }
 
-// enough reports whether enough of the fabric is left, also when the leaves that are off or
-// drained come back: each leaf has half of its lanes, and any two leaves share one that plans
-// may use; on three levels, few parts are away.
+// enough reports whether enough of the fabric is left, without cables that are held back, also when
+// the leaves that are off or drained come back: each leaf has half of its lanes, and any two leaves share one that plans
+// may use; on three levels, few parts are away. Two leaves at least are in the plan.
 func (w *world) enough() bool {
 	p := w.plant
 	if len(w.drainable()) == 0 {
@@ -95,7 +95,7 @@ func (w *world) enough() bool {
 	}
 	ups := map[int]map[int]int{} // [leaf][spine] usable cables
 	n := map[int]int{}
-	out := w.drainedParts()
+	out, held := w.drainedParts(), w.bouncing()
 	for c := range p.cables {
 		x := &p.cables[c]
 		if !p.trunk(c) {
@@ -108,9 +108,18 @@ func (w *world) enough() bool {
 		if n[a]++; ups[a] == nil {
 			ups[a] = map[int]int{}
 		}
-		if !x.pulled && x.bounces == 0 && !x.slow && !p.nodes[b].off && !out[exclusions.Part{Kind: exclusions.Spine, GUID: p.guid(b)}] && !out[w.cablePart(c)] {
+		if !x.pulled && x.bounces == 0 && !slices.Contains(held, c) && !x.slow && !p.nodes[b].off && !out[exclusions.Part{Kind: exclusions.Spine, GUID: p.guid(b)}] && !out[w.cablePart(c)] {
 			ups[a][b]++
 		}
+	}
+	there := 0 // leaves with hosts for a plan
+	for a := range ups {
+		if !p.nodes[a].off && !out[exclusions.Part{Kind: exclusions.Leaf, GUID: p.guid(a)}] {
+			there++
+		}
+	}
+	if there < 2 {
+		return false
 	}
 	for a, mine := range ups {
 		left := 0
@@ -193,6 +202,9 @@ func (w *world) slow(*rand.Rand) {
 func (w *world) turnSwitch(*rand.Rand) {
 	p := w.plant
 	own, _ := p.uplink(w.sides[0].manager.host)
+	if w.set.pair {
+		own = -1 // the other manager takes over
+	}
 	names := w.about(func(r *rand.Rand) []string {
 		var on []int
 		for i := range p.nodes {
@@ -258,7 +270,30 @@ func (w *world) restartManager(r *rand.Rand) {
 		return
 	}
 	w.manager.stop()
-	w.after(time.Duration(r.IntN(3000))*time.Millisecond, w.manager.start)
+	w.after(time.Duration(r.IntN(3000))*time.Millisecond, w.manager.startAgain)
+}
+
+// missManager has a manager be away for longer than one that stands by waits.
+func (w *world) missManager(r *rand.Rand) {
+	if w.manager.pid != 0 {
+		w.manager.stop()
+		w.after(time.Duration(3000+r.IntN(20_000))*time.Millisecond, w.manager.startAgain)
+	}
+}
+
+// handOver gives the other manager the higher priority: it becomes the master at once, and the
+// one before hears of that a little later.
+func (w *world) handOver(r *rand.Rand) {
+	w.prefers = 1 - w.prefers
+	w.note("the manager at %d has the higher priority", w.prefers)
+	next, was := w.sides[w.prefers].manager, w.sides[1-w.prefers].manager
+	if !was.master || next.master || was.rival() != next {
+		return // it is found by sweeps
+	}
+	w.side = next.side
+	next.rule()
+	w.side = was.side
+	was.step(time.Duration(r.IntN(20_000))*time.Microsecond, was.stand)
 }
 
 // again starts forsd after some time, if it does not run.

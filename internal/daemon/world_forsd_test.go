@@ -21,8 +21,12 @@ import (
 	"github.com/forsd/forsd/internal/linkstate"
 	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/opensm/umad"
+	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/topology"
 )
+
+// madeAhead has the plans that any forsd has made ahead: they are the same without it.
+var madeAhead = &planner.Memory{}
 
 // process is a forsd.
 type process struct {
@@ -128,6 +132,7 @@ func (w *world) start() {
 	log := zap.New(sink{level, w, p})
 	w.settings(p.link)
 	w.note("forsd starts%s", w.where())
+	clear(w.judge.forgone)
 	w.forsd = p
 	d, err := New(w.configured(p.link, w.retold), "world", log, func(string) {})
 	if err != nil {
@@ -138,6 +143,7 @@ func (w *world) start() {
 	p.d, p.first = d, d.state.Now().EpochNumber()
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	d.Configuration(config.File{Path: "forsd.yaml", Load: func() (*config.Config, error) { return w.read(here, p) }, Level: func(config.LogLevel) {}})
+	d.actions.plans.Planning.Memory = madeAhead
 	w.remember(d)
 	d.manager.Finder, d.manager.Sweep = w.manager, w.manager.hangUp
 	d.reader().Open = func(*topology.Fabric) (*umad.Reader, error) {
@@ -332,6 +338,7 @@ func (p *process) take(kind int) bool {
 		}
 		select {
 		case e := <-d.inbox.answers:
+			p.w.work++
 			d.step(ctx, e)
 			return true
 		default:

@@ -2,49 +2,56 @@ package daemon
 
 // found are histories that violated a promise when they were found, shrunk. Their events name
 // the parts that they are about, so that they stay the same when others are drawn; their seeds
-// still draw the order in which forsd's work is done.
+// still draw the order in which forsd's work is done. site is what settingsOf drew.
 var found = []struct {
 	what    string
 	seed    uint64
 	fabric  string
+	site    string
 	history string
 }{
-	{"while its disk was read-only, forsd was killed, and after a restart the plan of a rollback was handed out whose number was below the last", 8027, "6x6",
+	{"while its disk was read-only, forsd was killed, and after a restart the plan of a rollback was handed out whose number was below the last", 8027, "6x6", "plugin",
 		"rollback:1185071101221399699:0s disk:5366852910885281506:997ms pull:3500699860977767675:0s:Leaf002/9-Spine002/3 kill:11305840401301570172:615ms"},
-	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016, "6x6",
+	{"a spine came back, no plan without a drained cable held on the tables, and the tables took the cable from the plan in force", 3016, "6x6", "traps",
 		"switch:10823925062084719056:0s:Leaf001 pull:3448488566668588619:68ms:Leaf000/11-Spine004/1,Leaf004/9-Spine002/5 plug:3998728484721363463:3.17s:Leaf004/9-Spine002/5 " +
 			"slow:9076391989657550694:0s:Leaf005/10-Spine003/6 switch:6814987924601095221:1.003s:Leaf001 pull:17641788463662029689:2.351s:Leaf000/9-Spine002/1,Leaf003/11-Spine004/4,Leaf001/11-Spine004/2 " +
 			"switch:5215267083201687082:19.761ms:Leaf003 opensm:9823083636525665579:6.691ms drain:11979247726317665048:0s:Leaf004/12-Spine005/5"},
-	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048, "6x6",
+	{"tables moved a base LID that the plan in force used, which was verified on tables without the entries of the plan for base LIDs", 8048, "6x6", "traps",
 		"pull:73471294915744437:3.808ms:Leaf004/7-Spine000/5,Leaf004/10-Spine003/5,Leaf001/9-Spine002/2 pull:11275673624170403308:3.418s:Leaf005/8-Spine001/6 " +
 			"pull:8916991020301583277:8.52ms:Leaf004/11-Spine004/5 plug:17409439499103054797:155ms:Leaf004/11-Spine004/5 pull:4555024385736712118:0s:Leaf002/8-Spine001/3 " +
 			"pull:17676585726658777341:10.597ms:Leaf000/11-Spine004/1 pull:12107178435441381757:11ms:Leaf001/7-Spine000/2,Leaf005/12-Spine005/6,Leaf005/7-Spine000/6 " +
 			"slow:2219023834404209371:550ms:Leaf003/11-Spine004/4 plug:2205842191505041783:35ms:Leaf005/12-Spine005/6,Leaf005/8-Spine001/6 drain:15720140263128661504:0s:Leaf001 " +
 			"pull:13993615268412998432:0s:Leaf005/11-Spine004/6 host:18310525130007140386:3.81s:Hca0011"},
-	{"a follower whose disk was read-only was killed, and after a restart the plan was handed out before the last that it had followed", 600061, "6x6",
+	{"a follower whose disk was read-only was killed, and after a restart the plan was handed out before the last that it had followed", 600061, "6x6", "pair plugin traps",
 		"switch:8095761414261769227:10ms:Spine001 flap:4984460401888840507:0s:Leaf001/7-Spine000/2 pull:15964347804740240022:157ms:Leaf002/12-Spine005/3 " +
 			"plug:14726422765485400675:188ms:Leaf002/12-Spine005/3 drain:18396035337428644605:13.638ms:Leaf004/12-Spine005/5 " +
 			"pull:18002045399748742290:654µs:Leaf004/7-Spine000/5 pull:9985051967870928106:14.822ms:Leaf002/11-Spine004/3 disk:5286167158405634585:242ms " +
 			"kill:1687262060202027505:297ms"},
-	{"a subnet manager on an island of one host, the master there, had its forsd lead in doubt, and the one of the fabric yielded", 900013, "6x6",
+	{"a subnet manager on an island of one host, the master there, had its forsd lead in doubt, and the one of the fabric yielded", 900013, "6x6", "pair plugin traps",
 		"switch:14396230586847829973:0s:Leaf005 rest:16934294713574743490:3.88s"},
-	{"a leader whose disk was read-only was killed, the other forsd had not heard of its last plan, and after a restart it led with the one before", 600029, "6x6",
+	{"a leader whose disk was read-only was killed, the other forsd had not heard of its last plan, and after a restart it led with the one before", 600029, "6x6", "pair plugin traps",
 		"disk:13578438426529412225:946ms host:16752995811470882103:10.154ms:Hca0030 apart:1044571603576002738:9.731ms kill:13859317489990652853:270ms"},
-	{"a job's host came back to a leaf without lanes of the job's, which got these after its plan had failed, and stayed without one", 7100269, "4x4",
+	{"a job's host came back to a leaf without lanes of the job's, which got these after its plan had failed, and stayed without one", 7100269, "4x4", "pair plugin traps",
 		"reload:12714928669314420275:0s host:4118514908154783472:153ms:Hca0011 rest:993411737467747616:67ms job:14423980314308787480:0s"},
-	{"a spine reported its cable down, tables left no way to the spine, and the cable stayed lost though its other end was active", 7200492, "4x4",
+	{"a spine reported its cable down, tables left no way to the spine, and the cable stayed lost though its other end was active", 7200492, "4x4", "counts traps",
 		"pull:3928259541122875078:0s:Leaf002/8-Spine003/3,Leaf003/8-Spine003/4 flap:1790035881605997683:13.109ms:Leaf001/7-Spine002/2 " +
 			"plug:14173380178994396203:14.09ms:Leaf001/7-Spine002/2 pull:15374214414400051070:19.465ms:Leaf001/8-Spine003/2,Leaf000/8-Spine003/1 " +
 			"plug:3335552469833938904:14.944ms:Leaf002/8-Spine003/3 rest:9488560223415208171:0s"},
-	{"a cable was isolated by its errors, others died, and no plan was made without it", 7300125, "4x4",
+	{"a cable was isolated by its errors, others died, and no plan was made without it", 7300125, "4x4", "counts pair plugin traps",
 		"drain:7110915554868983568:0s:Leaf003/5-Spine000/4 pull:12713931137453127851:33ms:Leaf003/7-Spine002/4 " +
 			"pull:15538341427077254924:98ms:Leaf003/5-Spine000/4,Leaf000/8-Spine003/1 undrain:12728917942084484491:3.929s:Leaf003/5-Spine000/4 " +
 			"errors:13521844615087155516:3.369s:Leaf002/6-Spine001/3 slow:7443654240483379045:2.701ms:Leaf000/5-Spine000/1 apart:13357515875281544016:0s " +
 			"undrain:6546383911641692503:22ms: rest:2657980420283057700:0s pull:4379732152163959132:10.953ms:Leaf002/7-Spine002/3 rest:13058547036699493591:599ms"},
-	{"base LIDs of hosts that keep the lanes of their number were given others, and no plan held on the tables", 9500107, "4x4",
+	{"base LIDs of hosts that keep the lanes of their number were given others, and no plan held on the tables", 9500107, "4x4", "plugin",
 		"slow:8417193394772901333:21ms:Leaf002/8-Spine003/3 pull:13148627692789130562:209ms:Leaf000/8-Spine003/1 reroute:13703941518083484931:193ms " +
 			"hup:10543517707912964649:39ms plug:6575921814917162387:0s:Leaf000/8-Spine003/1 flap:9976189065629305326:0s:Leaf002/6-Spine001/3 rest:1560648611704254866:0s"},
-	{"a part was given back while the disk was read-only, forsd was killed, and after a restart the part was safe to pull at once, though the plan in force used it", 119, "6x6",
+	{"a part was given back while the disk was read-only, forsd was killed, and after a restart the part was safe to pull at once, though the plan in force used it", 119, "6x6", "plugin",
 		"drain:59763468678350609:3.502ms:Spine001 disk:7215009371626126940:272ms " +
 			"undrain:7790308124418304801:0s:Spine001 sync:3201091636310930975:2.011s kill:10676077594530078800:0s"},
+	{"both of two halves lacked most hosts, and the forsd of the smaller one went on leading when they were joined, though it had no fabric to plan for", 9900397, "3x3", "pair plugin traps",
+		"apart:13173043878986286268:9.882ms host:14605981511461325280:0s:Hca0005 switch:1896578720828837317:17.547ms:Leaf002 " +
+			"host:11640054917598325202:2.438s:Hca0003 rest:9381080050840115636:117ms"},
+	{"the tables read back had entries for a host that was away, the next sweep took these, and when the host came back plans counted on them", 2014, "6x6", "counts",
+		"job:17389581232817559467:3.564s switch:15336550675537878255:13.074ms:Leaf002 brief:12690814248588579351:17.619ms stall:14014009839391774922:3.135s " +
+			"switch:17971562185583766785:322ms:Leaf002 reroute:10751229585833050053:3.708s host:2165080122754:0s:Hca0005 rest:12633185825127855824:7.884ms"},
 }

@@ -21,6 +21,7 @@ type judgement struct {
 	died  []bool                       // [cable] it was down or slow since then
 	phase int                          // phases walked
 
+	forgone []bool       // [cable] it is dead, and the plan that was walked last has left it out
 	without map[int]bool // leaves drained since all was at rest
 	used    []int        // [256·node + port] the phase that took it last
 	by      []int        // [as used] the server that did
@@ -35,7 +36,7 @@ type reader struct {
 }
 
 func (j *judgement) init(p *plant) {
-	j.died, j.without = make([]bool, len(p.cables)), map[int]bool{}
+	j.died, j.forgone, j.without = make([]bool, len(p.cables)), make([]bool, len(p.cables)), map[int]bool{}
 	j.used, j.by = make([]int, 256*len(p.nodes)), make([]int, 256*len(p.nodes))
 	j.seen, j.last = map[reader]*published.Plan{}, map[reader]uint64{}
 	j.given = map[series]map[uint64][]byte{}
@@ -105,9 +106,10 @@ func (w *world) believed() error {
 	if on[0] == nil {
 		return nil
 	}
+	near := w.plant.near(w.manager.host)
 	for i := range w.plant.nodes {
 		n := &w.plant.nodes[i]
-		if !n.isSwitch || n.off || n.blank {
+		if !n.isSwitch || n.off || n.blank || !near[i] {
 			continue
 		}
 		var ports [][]uint8
@@ -157,6 +159,9 @@ func (w *world) take(of series, plans *published.Plans) {
 	if known && !bytes.Equal(before, text) {
 		w.fail("number %d of %+v is given to two plans", p.Epoch, of)
 	}
+	if p.Table.Epoch() != p.Epoch || p.Table.Job() != of.job {
+		w.fail("number %d of %+v is that of a table with the number %d of job %d", p.Epoch, of, p.Table.Epoch(), p.Table.Job())
+	}
 	if p.Epoch < j.last[by] {
 		w.fail("number %d of %+v is given out after %d%s", p.Epoch, of, j.last[by], w.where())
 	}
@@ -167,6 +172,8 @@ func (w *world) take(of series, plans *published.Plans) {
 			w.judgeBelief("a plan is published")
 			w.judgePlan("it is published", p)
 		}
+	} else if !known && w.side == w.leader() && !w.spoilt {
+		w.judgeOther("it is published", of, p)
 	}
 }
 
@@ -215,14 +222,7 @@ func (w *world) judgePlan(when string, plan *published.Plan) {
 func (w *world) walk(when string, plan *published.Plan) error {
 	p := w.plant
 	t := plan.Table
-	host, leaves := make([]int, t.Servers()), make([]int, t.Servers())
-	for s := range host {
-		host[s] = -1
-		if n := int(t.Server(s).LID); n < len(p.owner) && p.owner[n] >= 0 {
-			host[s] = p.owner[n]
-			leaves[s], _ = p.uplink(host[s])
-		}
-	}
+	host, leaves := w.servers(t)
 	j := &w.judge
 	first := j.read != plan.Epoch
 	if first {
@@ -258,7 +258,7 @@ func (w *world) walk(when string, plan *published.Plan) error {
 			if first && (ok || at >= 0 && !p.nodes[at].blank) {
 				*way = slices.Clone(ports)
 			}
-			if len(*way) == 0 || at >= 0 && p.nodes[at].blank {
+			if len(*way) == 0 && !first || at >= 0 && p.nodes[at].blank {
 				continue // nobody knows that a switch has just lost its table
 			}
 			if slices.ContainsFunc(*way, dead) || p.nodes[leaf].off || p.nodes[to].off {
@@ -278,6 +278,9 @@ func (w *world) walk(when string, plan *published.Plan) error {
 				j.used[at], j.by[at] = j.phase, s
 			}
 		}
+	}
+	if first {
+		return w.forgo(plan.Epoch)
 	}
 	return nil
 }

@@ -87,6 +87,13 @@ func (m *subnetManager) start() {
 	}
 }
 
+// startAgain starts the process unless it runs.
+func (m *subnetManager) startAgain() {
+	if m.pid == 0 {
+		m.start()
+	}
+}
+
 // rule makes it the master, which knows nothing of what the switches hold.
 func (m *subnetManager) rule() {
 	m.w.note("OpenSM is the master at %d", m.side.number)
@@ -121,7 +128,7 @@ func (m *subnetManager) poll() {
 // yield gives the mastership to the other manager if that has the higher priority.
 func (m *subnetManager) yield() bool {
 	r := m.rival()
-	if r == nil || r.side.number > m.side.number {
+	if r == nil || r.side.number != m.w.prefers {
 		return false
 	}
 	m.stand()

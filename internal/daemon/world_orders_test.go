@@ -180,7 +180,12 @@ func (w *world) giveBack(part exclusions.Part) {
 	}
 }
 
-func (w *world) makeJob(r *rand.Rand) {
+func (w *world) makeJob(r *rand.Rand) { w.make(r, 600) }
+
+// makeBriefJob makes a job whose lease ends while other things happen.
+func (w *world) makeBriefJob(r *rand.Rand) { w.make(r, 20) }
+
+func (w *world) make(r *rand.Rand, most int) {
 	var hosts []string
 	for _, h := range w.hosts() {
 		if r.IntN(3) == 0 {
@@ -190,7 +195,7 @@ func (w *world) makeJob(r *rand.Rand) {
 	if len(hosts) < 2 {
 		return
 	}
-	seconds := int64(5 + r.IntN(600))
+	seconds := int64(5 + r.IntN(most))
 	asked := w.boot()
 	var made *api.Job
 	w.operator(fmt.Sprintf("job of %d hosts for %d s", len(hosts), seconds), func(ctx context.Context, d *Daemon) (err error) {

@@ -97,13 +97,13 @@ func (w *world) cutOff(p *process) {
 }
 
 // leader returns the side whose manager is the master and whose forsd leads, nil if there is
-// none, or two.
+// none, or two. Of two masters that do not see each other, the one counts that sees more.
 func (w *world) leader() (lead *side) {
 	if len(w.sides) == 1 {
 		return w.sides[0]
 	}
 	for _, s := range w.sides {
-		if s.forsd == nil || s.forsd.d == nil || !s.manager.master || s.forsd.d.standby.Role() != standby.Leads {
+		if s.forsd == nil || s.forsd.d == nil || !s.manager.master || s.forsd.d.standby.Role() != standby.Leads || w.seesLess(s) {
 			continue
 		}
 		if lead != nil {
@@ -114,12 +114,27 @@ func (w *world) leader() (lead *side) {
 	return lead
 }
 
+// seesLess reports whether the other manager is a master, too, and sees more of the fabric.
+func (w *world) seesLess(s *side) bool {
+	count := func(m *subnetManager) (n int) {
+		for _, there := range w.plant.near(m.host) {
+			if there {
+				n++
+			}
+		}
+		return n
+	}
+	other := w.sides[1-s.number].manager
+	return other.master && count(other) > count(s.manager)
+}
+
 // contact is when the two forsd could speak with each other, last.
 type contact struct {
 	is       bool
 	from, to time.Time
 	lead     *process // the last that has led
 	lost     bool     // it has not led alone since
+	other    bool     // another one has
 	answered time.Time
 }
 
@@ -141,6 +156,9 @@ func (w *world) followLead() {
 		c.to = now
 	}
 	c.is = is
+	for _, s := range w.sides {
+		c.other = c.other || s.forsd != nil && s.forsd != c.lead && s.forsd.d != nil && s.forsd.d.standby.Role() == standby.Leads
+	}
 	lead := w.leader()
 	if lead == nil || lead.forsd == c.lead && !c.lost {
 		c.lost = c.lost || lead == nil
@@ -149,13 +167,14 @@ func (w *world) followLead() {
 	p := lead.forsd
 	c.lost = false
 	p.blind, p.first = true, p.d.state.Now().EpochNumber()
-	if c.lead != nil && (c.to.Sub(c.from) < 20*time.Second || c.to.Sub(c.answered) < 2*time.Second) {
+	clear(w.judge.forgone)
+	if c.lead != nil && (p != c.lead || c.other) && (c.to.Sub(c.from) < 20*time.Second || c.to.Sub(c.answered) < 2*time.Second) {
 		w.ordered, w.leases = nil, nil
 		for _, d := range p.d.state.Now().Drains {
 			w.ordered = append(w.ordered, d.Part)
 		}
 	}
-	c.lead = p
+	c.lead, c.other = p, false
 	w.note("forsd leads%s", (&world{sides: w.sides, side: lead}).where())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -13,16 +14,18 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/published"
+	"github.com/forsd/forsd/internal/standby"
+	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/topology"
 )
 
 // fabricWarnings tell of the fabric as it is.
 var fabricWarnings = []string{topology.CableDown, topology.CableDegraded, topology.SpineDown, topology.LeafDown, topology.HostAbsent, topology.LeafBinds, topology.FewSpineCables,
 	exclusions.DrainedWarning, "plan-over-bound", "base-plan-over-bound", "base-lids-crowded", "job-hosts-missing", "job-degraded", "job-shares-lanes", "unreachable-pairs", "lmc-too-small", "no-base-plan", "engine-fallback", "state-damaged",
-	cables.Suspect, cables.Isolated, cables.NotIsolated, config.Refused, pluginUnused}
+	cables.Suspect, cables.Isolated, cables.NotIsolated, controller.CableHeld, config.Refused, pluginUnused}
 
-// resting reports whether forsd is at rest, or why not.
-func (w *world) resting() string {
+// resting reports whether forsd is at rest, perhaps on a broken disk, or why not.
+func (w *world) resting(broken bool) string {
 	lead := w.leader()
 	if lead == nil {
 		return "no forsd leads alone"
@@ -49,7 +52,7 @@ func (w *world) resting() string {
 		}
 	}
 	for _, warning := range p.d.health.List(time.Now()) {
-		if !slices.Contains(fabricWarnings, warning.Code) {
+		if !slices.Contains(fabricWarnings, warning.Code) && (!broken || warning.Code != state.StateNotDurable) {
 			return fmt.Sprintf("%s: %s", warning.Code, warning.Text)
 		}
 	}
@@ -94,6 +97,9 @@ func (w *world) copied() error {
 		if s.forsd == nil {
 			return errors.New("the other forsd does not run")
 		}
+		if s.forsd.d.standby.Role() == standby.Leads {
+			return errors.New("two forsd lead")
+		}
 		now := s.forsd.d.state.Now()
 		if now.EpochNumber() != lead.EpochNumber() || len(now.Jobs) != len(lead.Jobs) || len(now.Drains) != len(lead.Drains) {
 			return fmt.Errorf("the other forsd has epoch %d, %d jobs and %d drains, and this one %d, %d and %d", now.EpochNumber(), len(now.Jobs), len(now.Drains), lead.EpochNumber(), len(lead.Jobs), len(lead.Drains))
@@ -115,23 +121,44 @@ func (w *world) drainedLeaves() map[int]bool {
 
 // rest waits until forsd is at rest.
 func (w *world) rest() {
+	w.each(w.mendDisks)
+	w.calm(false)
+}
+
+// endure waits until forsd is at rest, whatever the disks of the state directories do.
+func (w *world) endure(*rand.Rand) {
+	w.each(func() {
+		if w.tables.fault != "" {
+			w.spoilTables(nil)
+		}
+	})
+	w.calm(slices.ContainsFunc(w.sides, func(s *side) bool { return s.disk.fault != "" }))
+}
+
+// mostWork is how many actions forsd may carry out until it is at rest.
+const mostWork = 1000
+
+// calm lets nothing happen until forsd is at rest.
+func (w *world) calm(broken bool) {
 	w.lossy, w.apart = 0, false
 	w.each(func() {
 		w.failAt, w.crashAt = nil, 0
-		w.mendDisks()
 		w.stalled = time.Time{}
 		if w.wire != nil {
 			w.wire.loses = 0
 		}
 	})
-	began, checked, why := time.Now(), time.Time{}, ""
+	began, checked, why, work := time.Now(), time.Time{}, "", w.work
 	w.pass(began.Add(worldPatience), func() bool {
 		now := time.Now()
 		if now.Sub(checked) < 250*time.Millisecond {
 			return false
 		}
 		checked = now
-		why = w.resting()
+		if w.work-work > mostWork {
+			w.fail("forsd works on and on: %d actions in %v", w.work-work, time.Since(began))
+		}
+		why = w.resting(broken)
 		return why == ""
 	})
 	if w.failure == "" && why != "" {
@@ -144,6 +171,7 @@ func (w *world) rest() {
 	w.side = w.leader()
 	w.spoilt, w.forsd.blind = false, false
 	clear(w.judge.died)
+	w.judge.read = 0
 	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.Now().EpochNumber())
 	w.judgePlan("all is at rest", w.forsd.d.state.Plans.Current())
 	for _, way := range w.judge.ways {
@@ -154,9 +182,12 @@ func (w *world) rest() {
 			}
 		}
 	}
-	if err := w.judgeIsolated(); err != nil {
-		w.fail("at rest %v", err)
+	for _, err := range []error{w.judgeIsolated(), w.short()} {
+		if err != nil {
+			w.fail("at rest %v", err)
+		}
 	}
+	w.judgeOthers()
 }
 
 // heal repairs the fabric and ends all drains and jobs.
@@ -198,11 +229,17 @@ func (w *world) heal() {
 	if slices.ContainsFunc(w.plant.cables, func(c cable) bool { return c.bad }) {
 		w.pass(time.Now().Add(3*time.Minute), nil) // errors are forgotten by then
 	}
-	for _, c := range w.isolated() {
-		x := w.plant.cables[c].a
-		w.operator("release "+w.name(c), func(ctx context.Context, d *Daemon) error {
-			return d.inbox.ReleaseCable(ctx, fmt.Sprintf("%s/%d", w.plant.whole.Nodes[x.Node].Name, x.Port))
-		})
+	for range 12 {
+		held := w.isolated()
+		for _, c := range held {
+			x := w.plant.cables[c].a
+			w.operator("release "+w.name(c), func(ctx context.Context, d *Daemon) error {
+				return d.inbox.ReleaseCable(ctx, fmt.Sprintf("%s/%d", w.plant.whole.Nodes[x.Node].Name, x.Port))
+			})
+		}
+		if len(held)+len(w.bouncing()) > 0 {
+			w.pass(time.Now().Add(10*time.Second), nil)
+		}
 	}
 	w.configure(0)
 	w.reroute(nil) // a rollback's plan stays otherwise

@@ -23,8 +23,9 @@ var (
 )
 
 // TestWorldFinds has internal/daemon's world play its histories of the past and random ones with
-// each fault in turn, and prints the violations found, with the processor time until then. One program contains all
-// faults, and its environment names one of them. At least 95 of 100 must be found.
+// each fault in turn, and prints the violations found, with the processor time until then, and how
+// often, to a power of ten, the faulty code has run. One program contains all faults, and its
+// environment names one of them. At least 95 of 100 must be found.
 func TestWorldFinds(t *testing.T) {
 	root, err := built.Module(t.Context())
 	if err != nil {
@@ -50,7 +51,7 @@ func TestWorldFinds(t *testing.T) {
 	}
 	only := regexp.MustCompile(*findOnly)
 	asked, found := 0, 0
-	fmt.Println("| Fault | found after | by |\n|---|---|---|")
+	fmt.Println("| Fault | found after | ran | by |\n|---|---|---|---|")
 	for _, f := range worldFaults {
 		if !only.MatchString(f.name) {
 			continue
@@ -64,17 +65,50 @@ func TestWorldFinds(t *testing.T) {
 		asked++
 		said := regexp.MustCompile(`(?m)^(seed \d+: .*|panic: .*|fatal error: .*| +world_test.go:\d+: .*)$`).FindString(string(text))
 		took := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Round(100 * time.Millisecond)
+		ran := max(0, strings.Count(string(text), ranAgain)-1)
+		after := fmt.Sprintf("10^%d", ran)
+		if !strings.Contains(string(text), ranAgain) {
+			after = "never"
+		}
 		if said == "" {
-			fmt.Printf("| %s | not in %v | |\n", f.name, took)
+			fmt.Printf("| %s | not in %v | %s | |\n", f.name, took, after)
 			continue
 		}
 		found++
-		fmt.Printf("| %s | %v | %.160s |\n", f.name, took, said)
+		fmt.Printf("| %s | %v | %s | %.160s |\n", f.name, took, after, said)
 	}
 	if fmt.Printf("%d of %d found\n", found, asked); 100*found < 95*asked {
 		t.Errorf("the world finds %d of %d faults", found, asked)
 	}
 }
+
+// ranAgain is what a program says when its fault has run once, ten times, and so on.
+const ranAgain = "the planted fault runs"
+
+// plantedHere is in each package with faults.
+const plantedHere = `
+
+import (
+	"os"
+	"sync/atomic"
+)
+
+var (
+	fault = os.Getenv("FORS_PLANTED")
+	ran   atomic.Int64
+	told  atomic.Int64
+)
+
+func planted(name string) bool {
+	if fault != name {
+		return false
+	}
+	if n := told.Load(); ran.Add(1) > n && told.CompareAndSwap(n, max(9, 10*n+9)) {
+		println("` + ranAgain + `")
+	}
+	return true
+}
+`
 
 // plantAll writes the changed files, and returns them by the paths of those that they replace.
 func plantAll(t *testing.T, root, dir string) map[string]string {
@@ -88,7 +122,7 @@ func plantAll(t *testing.T, root, dir string) map[string]string {
 			}
 			texts[file] = string(text)
 			name, _, _ := strings.Cut(texts[file][strings.Index(texts[file], "\npackage ")+len("\npackage "):], "\n")
-			texts[filepath.Join(root, path.Dir(f.file), "planted_here.go")] = "package " + name + "\n\nimport \"os\"\n\nvar fault = os.Getenv(\"FORS_PLANTED\")\n\nfunc planted(name string) bool { return fault == name }\n"
+			texts[filepath.Join(root, path.Dir(f.file), "planted_here.go")] = "package " + name + plantedHere
 		}
 		if n := strings.Count(texts[file], f.old); n != 1 {
 			t.Errorf("%s: %s has %q %d times, want once", f.name, f.file, f.old, n)
