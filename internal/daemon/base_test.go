@@ -62,6 +62,8 @@ func TestBasePlan(t *testing.T) {
 	}
 	tables, err := tablesOf(v)
 	ok(t, err)
+	_, err = d.desk.Deliver(v.ID, v.Fabric, tables)
+	ok(t, err)
 	d.desk.Read(tables, true)
 	if e := d.actions.plans.Plan(context.Background(), controller.Plan{Fabric: v.Snapshot(), Final: true}).(controller.Planned); e.Err != "" {
 		t.Fatal(e.Err)

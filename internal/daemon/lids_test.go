@@ -67,6 +67,8 @@ func TestTablesFirstHolding(t *testing.T) {
 	if again, err := v.Route(context.Background(), hold, planner.Settings{}); err != nil || again.Plan != r.Plan {
 		t.Errorf("plan and tables were made twice: %v", err)
 	}
+	_, err = d.desk.Deliver(v.ID, v.Fabric, r.Tables)
+	ok(t, err)
 	d.desk.Read(r.Tables, true)
 	d.planAndPublish(t, controller.Plan{Fabric: v.Snapshot(), Avoid: hold, Hold: hold, Final: true})
 	rows, err := view.RowsOf(d.state.Now().Epoch.Plan, v.Tree)

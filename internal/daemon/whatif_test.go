@@ -11,6 +11,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
+	"github.com/forsd/forsd/internal/delivery"
 )
 
 // TestWhatRemainsOfAJob checks the remaining exchange of a job, which follows the job's
@@ -96,10 +97,12 @@ func TestWhatRemains(t *testing.T) {
 	refused(api.CodeRefused, "the switches may hold tables that do not carry the plan", err)
 	tables, err := tablesOf(whole)
 	ok(t, err)
+	_, err = d.desk.Deliver(whole.ID, whole.Fabric, tables)
+	ok(t, err)
 	d.desk.Read(tables, true)
 	_, err = ask(first.Epoch)
 	ok(t, err)
-	d.desk.Read(nil, true)
+	d.desk.Tell(delivery.Forget{})
 	_, err = ask(first.Epoch)
 	refused(api.CodeRefused, "not known yet", err)
 }

@@ -311,7 +311,7 @@ func (c *Core) release(now time.Time) {
 func (c *Core) wasRead(e Read) {
 	c.read, c.confirmed, c.beside = e.Tables, nil, nil
 	if e.Match {
-		if c.confirmed, c.since = c.tables, nil; c.differ(c.read, c.tables) {
+		if c.confirmed, c.since = c.tables, nil; c.tables != nil && c.differ(c.read, c.tables) {
 			c.beside = c.tables // a sweep has loaded them since, or older ones before
 		}
 	}
