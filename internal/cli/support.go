@@ -2,6 +2,7 @@ package cli
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ Run it as root to have everything.`,
 			token, _ := cmd.Flags().GetString("token-file")
 			b := &bundle{archive: newArchive(), ctx: cmd.Context(), now: time.Now(), clean: newCleaner(secrets(path, token)...)}
 			b.gather(cmd, path, c)
-			b.put("missing.txt", []byte(b.missing.String()))
+			b.put("missing.txt", []byte(b.missing.String()), nil)
 			data, err := b.end()
 			if err != nil {
 				return err
@@ -114,7 +115,7 @@ func secrets(settings, token string) (all []string) {
 
 // gather adds all parts.
 func (b *bundle) gather(cmd *cobra.Command, path string, c *config.Config) {
-	b.put("about.txt", fmt.Appendf(nil, "forsctl %s\n%s\n%s/%s\n", Version, b.now.Format(time.RFC3339), runtime.GOOS, runtime.GOARCH))
+	b.put("about.txt", fmt.Appendf(nil, "forsctl %s\n%s\n%s/%s\n", Version, b.now.Format(time.RFC3339), runtime.GOOS, runtime.GOARCH), nil)
 	b.ask(cmd)
 	for _, f := range []struct {
 		name, path string
@@ -135,23 +136,21 @@ func (b *bundle) gather(cmd *cobra.Command, path string, c *config.Config) {
 	b.run("kernel.txt", "uname", "-a")
 }
 
-// put adds a text after removing the secrets.
-func (b *bundle) put(name string, text []byte) {
-	if err := b.add(&tar.Header{Name: "forsd-support/" + name, Mode: 0o600, ModTime: b.now}, b.clean.Text(text)); err != nil {
-		b.miss(name, err)
+// put adds a text after removing the secrets, or records why it is not available.
+func (b *bundle) put(name string, text []byte, err error) {
+	if err == nil {
+		err = b.add(&tar.Header{Name: "forsd-support/" + name, Mode: 0o600, ModTime: b.now}, b.clean.Text(text))
 	}
-}
-
-// miss records a part that is not available.
-func (b *bundle) miss(name string, err error) {
-	fmt.Fprintf(&b.missing, "%s: %v\n", name, err)
+	if err != nil {
+		fmt.Fprintf(&b.missing, "%s: %v\n", name, err)
+	}
 }
 
 // ask adds forsd's answers about itself.
 func (b *bundle) ask(cmd *cobra.Command) {
 	c, err := dial(cmd)
 	if err != nil {
-		b.miss("forsd", err)
+		b.put("forsd", nil, err)
 		return
 	}
 	defer c.Close()
@@ -159,11 +158,7 @@ func (b *bundle) ask(cmd *cobra.Command) {
 		ctx, cancel := context.WithTimeout(b.ctx, partWithin)
 		defer cancel()
 		text, err := c.Get(ctx, path)
-		if err != nil {
-			b.miss(name, err)
-			return
-		}
-		b.put(name, text)
+		b.put(name, text, err)
 	}
 	for _, name := range told {
 		get(name+".json", "/v1/"+name)
@@ -176,24 +171,19 @@ func (b *bundle) ask(cmd *cobra.Command) {
 func (b *bundle) history(c *api.Client) {
 	ctx, cancel := context.WithTimeout(b.ctx, partWithin)
 	defer cancel()
+	var text bytes.Buffer
 	entries, err := readHistory(ctx, c, api.HistoryQuery{}, 5000)
-	if err != nil {
-		b.miss("history.csv", err)
-		return
+	if err == nil {
+		err = historyCSV(&text, entries)
 	}
-	var text strings.Builder
-	if err := historyCSV(&text, entries); err != nil {
-		b.miss("history.csv", err)
-		return
-	}
-	b.put("history.csv", []byte(text.String()))
+	b.put("history.csv", text.Bytes(), err)
 }
 
 // file adds a file, or the end of a long file.
 func (b *bundle) file(name, path string, most int64) {
 	f, err := os.Open(path)
 	if err != nil {
-		b.miss(name, err)
+		b.put(name, nil, err)
 		return
 	}
 	defer f.Close()
@@ -201,11 +191,7 @@ func (b *bundle) file(name, path string, most int64) {
 		_, _ = f.Seek(info.Size()-most, io.SeekStart) // if this fails, the file is read from its start
 	}
 	text, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		b.miss(name, err)
-		return
-	}
-	b.put(name, text)
+	b.put(name, text, err)
 }
 
 // run adds the output of a command.
@@ -215,13 +201,11 @@ func (b *bundle) run(name string, line ...string) {
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.WaitDelay = time.Second
 	text, err := cmd.CombinedOutput()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) { // doctor and systemctl use the exit code for their findings
-		b.miss(name, err)
-		return
+	if errors.As(err, new(*exec.ExitError)) {
+		err = nil // doctor and systemctl use the exit code for their findings
 	}
 	if int64(len(text)) > mostOfFile {
 		text = slices.Concat([]byte("[cut off]\n"), text[int64(len(text))-mostOfFile:])
 	}
-	b.put(name, text)
+	b.put(name, text, err)
 }
