@@ -12,7 +12,6 @@ import (
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/rankorder"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -88,11 +87,15 @@ func (f *ranksFlags) run(cmd *cobra.Command) error {
 	if show == nil {
 		return fmt.Errorf("--format %s: want hostfile, rankfile or list", f.format)
 	}
-	fabric, tables, err := f.read(cmd)
+	fabric, all, err := f.fabric.Hosts()
 	if err != nil {
 		return err
 	}
-	hosts, names, perHost, err := f.members(cmd, fabric)
+	tables, err := command.ReadTablesOf(cmd, fabric, f.fabric.Topology, f.lfts)
+	if err != nil {
+		return err
+	}
+	hosts, names, perHost, err := f.members(cmd, fabric, all)
 	if err != nil {
 		return err
 	}
@@ -110,24 +113,8 @@ func (f *ranksFlags) run(cmd *cobra.Command) error {
 	return command.Show(cmd, report, func(w io.Writer) { show(w, &report) })
 }
 
-func (f *ranksFlags) read(cmd *cobra.Command) (*topology.Fabric, *lft.Tables, error) {
-	fabric, err := f.fabric.Read()
-	if err == nil {
-		err = f.fabric.Damage(fabric)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	tables, err := command.ReadTablesOf(cmd, fabric, f.fabric.Topology, f.lfts)
-	return fabric, tables, err
-}
-
-// members returns the hosts of the job and their names.
-func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric) (hosts []topology.EndPort, names []string, perHost int, err error) {
-	all, err := f.fabric.Without(fabric, fabric.ConnectedHosts())
-	if err != nil {
-		return nil, nil, 0, err
-	}
+// members returns those of all hosts that are of the job, and their names.
+func (f *ranksFlags) members(cmd *cobra.Command, fabric *topology.Fabric, all []topology.EndPort) (hosts []topology.EndPort, names []string, perHost int, err error) {
 	q := api.JobRequest{RanksPerHost: f.hosts.ranks}
 	if err := f.hosts.nameHosts(cmd, &q); err != nil {
 		return nil, nil, 0, err

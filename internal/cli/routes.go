@@ -39,18 +39,11 @@ input cannot be used.`,
 			if err := fabric.IgnoreUnlessGiven(); err != nil {
 				return err
 			}
-			f, err := fabric.Read()
+			f, hosts, err := fabric.Hosts()
 			if err != nil {
-				return err
-			}
-			if err := fabric.Damage(f); err != nil {
 				return err
 			}
 			tables, err := command.ReadTablesOf(cmd, f, fabric.Topology, lfts)
-			if err != nil {
-				return err
-			}
-			hosts, err := fabric.Without(f, f.ConnectedHosts())
 			if err != nil {
 				return err
 			}

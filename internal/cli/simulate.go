@@ -93,13 +93,8 @@ func simulateAtOnce(cmd *cobra.Command, f *command.Fabric, lfts string) error {
 	var groups [][]topology.EndPort
 	tree, err := f.Tree()
 	if other := new(topology.NotFatTree); errors.As(err, &other) {
-		if fabric, err = f.Read(); err == nil {
-			err = f.Damage(fabric)
-		}
-		if err == nil {
-			groups = make([][]topology.EndPort, 1)
-			groups[0], err = f.Without(fabric, fabric.ConnectedHosts())
-		}
+		groups = make([][]topology.EndPort, 1)
+		fabric, groups[0], err = f.Hosts()
 	} else if err == nil {
 		fabric, groups = tree.Fabric, tree.ByExchange()
 	}

@@ -221,6 +221,17 @@ func (f *Fabric) Tree() (*topology.FatTree, error) {
 	return f.Fit(fabric, base)
 }
 
+// Hosts loads a fabric of any shape after --fail, and its hosts but for those of --exclude.
+func (f *Fabric) Hosts() (fabric *topology.Fabric, hosts []topology.EndPort, err error) {
+	if fabric, err = f.Read(); err == nil {
+		err = f.Damage(fabric)
+	}
+	if err == nil {
+		hosts, err = f.Without(fabric, fabric.ConnectedHosts())
+	}
+	return fabric, hosts, err
+}
+
 // Fit returns a fabric, seen through a baseline, as a fat tree.
 func (f *Fabric) Fit(fabric *topology.Fabric, base *topology.Baseline) (*topology.FatTree, error) {
 	exclude, err := f.Excluded()
