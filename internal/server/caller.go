@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,9 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
@@ -25,38 +22,11 @@ func withCaller(ctx context.Context, c net.Conn) context.Context {
 		return ctx
 	}
 	p := b.peer
-	who := &api.Caller{Way: api.WaySocket, User: users.name(p.Uid, time.Now()), UID: &p.Uid, PID: p.Pid, Groups: append(p.groups, p.Gid)}
+	who := &api.Caller{Way: api.WaySocket, User: users.name(p.Uid, time.Now()), UID: &p.Uid, PID: p.Pid, Groups: append(p.Groups, p.Gid)}
 	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid)); err == nil {
 		who.Process = strings.TrimSpace(string(comm))
 	}
 	return access.With(ctx, &access.Request{Caller: who})
-}
-
-// peer is the process at the other end of a socket, and its groups but for its first.
-type peer struct {
-	*syscall.Ucred
-	groups []uint32
-}
-
-// peerOf returns the process at the other end of a Unix socket, nil for other connections.
-func peerOf(c net.Conn) *peer {
-	unix, is := c.(*net.UnixConn)
-	if !is {
-		return nil
-	}
-	raw, err := unix.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var p peer
-	if cerr := raw.Control(func(fd uintptr) {
-		if p.Ucred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); err == nil {
-			p.groups, err = peerGroups(fd)
-		}
-	}); cerr != nil || err != nil {
-		return nil
-	}
-	return &p
 }
 
 // users holds names of users.
@@ -85,25 +55,4 @@ func (n *userNames) name(uid uint32, now time.Time) string {
 		n.names[uid] = name
 	}
 	return name
-}
-
-// peerGroups lists the groups of the process at the other end of a socket, except its
-// first.
-func peerGroups(fd uintptr) ([]uint32, error) {
-	const soPeerGroups = 59
-	groups := make([]uint32, 64)
-	for {
-		size := uint32(len(groups)) * 4
-		_, _, e := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.SOL_SOCKET, soPeerGroups, uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
-		switch {
-		case e == 0:
-			return groups[:size/4], nil
-		case errors.Is(e, syscall.ERANGE) && size > uint32(len(groups))*4:
-			groups = make([]uint32, size/4)
-		case errors.Is(e, syscall.ENOPROTOOPT):
-			return nil, nil // a kernel older than 4.13
-		default:
-			return nil, e
-		}
-	}
 }

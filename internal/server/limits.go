@@ -16,6 +16,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/access"
+	"github.com/forsd/forsd/internal/rights"
 )
 
 // What all requests together may hold in memory. Both are of the process, as its
@@ -200,7 +201,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		select {
 		case l.room <- struct{}{}:
 			gone, left := context.WithCancel(context.Background())
-			who := peerOf(c)
+			who, _ := rights.PeerOf(c) // nil over TCP
 			return &boundedConn{Conn: c, peer: who, wait: l.turn(c, who), leave: sync.OnceFunc(func() { <-l.room }), gone: gone.Done(), left: left}, nil
 		default:
 			_, _ = c.Write([]byte(full)) // a new socket takes that without waiting
@@ -211,7 +212,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 
 // turn returns how long a new connection waits for its turn. Those of root and of the daemon's own
 // user do not wait.
-func (l *boundedListener) turn(c net.Conn, who *peer) time.Duration {
+func (l *boundedListener) turn(c net.Conn, who *rights.Peer) time.Duration {
 	switch {
 	case l.limiter == nil || who != nil && (who.Uid == 0 || int(who.Uid) == os.Geteuid()):
 		return 0
@@ -225,7 +226,7 @@ func (l *boundedListener) turn(c net.Conn, who *peer) time.Duration {
 // that has left.
 type boundedConn struct {
 	net.Conn
-	peer  *peer         // on the Unix socket
+	peer  *rights.Peer  // on the Unix socket
 	wait  time.Duration // before anything is read
 	leave func()
 	gone  <-chan struct{}

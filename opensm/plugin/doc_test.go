@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/forsd/forsd/opensm"
 )
 
 const document = "../../docs/opensm-plugin.md"
@@ -48,8 +50,8 @@ func TestDocument(t *testing.T) {
 		if m == nil || row == nil || string(m[1]) != string(row[1]) {
 			t.Errorf("%s: %q in plugin.c, %q in %s", option, m, row, document)
 		}
-		if option == "socket" && string(m[1]) != DefaultPath {
-			t.Errorf("the plugin connects to %s, forsd listens on %s", m[1], DefaultPath)
+		if option == "socket" && string(m[1]) != opensm.DefaultSocket {
+			t.Errorf("the plugin connects to %s, forsd listens on %s", m[1], opensm.DefaultSocket)
 		}
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// DefaultPath is where the plugin connects to unless its options say otherwise.
-const DefaultPath = "/run/forsd/opensm.sock"
-
 // State is what a subnet manager is at the moment (SMState of the InfiniBand
 // architecture).
 type State uint8

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 
 // Config is where a Server listens, whom it serves, and its callbacks.
 type Config struct {
-	Path string      // of the socket; its directory must exist; empty means DefaultPath
+	Path string      // of the socket; its directory must exist
 	Mode fs.FileMode // of the socket; 0 means 0600
 	// Tables answers a request. Its context ends at the deadline, when the plugin stops
 	// waiting, at the next request and with the connection; an error declines. The tables
@@ -51,7 +50,6 @@ type Server struct {
 
 // Listen binds the socket.
 func Listen(c Config) (*Server, error) {
-	c.Path = cmp.Or(c.Path, DefaultPath)
 	if c.Mode == 0 {
 		c.Mode = 0o600
 	}
@@ -174,16 +172,8 @@ func (s *Server) dismiss() {
 
 // userOf returns the user of the process at the other end, if it is served.
 func (s *Server) userOf(conn *net.UnixConn) (uint32, error) {
-	raw, err := conn.SyscallConn()
+	cred, err := rights.PeerOf(conn)
 	if err != nil {
-		return 0, err
-	}
-	var cred *syscall.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) {
-		cred, failed = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
-	})
-	if err = errors.Join(err, failed); err != nil {
 		return 0, fmt.Errorf("look who is there: %w", err)
 	}
 	if cred.Uid != 0 && cred.Uid != uint32(os.Geteuid()) {
