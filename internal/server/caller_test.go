@@ -29,8 +29,8 @@ func TestCaller(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.Serve(ctx) }()
 	for addr, want := range map[string]string{
-		path:                              fmt.Sprintf("(uid %d) by server.test (process %d)", os.Getuid(), os.Getpid()),
-		"http://" + s.tcp.Addr().String(): "unknown",
+		path:                          fmt.Sprintf("(uid %d) by server.test (process %d)", os.Getuid(), os.Getpid()),
+		"http://" + s.Addr().String(): "unknown",
 	} {
 		client, err := api.Dial(addr)
 		if err != nil {

@@ -91,6 +91,9 @@ func httpServer(ctx context.Context, h http.Handler, l *log.Logger) *http.Server
 	}
 }
 
+// Addr returns the address at which it listens for Listeners.TCP.
+func (s *Server) Addr() net.Addr { return s.tcp.Addr() }
+
 // Serve answers requests until ctx ends. Then it ends streams, long polls and
 // changes under way by their contexts, lets answers be read for half a second, and
 // removes the socket. It returns an error when it ended for another reason.

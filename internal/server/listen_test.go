@@ -129,7 +129,7 @@ func TestBothListeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer local.Close()
-	remote, err := api.Dial("http://" + server.tcp.Addr().String())
+	remote, err := api.Dial("http://" + server.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
