@@ -173,7 +173,7 @@ soak: deps build
 	$(GO) run ./testbed/soak -seed $(SEED) -events $(EVENTS) -mode $(MODE) -fabric $(FABRIC) -plugin $(abspath $(out))/libforsosm.so $(SOAKFLAGS)
 
 # Random faults on the daemon's own code beside models of OpenSM and of switches, in one process
-# and in virtual time: the same SEED, the same bytes. RUNS histories of FAULTS events each are
+# and in virtual time: the same SEED, the same bytes. RUNS histories of about FAULTS events each are
 # played; one that fails is shrunk. FABRIC=any has the seed draw the fabric. WORLDFLAGS=-world.show prints the transcripts.
 FAULTS ?= 40
 RUNS ?= 100

@@ -211,7 +211,7 @@ func (w *world) mourn() {
 // in no phase does a directed cable carry two. A transfer whose lane has died is left out: the
 // ranks are told by the next plan.
 func (w *world) judgePlan(when string, plan *published.Plan) {
-	if plan == nil || w.spoilt {
+	if plan == nil || w.spoilt || w.set.pair && w.forsd.blind && plan.Epoch == w.forsd.first { // the other forsd's tables may follow a later one
 		return
 	}
 	if err := w.walk(when, plan); err != nil {

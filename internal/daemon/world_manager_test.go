@@ -266,6 +266,11 @@ func (m *subnetManager) discovered() {
 	for c := range p.cables {
 		m.trains[c] = p.cables[c].trains
 	}
+	for i, there := range m.nodes { // what has gone is forgotten
+		if !there {
+			m.believed[i] = nil
+		}
+	}
 	for c, live := range m.links { // switches with new links are sent all
 		if x := &p.cables[c]; live && !x.active {
 			m.believed[x.a.Node], m.believed[x.b.Node] = nil, nil

@@ -103,6 +103,9 @@ func (w *world) inUse() []bool {
 // forgo checks that no plan takes a dead cable which the one before has left out, and remembers
 // those that this one leaves out.
 func (w *world) forgo(number uint64) error {
+	if number == w.forsd.first { // its process has yet to see the fabric
+		return nil
+	}
 	used := w.inUse()
 	for c := range used {
 		if used[c] && w.judge.forgone[c] {
