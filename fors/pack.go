@@ -156,6 +156,16 @@ func (k *Pack) put(block, leaf int, to int32, c *Choice) {
 	k.mark(block, at-block*k.slots, true)
 }
 
+// At returns where a unit is, as block·slots + slot, −1 if nowhere.
+func (k *Pack) At(u Late) int {
+	for b := range k.Blocks {
+		if slot := int(k.used[b*k.wide+k.server(u.To)]); k.has(k.server(u.To), b) && int(k.leaf[slot]) == u.Leaf {
+			return b*k.slots + slot
+		}
+	}
+	return -1
+}
+
 // mark records that the unit of a slot uses its resources, or that it no longer does.
 func (k *Pack) mark(block, slot int, does bool) {
 	used, u, leaf := k.used[block*k.wide:][:k.wide], &k.units[block*k.slots+slot], int(k.leaf[slot])
@@ -180,10 +190,10 @@ func (k *Pack) mark(block, slot int, does bool) {
 	set(full, int32(used[full]) == k.First[leaf+1]-k.First[leaf])
 }
 
-// remove takes the unit out of a slot.
-func (k *Pack) remove(block int, slot int32) Late {
-	at := block*k.slots + int(slot)
-	k.mark(block, int(slot), false)
+// Remove takes out the unit at block·slots + slot.
+func (k *Pack) Remove(at int) Late {
+	slot := at % k.slots
+	k.mark(at/k.slots, slot, false)
 	out := Late{int(k.leaf[slot]), k.To[at]}
 	k.To[at], k.Way[at], k.Picks[at] = -1, -1, 0
 	return out
@@ -221,7 +231,7 @@ func (k *Pack) Place(late []Late) {
 		*k.failures(u)++
 		in, c := k.instead(u, choices)
 		for _, s := range in.slots[:in.n] {
-			late = append(late, k.remove(in.block, s))
+			late = append(late, k.Remove(in.block*k.slots+int(s)))
 		}
 		k.put(in.block, u.Leaf, u.To, &choices[c])
 	}

@@ -17,19 +17,9 @@ import (
 	"github.com/forsd/forsd/verify"
 )
 
-// drawCables draws different cables.
-func drawCables(rng *rand.Rand, spec fabgen.Spec, count int) (cables [][2]int) {
-	for len(cables) < count {
-		if c := [2]int{rng.IntN(spec.Leaves), rng.IntN(spec.Spines)}; !slices.Contains(cables, c) {
-			cables = append(cables, c)
-		}
-	}
-	return cables
-}
-
 // demoCables are the nine of the demo.
 func demoCables() [][2]int {
-	return drawCables(rand.New(rand.NewPCG(9, 2021)), fabgen.Spec{Leaves: 18, Spines: 20}, 9)
+	return fabgen.DrawCables(rand.New(rand.NewPCG(9, 2021)), fabgen.Spec{Leaves: 18, Spines: 20}, 9)
 }
 
 // spine is all cables of a lane.
@@ -120,7 +110,7 @@ func TestBaseParallel(t *testing.T) {
 		{"healthy", nil, 359, 0},
 		{"a cable", [][2]int{{7, 10}}, 360, 40}, // 34 over dead lanes
 		{"both cables of a leaf to a spine", [][2]int{{7, 10}, {7, 11}}, 380, 68},
-		{"nine", drawCables(rand.New(rand.NewPCG(9, 2021)), wide, 9), 380, 280}, // some go up by the other cable of their spine, and down by their own
+		{"nine", fabgen.DrawCables(rand.New(rand.NewPCG(9, 2021)), wide, 9), 380, 280}, // some go up by the other cable of their spine, and down by their own
 	} {
 		r, err := Make(bg, fabgen.Damaged(t, spec, c.dead...), Settings{})
 		if err != nil {
@@ -180,7 +170,7 @@ func TestBaseNeverWorse(t *testing.T) {
 	spec := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
 	for i := range share(1000, 6) {
 		rng := rand.New(rand.NewPCG(uint64(i), 40))
-		r, err := Make(bg, fabgen.Damaged(t, spec, drawCables(rng, spec, 1+(7*i)%40)...), Settings{})
+		r, err := Make(bg, fabgen.Damaged(t, spec, fabgen.DrawCables(rng, spec, 1+(7*i)%40)...), Settings{})
 		if err != nil {
 			t.Fatal(err)
 		}

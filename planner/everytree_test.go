@@ -331,29 +331,6 @@ func TestDumps(t *testing.T) {
 	}
 }
 
-// drawn is a random fat tree of two levels: of 1 to 30 hosts a leaf, 4 to 24 spines, parallel
-// cables or none, with hosts missing and up to 20 cables dead.
-func drawn(seed uint64) (spec fabgen.Spec, dead [][2]int) {
-	rng := rand.New(rand.NewPCG(seed, 32))
-	spec = fabgen.Spec{Spines: 4 + rng.IntN(21), Leaves: 2 + rng.IntN(14), Cables: 1 + rng.IntN(4)/3, LMC: uint8(rng.IntN(6))}
-	most := 1 + rng.IntN(30)
-	for l := range spec.Leaves {
-		n := most
-		if rng.IntN(2) == 0 {
-			n = 1 + rng.IntN(most)
-		}
-		spec.Hosts = append(spec.Hosts, n)
-		for i := range n {
-			if i > 0 && rng.IntN(12) == 0 {
-				spec.Missing = append(spec.Missing, [2]int{l, i})
-			}
-		}
-	}
-	lanes := spec
-	lanes.Spines *= spec.Cables
-	return spec, drawCables(rng, lanes, min(rng.IntN(21), spec.Leaves*lanes.Spines/4))
-}
-
 // TestEveryDrawnTree checks that plans for base LIDs are hardly longer than the fabric's own
 // bound, on average and at worst, with any LMC as with LMC 0, and than a linear shift on the
 // same tables. It also checks the load on a cable if all of a plan is sent at once.
@@ -361,7 +338,7 @@ func TestEveryDrawnTree(t *testing.T) {
 	all := 1.0
 	sum, worst, busy, count := 0.0, 0.0, 0.0, share(1000, 60)
 	for i := range count {
-		spec, dead := drawn(uint64(i))
+		spec, dead := fabgen.Drawn(uint64(i))
 		r, err := Make(bg, fabgen.Damaged(t, spec, dead...), Settings{MaxUnreachable: &all})
 		if err != nil {
 			t.Fatalf("tree %d: %v", i, err)
@@ -428,7 +405,7 @@ func baseEntries(t testing.TB, f *topology.FatTree, tables *lft.Tables, cut cabl
 func TestFewEntriesMove(t *testing.T) {
 	all, worst, sum, long, busy, count, many, beyond, again := 1.0, 0.0, 0.0, 0.0, 0.0, share(1000, 60), 0, 0, 0
 	for i := range count {
-		spec, dead := drawn(uint64(i))
+		spec, dead := fabgen.Drawn(uint64(i))
 		f := fabgen.Damaged(t, spec, dead...)
 		route := func(f *topology.FatTree, now *Result) *Result {
 			s := Settings{MaxUnreachable: &all}
@@ -447,7 +424,7 @@ func TestFewEntriesMove(t *testing.T) {
 		}
 		lanes := spec
 		lanes.Spines *= spec.Cables
-		cut := drawCables(rand.New(rand.NewPCG(uint64(i), 33)), lanes, 1)[0]
+		cut := fabgen.DrawCables(rand.New(rand.NewPCG(uint64(i), 33)), lanes, 1)[0]
 		now := fabgen.Damaged(t, spec, append(slices.Clone(dead), cut)...)
 		before := route(f, nil)
 		after := route(now, before)

@@ -15,26 +15,6 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// divided puts the servers of a tree into exchanges: those of a leaf into the same, but for a
-// share of all, which are put into any.
-func divided(t *topology.FatTree, rng *rand.Rand, exchanges int, strays float64) *topology.FatTree {
-	x := &topology.Exchanges{Of: map[ib.GUID]int{}}
-	for i := range exchanges {
-		x.Names = append(x.Names, fmt.Sprint("x", i))
-	}
-	ofLeaf := map[int]int{}
-	for _, i := range t.Servers {
-		h := &t.Hosts[i]
-		if _, known := ofLeaf[h.Leaf]; !known {
-			ofLeaf[h.Leaf] = rng.IntN(exchanges)
-		}
-		if x.Of[h.GUID] = ofLeaf[h.Leaf]; rng.Float64() < strays {
-			x.Of[h.GUID] = rng.IntN(exchanges)
-		}
-	}
-	return t.Divide(x)
-}
-
 // TestExchanges plans two to four exchanges on random trees: each leaf in one, with a few
 // servers of others, and servers in any.
 func TestExchanges(t *testing.T) {
@@ -46,9 +26,9 @@ func TestExchanges(t *testing.T) {
 	}{{"leaves in one", 0, 1.02, 1.06}, {"a few strays", 0.03, 1.05, 1.6}, {"any", 1, 1.1, 1.7}} {
 		sum, worst, sumPinned, busy, count := 0.0, 0.0, 0.0, 0.0, share(400, 15)
 		for i := range count {
-			spec, dead := drawn(uint64(i))
+			spec, dead := fabgen.Drawn(uint64(i))
 			rng := rand.New(rand.NewPCG(uint64(i), 36))
-			tree := divided(fabgen.Damaged(t, spec, dead...), rng, 2+rng.IntN(3), c.strays)
+			tree := fabgen.Divided(fabgen.Damaged(t, spec, dead...), rng, 2+rng.IntN(3), c.strays)
 			r, err := Make(bg, tree, Settings{MaxUnreachable: &all})
 			if err != nil {
 				t.Fatalf("%s, tree %d: %v", c.name, i, err)
@@ -122,7 +102,7 @@ func TestGroups(t *testing.T) {
 // rails, and the other way round.
 func TestRemainingOfGroups(t *testing.T) {
 	whole := fabgen.Damaged(t, fabgen.Spec{Spines: 4, Leaves: 6, LMC: 2})
-	rails := divided(whole, rand.New(rand.NewPCG(1, 2)), 3, 0)
+	rails := fabgen.Divided(whole, rand.New(rand.NewPCG(1, 2)), 3, 0)
 	for _, trees := range [][2]*topology.FatTree{{whole, rails}, {rails, whole}, {rails, rails}} {
 		r, err := Make(bg, trees[0], Settings{})
 		if err != nil {

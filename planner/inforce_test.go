@@ -34,7 +34,7 @@ func TestChains(t *testing.T) {
 					dead = append(dead, [2]int{leaf, k})
 				}
 			default:
-				dead = append(dead, drawCables(rng, fabgen.Spec{Leaves: 6, Spines: 6}, 1+rng.IntN(4))...)
+				dead = append(dead, fabgen.DrawCables(rng, fabgen.Spec{Leaves: 6, Spines: 6}, 1+rng.IntN(4))...)
 			}
 			var gone [][2]int
 			for range rng.IntN(4) {
@@ -89,7 +89,7 @@ func TestParallelCablesStay(t *testing.T) {
 		spec := fabgen.Spec{Spines: 2 + rng.IntN(4), Cables: 2, Leaves: 2 + rng.IntN(2), Hosts: []int{1 + rng.IntN(8)}, LMC: uint8(rng.IntN(4))}
 		lanes := spec
 		lanes.Spines *= spec.Cables
-		tree := fabgen.Damaged(t, spec, drawCables(rng, lanes, 1+rng.IntN(lanes.Spines/2))...)
+		tree := fabgen.Damaged(t, spec, fabgen.DrawCables(rng, lanes, 1+rng.IntN(lanes.Spines/2))...)
 		first, err := Route(bg, tree, Settings{})
 		if err != nil || first.Base == nil {
 			continue

@@ -95,7 +95,7 @@ func TestJobsSideBySide(t *testing.T) {
 	spec, without := fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}, 0
 	for seed := range uint64(share(8, 2)) {
 		rng := rand.New(rand.NewPCG(seed, 16))
-		ft := fabgen.Damaged(t, spec, drawCables(rng, spec, int(seed%2)*9)...)
+		ft := fabgen.Damaged(t, spec, fabgen.DrawCables(rng, spec, int(seed%2)*9)...)
 		jobs := startJobs(t, ft, 320, rng)
 		s := Settings{Jobs: jobs}
 		if !s.MayRoute(ft) {
@@ -224,7 +224,7 @@ func TestJobFixed(t *testing.T) {
 		rng := rand.New(rand.NewPCG(uint64(dead), 103))
 		worst := 1.0
 		for range share(100, 4) {
-			ft := fabgen.Damaged(t, spec, drawCables(rng, spec, dead)...)
+			ft := fabgen.Damaged(t, spec, fabgen.DrawCables(rng, spec, dead)...)
 			tables, err := lft.Build(ft)
 			if err != nil {
 				t.Fatal(err)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"runtime"
 	"slices"
 
+	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/parallel"
 	"github.com/forsd/forsd/lft"
@@ -130,11 +132,10 @@ func (x *addresses) take(a int, d int32, way int16, o int) {
 	x.lids = max(x.lids, o+1)
 }
 
-// offset finds the first LID that may have a way, and gives it to it; −1 if none may.
+// offset finds the first LID that may have a way, −1 if none may.
 func (x *addresses) offset(a int, d int32, way int16) int {
 	for o := range x.have {
 		if x.fits(a, d, way, o) {
-			x.take(a, d, way, o)
 			return o
 		}
 	}
@@ -184,6 +185,7 @@ func (x *addresses) addressPart(first, end int32) (late []int) {
 			return
 		}
 		if o := x.offset(a, d, x.Plan.Way[at]); o >= 0 {
+			x.take(a, d, x.Plan.Way[at], o)
 			x.Offset[at] = uint8(o)
 		} else {
 			late = append(late, at)
@@ -192,54 +194,67 @@ func (x *addresses) addressPart(first, end int32) (late []int) {
 	return late
 }
 
-// place puts units elsewhere that are in slots without a way that their LIDs allow.
+// place puts units elsewhere that are in slots without a way that their LIDs allow. All others keep
+// their ways, and may go to other blocks for them.
 func (r *Result) place(x *addresses, late []int) error {
+	if len(late) == 0 {
+		return nil
+	}
 	p := r.Plan
-	slots := int(p.First[len(p.First)-1])
-	to := make([]int32, len(late))
+	k, leafOf := r.shape.Packing(p)
+	way, offset := open[int16](len(leafOf)*k.Servers), make([]uint8, len(leafOf)*k.Servers) // [group·servers + server]
+	var ways []fors.Choice
+	k.Choices = func(group int, to int32) []fors.Choice {
+		a, at := int(leafOf[group]), group*k.Servers+int(to)
+		ways = r.shape.Choices(int32(a), r.home(to), ways[:0])
+		for i := range ways {
+			if c := &ways[i]; way[at] >= 0 {
+				c.Pick = offset[at]
+			} else if c.Way >= 0 {
+				c.Pick = uint8(x.offset(a, to, c.Way))
+			}
+		}
+		ways = slices.DeleteFunc(ways, func(c fors.Choice) bool { return way[at] >= 0 && c.Way != way[at] || c.Pick == noLID })
+		return ways
+	}
+	slots, units := len(p.To)/p.Blocks, make([]fors.Late, len(late))
 	for i, at := range late {
-		to[i] = p.To[at]
+		units[i] = fors.Late{Leaf: at % slots / p.Group, To: p.To[at]}
+		p.To[at] = pods.Idle
 	}
-	m := pods.NewMover(p, r.shape, late)
-	for i, was := range late {
-		a := r.leafOf(was % slots)
-		ways := r.waysOf(x, a, to[i])
-		if len(ways) == 0 {
-			h := &r.Tree.Hosts[r.Tree.Servers[to[i]]]
-			return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left", x.have, h.Name)
-		}
-		at, from, now := m.Put(was, to[i], ways)
-		for len(r.Offset) < len(p.To) {
-			r.Offset = append(r.Offset, 0)
-		}
-		if from >= 0 {
-			r.Offset[now] = r.Offset[from] // its way is the same
-		}
-		r.Offset[at] = 0
-		if p.Way[at] >= 0 {
-			r.Offset[at] = uint8(x.offset(a, to[i], p.Way[at]))
+	k.Begin(p.Blocks, 1)
+	for at, to := range p.To {
+		if group := at % slots / p.Group; to != pods.Idle {
+			way[group*k.Servers+int(to)], offset[group*k.Servers+int(to)] = p.Way[at], r.Offset[at]
+			k.Fits(at/slots, group, to, &k.Choices(group, to)[0])
 		}
 	}
+	for len(units) > 0 { // the entries that some take may stand in the way of others
+		for _, u := range units {
+			if len(k.Choices(u.Leaf, u.To)) == 0 {
+				h := &r.Tree.Hosts[r.Tree.Servers[u.To]]
+				return fmt.Errorf("the LMC gives %d LIDs to a host, too few to reach %s from all leaves over the cables that are left", x.have, h.Name)
+			}
+		}
+		k.Place(slices.Clone(units))
+		units = slices.DeleteFunc(units, func(u fors.Late) bool {
+			a, at, is := int(leafOf[u.Leaf]), k.At(u), u.Leaf*k.Servers+int(u.To)
+			o := x.offset(a, u.To, k.Way[at])
+			if o < 0 {
+				k.Remove(at)
+				return false
+			}
+			way[is], offset[is], k.Picks[at] = k.Way[at], uint8(o), uint8(o)
+			x.take(a, u.To, way[is], o)
+			return true
+		})
+	}
+	p.Blocks, p.To, p.Way, r.Offset = k.Blocks, k.To, k.Way, k.Picks
 	return nil
 }
 
-// waysOf lists the ways from a leaf to a server that its LIDs allow.
-func (r *Result) waysOf(x *addresses, a int, to int32) (ways []int16) {
-	b, lanes := int(r.home(to)), len(r.Tree.Lanes)
-	within := r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod
-	for way := range int16(lanes + r.Tree.Planes) {
-		if (int(way) >= lanes) != within || !r.shape.Lives(a, b, way) {
-			continue
-		}
-		for o := range x.have {
-			if x.fits(a, to, way, o) {
-				ways = append(ways, way)
-				break
-			}
-		}
-	}
-	return ways
-}
+// noLID is the offset of a way that no LID may have.
+const noLID = math.MaxUint8
 
 // crossing calls for each unit that crosses cables, with its slot as block·slots + slot, its
 // leaf and its server.

@@ -3,13 +3,11 @@ package podplan_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"testing"
 
 	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
-	"github.com/forsd/forsd/topology"
 )
 
 // TestRagged plans trees of which 1 to 40 % of the hosts are missing, some from the first and some
@@ -23,47 +21,13 @@ func TestRagged(t *testing.T) {
 	var all, base, many ratios
 	anything := 1.
 	for seed := range uint64(rounds + large) {
-		rng := rand.New(rand.NewPCG(seed, 51))
-		s := fabgen.TreeSpec{Pods: 3 + rng.IntN(6), Leaves: 2 + rng.IntN(3), Mids: 3 + rng.IntN(3), LMC: uint8(rng.IntN(3))}
-		s.Tops = s.Leaves + rng.IntN(2)
-		if s.Hosts = 2 + rng.IntN(s.Mids-1); seed >= uint64(rounds) {
-			lmc := s.LMC
-			s = fabgen.KAry(16)
-			s.LMC = lmc
-		}
-		missing, late := .01+.39*rng.Float64(), rng.IntN(2) == 0
-		var gone []string
-		for l := range s.Pods * s.Leaves {
-			for h := range s.Hosts {
-				switch lacks := rng.Float64() < missing; {
-				case lacks && late:
-					gone = append(gone, fmt.Sprintf("Hca%04d", l*s.Hosts+h))
-				case lacks:
-					s.Missing = append(s.Missing, [2]int{l, h})
-				}
-			}
-		}
-		f := fabgen.GenerateTree(s)
-		b, err := topology.NewPodBaseline(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, host := range gone {
-			if _, err := f.Fail(host); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range rng.IntN(9) {
-			_, _ = f.Fail([]string{fmt.Sprintf("Leaf%03d/%d", rng.IntN(s.Pods*s.Leaves), s.Hosts+1+rng.IntN(s.Mids)),
-				fmt.Sprintf("Mid%03d/%d", rng.IntN(s.Pods*s.Mids), 1+rng.IntN(s.Leaves+s.Tops)), fmt.Sprintf("Top%03d", rng.IntN(s.Mids*s.Tops))}[rng.IntN(3)])
-		}
-		tree, err := topology.FitPods(f, b, nil)
+		tree, err := fabgen.Ragged(seed, seed >= uint64(rounds))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, err := podplan.Make(context.Background(), tree, podplan.Settings{MaxUnreachable: &anything})
 		if err != nil {
-			t.Fatalf("%d: %+v: %v", seed, s, err)
+			t.Fatalf("%d: %v", seed, err)
 		}
 		all.add(r)
 		if r.Base != nil {

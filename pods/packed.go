@@ -38,19 +38,18 @@ func (x *instance) packed(ctx context.Context, p *Plan, least int) (*Plan, error
 // to which each group is a leaf of its own. Other tries begin elsewhere.
 func (x *instance) pack(blocks, try int) *Plan {
 	p := &Plan{Engine: Pods, Group: int(x.group), Base: x.base, First: []int32{0}}
-	var leafOf, base []int32 // [group] its leaf and its first server
-	k := fors.Pack{First: []int32{0}, Servers: len(x.homeOf), Cables: x.cables(), Work: PackWork}
+	var base []int32 // [group] its first server
 	for a := range x.Leaves {
 		for s := x.base[a]; s < x.base[a+1]; s += x.group {
-			leafOf, base = append(leafOf, int32(a)), append(base, s)
-			k.First = append(k.First, int32(len(leafOf))*x.group)
+			base = append(base, s)
 		}
-		p.First = append(p.First, int32(len(leafOf))*x.group)
+		p.First = append(p.First, int32(len(base))*x.group)
 	}
 	base = append(base, int32(len(x.homeOf)))
+	k, leafOf := x.Packing(p)
 	var ways []fors.Choice
 	k.Choices = func(group int, to int32) []fors.Choice {
-		ways = x.choices(leafOf[group], x.homeOf[to], ways[:0])
+		ways = x.Choices(leafOf[group], x.homeOf[to], ways[:0])
 		return ways
 	}
 	k.Begin(blocks, uint64(try)+1)
@@ -68,8 +67,20 @@ func (x *instance) pack(blocks, try int) *Plan {
 	return p
 }
 
-// choices appends the ways between two leaves that live.
-func (t *Tree) choices(a, b int32, ways []fors.Choice) []fors.Choice {
+// Packing returns a pack without blocks for a plan, to which each group is a leaf of its own, and the
+// groups' leaves.
+func (t *Tree) Packing(p *Plan) (k *fors.Pack, leafOf []int32) {
+	k = &fors.Pack{First: []int32{0}, Servers: int(p.Base[len(t.Leaves)]), Cables: t.cables(), Work: PackWork}
+	for a := range t.Leaves {
+		for s := p.First[a]; s < p.First[a+1]; s += int32(p.Group) {
+			leafOf, k.First = append(leafOf, int32(a)), append(k.First, s+int32(p.Group))
+		}
+	}
+	return k, leafOf
+}
+
+// Choices appends the ways between two leaves that live.
+func (t *Tree) Choices(a, b int32, ways []fors.Choice) []fors.Choice {
 	if a == b {
 		return append(ways, fors.Choice{Cables: fors.NoCables, Way: -1})
 	}

@@ -1,5 +1,5 @@
-// Command ablate leaves the optical planners' heuristics out, one at a time, and measures the
-// fixed sets of forslab sets again. The tree itself is not changed.
+// Command ablate leaves the planners' heuristics out, one at a time, and measures the fixed sets
+// of forslab sets again. The tree itself is not changed.
 package main
 
 import (
@@ -66,7 +66,7 @@ func run(ctx context.Context, oneIn int, only string) error {
 	}
 	defer os.RemoveAll(dir)
 	with := map[string][]papers.SetRow{}
-	for _, h := range heuristics {
+	for _, h := range append(trees, heuristics...) {
 		if !strings.Contains(h.sets+" "+h.name, only) {
 			continue
 		}

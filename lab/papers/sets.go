@@ -22,10 +22,10 @@ type SetRow struct {
 	CPUMS float64   `json:"cpu_ms"` // a case, with bound and replay
 }
 
-// Sets are the fixed sets, by name, on which a heuristic of method best (circuit switches) and
-// of photonics must show its gain.
+// Sets are the fixed sets, by name, on which a heuristic of the planners of fat trees, of method
+// best (circuit switches) and of photonics must show its gain.
 func Sets() []Set {
-	return []Set{
+	return append(trees(), []Set{
 		{"ocs thinned sites", thinnedSites()},
 		{"ocs thinned benchmark", thinnedBenchmark()},
 		{"ocs reference", reference()},
@@ -35,7 +35,7 @@ func Sets() []Set {
 		{"ocs small delta", smallDelta()},
 		{"photonic one size", exchanges("uniform")},
 		{"photonic sizes", exchanges("random", "zipf")},
-	}
+	}...)
 }
 
 // Set is a set of cases, each of which returns how many times the lower bound a plan is.
