@@ -8,8 +8,8 @@ import (
 )
 
 // Within plans an exchange of a cluster, or of a site, and pins it on the lanes of a fabric. It also plans
-// within the lanes, of which leaves may have too few for the stages, and returns the plan that takes the
-// least time. Pin returns nil if the fabric has no lanes.
+// within the lanes, of which leaves may have too few for the stages, also as if a leaf had one less, and
+// returns the plan that takes the least time. Pin returns nil if the fabric has no lanes.
 func Within(c gpu.Cluster, site *gpu.Site, o gpu.Options, plan func(*gpu.Site, gpu.Options) (*gpu.Plan, error), pin func(*gpu.Plan) (*lanes.Plan, error)) (*gpu.Plan, *lanes.Plan, error) {
 	best, err := plan(site, o)
 	if err != nil {
@@ -22,15 +22,46 @@ func Within(c gpu.Cluster, site *gpu.Site, o gpu.Options, plan func(*gpu.Site, g
 	if site == nil {
 		site = c.Uniform()
 	}
-	p, err := plan(onLeaves(site, best, pinned), o)
-	if err != nil {
-		return best, pinned, nil // the time is up, or the stages are too many
+	within := onLeaves(site, best, pinned)
+	for leaf := -1; leaf < min(len(within.Lanes.Down), leavesTried); leaf++ {
+		p, err := plan(fewer(within, leaf), o)
+		if err != nil {
+			break // the time is up, or the stages are too many
+		}
+		x, err := pin(p)
+		if err != nil {
+			return best, pinned, err
+		}
+		if seconds(p, x, o.Model) < seconds(best, pinned, o.Model) {
+			best, pinned = p, x
+		}
+		if o.Budget > 0 || best.Outlook != nil && seconds(best, pinned, o.Model) < enough*best.Outlook.Least {
+			break
+		}
 	}
-	x, err := pin(p)
-	if err == nil && seconds(p, x, o.Model) < seconds(best, pinned, o.Model) {
-		best, pinned = p, x
+	return best, pinned, nil
+}
+
+// How many leaves are planned as if they had one lane less, because other stages may be fewer, and
+// how many times the least possible time a plan takes for which that is not tried.
+const (
+	leavesTried = 8
+	enough      = 1.01
+)
+
+// fewer returns a site with one lane less at a leaf, or the site itself if the leaf is negative.
+func fewer(s *gpu.Site, leaf int) *gpu.Site {
+	if leaf < 0 {
+		return s
 	}
-	return best, pinned, err
+	out := &gpu.Site{Servers: s.Servers, Lanes: &gpu.Lanes{Count: s.Lanes.Count, Down: slices.Clone(s.Lanes.Down)}}
+	for lane, down := 0, s.Lanes.Down[leaf]; lane < s.Lanes.Count; lane++ {
+		if !slices.Contains(down, lane) {
+			out.Lanes.Down[leaf] = append(slices.Clone(down), lane)
+			break
+		}
+	}
+	return out
 }
 
 // onLeaves returns a site with the lanes and leaves of a pinned plan of it.
