@@ -183,8 +183,11 @@ func (f *tariff) adjust(Φ int64) {
 // down, and the rest of a pair to the lanes with the largest fractions. The mean is close
 // to a solution of the linear programme.
 func (s *spread) round(f *tariff, phases int) {
-	s.Φ = int32(phases)
+	for r := range s.Room {
+		s.Room[r] = int32(phases)
+	}
 	weight := f.steps * (f.steps + 1) / 2
+	y := make([]int32, len(s.Y))
 	for i, need := range f.need {
 		first, end := f.Ways(int32(i))
 		flow, left := f.flow[first:end], need
@@ -194,15 +197,13 @@ func (s *spread) round(f *tariff, phases int) {
 			left -= int32(x / weight)
 		}
 		for w, x := range flow {
-			s.y[s.ways[int(first)+w]] = int32(x / weight)
+			y[int(first)+w] = int32(x / weight)
 		}
 		for ; left > 0; left-- {
 			largest := slices.Index(fraction, slices.Max(fraction))
 			fraction[largest] = -1
-			s.y[s.ways[int(first)+largest]]++
+			y[int(first)+largest]++
 		}
 	}
-	s.flow.set(func(way int) int32 { return s.y[s.ways[way]] })
-	copy(s.load[outward], f.Load)
-	copy(s.load[inward], f.Load[len(s.load[outward]):])
+	s.set(func(way int) int32 { return y[way] })
 }
