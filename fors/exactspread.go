@@ -41,8 +41,8 @@ func (n *net) spread(ctx context.Context, least int) (y []int32, phases, bound i
 // programme that is close to one; the first is even. If that fails, it searches with more phases.
 func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, bound int, err error) {
 	s := n.connect(work)
-	f, found := newTariff(s.Multiflow), false
-	bound = least
+	f, found := newTariff(s.Multiflow), len(s.need) == 0
+	phases, bound = least, least
 	for proof := 1; !found && proof <= mostProof && ctx.Err() == nil; proof = max(2*proof, leastProof) {
 		bound = f.prove(ctx, bound, proof)
 		s.round(f, bound)

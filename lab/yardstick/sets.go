@@ -131,10 +131,15 @@ func partlyFilled(ctx context.Context, n int) ([]float64, error) {
 	return figures(r.Report().Report, r.Base != nil), nil
 }
 
-// whatRemains plans what remains of an exchange, when cables have died in its middle.
+// whatRemains plans what remains of an exchange, when cables or a spine have died in its middle;
+// the last ten are of FT(2;20,18).
 func whatRemains(ctx context.Context, n int) ([]float64, error) {
 	rng := rand.New(rand.NewPCG(uint64(n), 7))
 	spec, dead := fabgen.Drawn(uint64(n))
+	if n >= 50 {
+		spec = fabgen.Spec{Spines: 20, Leaves: 18, LMC: 5}
+		dead = fabgen.DrawCables(rng, spec, 1+rng.IntN(9))
+	}
 	whole, err := spec.Fit()
 	if err != nil {
 		return nil, err
@@ -143,7 +148,7 @@ func whatRemains(ctx context.Context, n int) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rng.IntN(3) == 0 { // a spine
+	if rng.IntN(3) == 0 {
 		dead = dead[:0]
 		for l := range spec.Leaves {
 			dead = append(dead, [2]int{l, 0})
