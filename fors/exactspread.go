@@ -43,8 +43,10 @@ func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, b
 	s := n.connect(work)
 	f, found := newTariff(s.Multiflow), len(s.need) == 0
 	phases, bound = least, least
-	for proof := 1; !found && proof <= mostProof && ctx.Err() == nil; proof = max(2*proof, leastProof) {
-		bound = f.prove(ctx, bound, proof)
+	for proof := 1; !found && proof <= mostProof; proof = max(2*proof, leastProof) {
+		if bound = f.prove(ctx, bound, proof); ctx.Err() != nil {
+			return nil, 0, 0, ctx.Err()
+		}
 		s.round(f, bound)
 		phases, found = bound, s.relieve(ctx)
 	}

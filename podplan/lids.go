@@ -281,12 +281,6 @@ func (r *Result) home(d int32) int32 {
 	return r.homes[d]
 }
 
-// leafOf returns the leaf of a slot.
-func (r *Result) leafOf(slot int) int {
-	a, _ := slices.BinarySearch(r.Plan.First, int32(slot)+1)
-	return a - 1
-}
-
 // entries lists the table entries that the plan needs and that may differ from those of
 // trees without a plan: a sequence for each pod that sends, and one for tops and receiving
 // pods.
