@@ -40,7 +40,7 @@ func (n *net) spread(ctx context.Context, least int) (y []int32, phases, bound i
 // search raises prices, which either prove that no spread exists or give a solution of the linear
 // programme that is close to one; the first is even. If that fails, it searches with more phases.
 func (n *net) search(ctx context.Context, least, work int) (y []int32, phases, bound int, err error) {
-	s := n.connect(work)
+	s := newSpread(n, work)
 	f, found := newTariff(s.Multiflow), len(s.need) == 0
 	phases, bound = least, least
 	for proof := 1; !found && proof <= mostProof; proof = max(2*proof, leastProof) {
@@ -85,8 +85,7 @@ func (s *spread) relieve(ctx context.Context) bool {
 	return found
 }
 
-// connect makes the flow.
-func (n *net) connect(work int) *spread {
+func newSpread(n *net, work int) *spread {
 	links := n.leaves * n.lanes
 	s := &spread{Multiflow: &Multiflow{Room: slices.Repeat([]int32{1}, 2*links), Width: 2}, left: work}
 	for i, common := range n.common {
