@@ -130,7 +130,6 @@ func TestWhatIfHolds(t *testing.T) {
 // TestWhatIfsAreLimited sends thirty what-ifs together. Few are planned at a time, and
 // those that would wait too long are refused immediately.
 func TestWhatIfsAreLimited(t *testing.T) {
-	t.Parallel()
 	d := newDaemon(t)
 	d.bringUp(t, fabric(20, 18))
 	var clients sync.WaitGroup
