@@ -57,8 +57,8 @@ func main() {
 }
 
 // run measures all sets of the heuristics' planners, and then without each heuristic. It
-// prints how much longer plans are without it, the mean and the worst case, and the
-// processor time of a case with it and without.
+// prints which plans are longer without it, the mean and the worst case, and the processor
+// time with it and without.
 func run(ctx context.Context, oneIn int, only string) error {
 	dir, err := os.MkdirTemp("", "ablate-")
 	if err != nil {
@@ -81,13 +81,22 @@ func run(ctx context.Context, oneIn int, only string) error {
 			return fmt.Errorf("without %s: %w", h.name, err)
 		}
 		fmt.Println(h.name)
+		changed, before, now := false, 0., 0.
 		for i, r := range rows {
 			was, mean, most := with[h.sets][i], 0.0, 0.0
 			for j, x := range r.Times {
 				mean, most = mean+x/was.Times[j]/float64(len(r.Times)), max(most, x/was.Times[j])
 			}
-			fmt.Printf("  %-24s %+.3f %%, at most %+.2f %%, CPU %.0f and %.0f ms\n", r.Set, 100*(mean-1), 100*(most-1), was.CPUMS, r.CPUMS)
+			before, now = before+was.CPUMS, now+r.CPUMS
+			if change := fmt.Sprintf("%+.3f %%, at most %+.2f %%", 100*(mean-1), 100*(most-1)); change != "+0.000 %, at most +0.00 %" && change != "-0.000 %, at most +0.00 %" {
+				fmt.Printf("  %-36s %s\n", r.Set, change)
+				changed = true
+			}
 		}
+		if !changed {
+			fmt.Println("  nothing changes")
+		}
+		fmt.Printf("  CPU %.0f and %.0f ms, over one case of each set\n", before, now)
 	}
 	return nil
 }
