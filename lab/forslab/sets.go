@@ -15,11 +15,11 @@ func setsCommand() *cobra.Command {
 	oneIn, only := 1, ""
 	cmd := &cobra.Command{
 		Use:   "sets",
-		Short: "Measure the optical planners' best methods on fixed sets of cases",
-		Long: `Sets plans fixed sets of demands by method best and of exchanges of GPUs, and prints
-how many times the lower bound the plans are, and the processor time of a case. Run it
-before and after a heuristic is changed or left out. All plans are replayed.`,
-		Example: `  forslab sets
+		Short: "Measure the planners on fixed sets of cases",
+		Long: `Sets plans fixed sets of fat trees, of demands by method best and of exchanges of GPUs, and
+prints how many times the lower bound the plans are, and the processor time of a case. Run
+it before and after a heuristic is changed or left out. All plans are verified or replayed.`,
+		Example: `  forslab sets --only trees
   forslab sets --only thinned --one-in 6`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
