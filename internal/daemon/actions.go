@@ -39,6 +39,9 @@ func (x *actions) carryOut(ctx, act context.Context, a controller.Action) contro
 	case controller.Publish:
 		return controller.Published{Err: controller.Text(x.plans.Publish(act))}
 	case controller.Write:
+		if r, err := view.Of(a.Fabric).Route(ctx, a.Hold, x.plans.Settings()); err == nil {
+			x.recall(ctx, view.Of(a.Fabric), r.Tables)
+		}
 		changed, err := x.plans.Write(ctx, a)
 		if err != nil && x.manager.FallsBack() && x.desk.Withdraw(view.Of(a.Fabric).Fabric) {
 			err = errors.Join(err, x.manager.Signal(ctx))
@@ -108,6 +111,7 @@ func (x *actions) readBack(ctx context.Context, a controller.ReadBack) controlle
 	err = lft.Compare(want.Tables, got, lft.LIDs(v.Fabric))
 	x.desk.Read(got, err == nil)
 	if err != nil {
+		x.recall(ctx, v, got)
 		return controller.ReadBackDone{Difference: err.Error()}
 	}
 	x.markRead(v, swept)

@@ -16,6 +16,7 @@ import (
 	"github.com/forsd/forsd/internal/cables"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/view"
+	"github.com/forsd/forsd/lft"
 )
 
 // This file carries out the decisions of internal/exclusions about drains: it makes the fabric's
@@ -64,8 +65,13 @@ func (x *excluder) resume(led bool) {
 
 // stepDrains passes an event to the machine and carries out the actions.
 func (t turn) stepDrains(ctx context.Context, e exclusions.Event) {
+	t.obeyDrains(ctx, t.loop.excluder.drains.Step(time.Now(), e))
+}
+
+// obeyDrains carries out actions of the machine.
+func (t turn) obeyDrains(ctx context.Context, actions []exclusions.Action) {
 	keep, look, follow := false, false, []string(nil)
-	for _, a := range t.loop.excluder.drains.Step(time.Now(), e) {
+	for _, a := range actions {
 		switch a := a.(type) {
 		case exclusions.Keep:
 			keep = true
@@ -150,6 +156,18 @@ func (t turn) lookAtDrains(ctx context.Context) {
 			t.log.Debug("what uses drained parts", zap.Error(err))
 		}
 	})
+}
+
+// recall makes drained parts unsafe to pull if tables lead over them that OpenSM is to load, or
+// that the switches hold.
+func (x *actions) recall(ctx context.Context, v *view.View, tables *lft.Tables) {
+	if uses := exclusions.Recalled(v.Tree, tables, x.state.Now().Drains); len(uses) > 0 {
+		_ = x.inbox.call(ctx, func(_ context.Context, l *loop) {
+			actions := l.excluder.drains.Step(time.Now(), exclusions.Looked{Uses: uses})
+			l.excluder.showDrains()
+			l.waiting = append(l.waiting, func(ctx context.Context, t turn) { t.obeyDrains(ctx, actions) })
+		})
+	}
 }
 
 // plans lists all plans by which programs may communicate now.

@@ -76,7 +76,7 @@ type world struct {
 	prefers int       // the side whose manager has the higher priority
 	work    int       // actions that forsd has carried out
 	changes int       // of the fabric that are to come
-	changed time.Time // the fabric, last
+	changed time.Time // the fabric, or what a manager has found of it, last
 	booted  time.Duration
 
 	tablesChanged bool

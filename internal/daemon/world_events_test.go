@@ -88,6 +88,7 @@ func init() { // events look kinds up
 		{"accept", 1, (*world).accept, nil},
 		{"drain", 4, (*world).orderDrain, nil},
 		{"undrain", 4, (*world).undrain, nil},
+		{"strand", 3, (*world).strand, nil},
 		{"lossy", 2, func(w *world, r *rand.Rand) { w.lossy = r.IntN(30) }, nil},
 		{"deaf", 2, func(w *world, _ *rand.Rand) { w.manager.deaf = true }, nil},
 		{"unsynced", 2, (*world).unsynced, nil},
@@ -95,6 +96,7 @@ func init() { // events look kinds up
 		{"tables", 3, (*world).spoilTables, nil},
 		{"stall", 4, (*world).stall, nil},
 		{"unplug", 2, (*world).unplug, withPlugin},
+		{"late", 3, (*world).late, withPlugin},
 		{"job", 2, (*world).makeJob, nil},
 		{"brief", 3, (*world).makeBriefJob, nil},
 		{"unjob", 3, (*world).endJob, nil},
@@ -144,8 +146,8 @@ func draw(set worldSettings, faults int) []happening {
 
 // happen plays an event.
 func (w *world) happen(h happening) {
-	w.pass(time.Now().Add(h.after), nil)
-	if w.failure != "" {
+	if w.pass(time.Now().Add(h.after), nil); w.failure != "" {
+		w.played = append(w.played, h) // for the time until then
 		return
 	}
 	w.rng = rand.New(rand.NewPCG(w.set.seed, h.number))

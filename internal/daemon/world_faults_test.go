@@ -183,6 +183,30 @@ func (w *world) flap(r *rand.Rand) {
 	}
 }
 
+// strand has a leaf keep a drained cable alone for some time.
+func (w *world) strand(r *rand.Rand) {
+	names := w.about(func(r *rand.Rand) (names []string) {
+		if part, ok := pick(r, w.ordered); ok && part.Kind == exclusions.Cable {
+			for _, c := range w.trunks(func(c *cable) bool { return !c.pulled }) {
+				if x := w.cablePart(c); x != part && x.GUID == part.GUID {
+					names = append(names, w.name(c))
+				}
+			}
+		}
+		return names
+	})
+	back := time.Duration(50+r.IntN(1000)) * time.Millisecond
+	for _, name := range names {
+		x := &w.plant.cables[w.cableNamed(name)]
+		x.bounces++
+		w.change("strand, pull "+name, func() { x.pulled = true })
+		w.later(back, func() {
+			x.bounces--
+			w.change("and back "+name, func() { x.pulled = false })
+		})
+	}
+}
+
 // slow has a cable run at a lower width, or at its own again, once it has trained anew.
 func (w *world) slow(*rand.Rand) {
 	for _, c := range w.cablesAbout(one, func(*cable) bool { return true }, func(c *cable) { c.slow = !c.slow }) {

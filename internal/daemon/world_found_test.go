@@ -54,4 +54,15 @@ var found = []struct {
 	{"the tables read back had entries for a host that was away, the next sweep took these, and when the host came back plans counted on them", 2014, "6x6", "counts",
 		"job:17389581232817559467:3.564s switch:15336550675537878255:13.074ms:Leaf002 brief:12690814248588579351:17.619ms stall:14014009839391774922:3.135s " +
 			"switch:17971562185583766785:322ms:Leaf002 reroute:10751229585833050053:3.708s host:2165080122754:0s:Hca0005 rest:12633185825127855824:7.884ms"},
+	{"a manager found a dead cable a second after it had died, few lanes were left in fabric and tables, and the tables came first", 30000336, "any", "",
+		"disk:7798997808385232656:0s pull:5677306252395401359:4.982ms:Leaf003/6-Spine002/4,Leaf002/4-Spine000/3 " +
+			"pull:15081809929628826011:0s:Leaf000/5-Spine001/1 host:4482388045358404644:178ms:Hca0008 tables:15950278014246778931:22ms " +
+			"plug:13902862298700990493:55ms:Leaf003/6-Spine002/4 unjob:6283866186745735830:3.535s opensm:8657015539013261333:16.355ms " +
+			"pull:6931796659441760049:0s:Leaf003/4-Spine000/4 rest:15470488048233409295:0s"},
+	{"a leaf kept a drained cable alone, and it was safe to pull while tables led over it", 9, "any", "",
+		"drain:3126206909433159551:1.924s:Leaf001/5-Spine001/2 plug:17523988046476575051:181ms: " +
+			"strand:7096927162562056873:53ms:Leaf001/4-Spine000/2,Leaf001/6-Spine002/2 pull:9936394720292447655:86ms:Leaf002/6-Spine002/3"},
+	{"OpenSM made tables without forsd, these led over a drained cable, and it was safe to pull for another sweep", 132, "any", "counts plugin traps",
+		"switch:4401926648746592360:139ms:Leaf001 drain:12172045576658958976:11.782ms:Leaf003/8-Spine002/4 endure:11159220795088734897:24ms " +
+			"opensm:9621249568496979887:4.929ms slow:10625633269894805333:287ms:Leaf001/9-Spine003/2"},
 }

@@ -112,17 +112,11 @@ func (w *world) believed() error {
 		if !n.isSwitch || n.off || n.blank || !near[i] {
 			continue
 		}
-		var ports [][]uint8
-		for _, t := range on {
-			if at := t.Find(w.plant.guid(i)); at >= 0 {
-				ports = append(ports, t.Switches[at].Out)
-			} else if t == on[0] {
-				break // it has not been read
-			}
+		if read := on[0].Find(w.plant.guid(i)); read < 0 {
+			continue
 		}
 		for lid, owner := range w.plant.owner {
-			known := func(out []uint8) bool { return lid < len(out) && out[lid] == n.table[lid] }
-			if owner >= 0 && n.table[lid] != noEntry && ports != nil && !slices.ContainsFunc(ports, known) {
+			if owner >= 0 && n.table[lid] != noEntry && !counted(on, w.plant.guid(i), lid, n.table[lid]) && !n.made(lid) {
 				return fmt.Errorf("%s sends LID %d by port %d, which is not in the %d tables that forsd counts on", w.plant.whole.Nodes[i].Name, lid, n.table[lid], len(on))
 			}
 		}
@@ -264,14 +258,16 @@ func (w *world) walk(when string, plan *published.Plan) error {
 			if slices.ContainsFunc(*way, dead) || p.nodes[leaf].off || p.nodes[to].off {
 				continue
 			}
+			if !ok && w.unheard(leaf, lid) {
+				continue
+			}
 			if !ok {
 				return fmt.Errorf("plan %d, when %s: the transfer of phase %d from %s to LID %d does not arrive", plan.Epoch, when, phase, p.whole.Nodes[host[s]].Name, lid)
 			}
 			for _, r := range ports {
 				at := 256*int(r.Node) + int(r.Port)
 				// A new process mends the tables before it plans: the plan of the one before may meet.
-				if j.used[at] == j.phase && !w.forsd.blind {
-					other := j.by[at]
+				if other := j.by[at]; j.used[at] == j.phase && !w.forsd.blind && !w.unheard(leaf, lid) && !w.unheard(leaves[other], int(t.At(other, phase).DLID)) {
 					return fmt.Errorf("plan %d, when %s: two transfers of phase %d leave %s by port %d: %s to LID %d, meant for %s, and %s to LID %d, meant for %s", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port,
 						p.whole.Nodes[host[s]].Name, lid, w.names(j.ways[phase*len(host)+s]), p.whole.Nodes[host[other]].Name, t.At(other, phase).DLID, w.names(j.ways[phase*len(host)+other]))
 				}

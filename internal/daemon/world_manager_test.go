@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/opensm"
 	"github.com/forsd/forsd/opensm/plugin"
 	"github.com/forsd/forsd/topology"
@@ -26,25 +25,21 @@ type subnetManager struct {
 	missed int  // questions to the master without an answer
 
 	deaf     bool // it does not read the table file in the next sweep by that
-	linked   bool // its plugin is connected to the forsd beside it
 	sweeping bool
 	again    bool      // another sweep is due
 	believed [][]uint8 // [node] what it believes that a switch holds; nil if it does not know
 	swept    []bool    // [cable] live in its last sweep that succeeded; nil before that
 	hup      int       // signals that it has not noticed
 
-	found    *topology.Fabric // by the present sweep
-	links    []bool           // [cable] live then
-	nodes    []bool           // [node] seen then
-	trains   []int            // [cable] how often it had trained by then
-	failed   bool             // the present sweep
-	requests uint64
-	dump     *opensm.Snapshot // its last
-	shown    bool             // forsd has found it
+	found  *topology.Fabric // by the present sweep
+	links  []bool           // [cable] live then
+	nodes  []bool           // [node] seen then
+	trains []int            // [cable] how often it had trained by then
+	failed bool             // the present sweep
+	pluginEnd
+	dump  *opensm.Snapshot // its last
+	shown bool             // forsd has found it
 }
-
-// deadline is how long the plugin waits for tables.
-const deadline = 50 * time.Millisecond
 
 // Find finds the process; it is the daemon's opensm.Finder.
 func (m *subnetManager) Find(context.Context) (opensm.Process, error) {
@@ -76,7 +71,7 @@ func (m *subnetManager) start() {
 	m.w.pids++
 	m.pid, m.run = firstPID+m.w.pids, m.run+1
 	m.believed, m.swept, m.sweeping, m.again = make([][]uint8, len(m.w.plant.nodes)), nil, false, false
-	m.master = !m.w.set.pair
+	m.master, m.held, m.wish = !m.w.set.pair, nil, nil
 	m.w.note("OpenSM starts%s", m.w.where())
 	m.connect()
 	if m.master {
@@ -97,7 +92,7 @@ func (m *subnetManager) startAgain() {
 // rule makes it the master, which knows nothing of what the switches hold.
 func (m *subnetManager) rule() {
 	m.w.note("OpenSM is the master at %d", m.side.number)
-	m.master, m.run, m.sweeping, m.again = true, m.run+1, false, false
+	m.master, m.run, m.sweeping, m.again, m.outdated = true, m.run+1, false, false, true
 	m.believed, m.swept = make([][]uint8, len(m.w.plant.nodes)), nil
 	m.tell(plugin.Mastership{At: time.Now(), State: plugin.Master})
 	m.connect()
@@ -159,46 +154,6 @@ func (m *subnetManager) step(d time.Duration, f func()) {
 			f()
 		}
 	})
-}
-
-// connect connects the plugin to forsd.
-func (m *subnetManager) connect() {
-	p := m.side.forsd
-	if !m.w.set.plugin || m.linked || m.pid == 0 || p == nil {
-		return
-	}
-	m.step(m.w.between(1, 1000), func() {
-		if m.linked || m.side.forsd == nil {
-			return
-		}
-		m.linked = true
-		m.tell(plugin.Connected{At: time.Now(), Peer: plugin.Peer{PID: m.pid, Version: "OpenSM 3.3.23", Deadline: deadline}})
-		state := plugin.Standby
-		if m.master {
-			state = plugin.Master
-		}
-		m.tell(plugin.Mastership{At: time.Now(), State: state})
-		if m.master && m.swept != nil && m.dump != nil {
-			m.tell(plugin.SubnetUp{At: time.Now(), Sight: plugin.Sight{Fabric: m.dump.Fabric}})
-		}
-	})
-}
-
-// disconnect ends the connection, also when forsd has ended.
-func (m *subnetManager) disconnect() {
-	if m.linked {
-		m.linked = false
-		if m.side.forsd != nil {
-			m.side.forsd.d.inbox.pluginEvent(plugin.Disconnected{At: time.Now(), Err: errors.New("the world has cut it")})
-		}
-	}
-}
-
-// tell passes an event to forsd by the plugin.
-func (m *subnetManager) tell(e plugin.Event) {
-	if m.linked {
-		m.side.forsd.d.inbox.pluginEvent(e)
-	}
 }
 
 // trap is a trap of a switch about its links.
@@ -266,6 +221,9 @@ func (m *subnetManager) discovered() {
 	for c := range p.cables {
 		m.trains[c] = p.cables[c].trains
 	}
+	if m.swept == nil || !equalLinks(m.swept, m.links) {
+		m.w.changed = time.Now()
+	}
 	for i, there := range m.nodes { // what has gone is forgotten
 		if !there {
 			m.believed[i] = nil
@@ -283,78 +241,35 @@ func (m *subnetManager) discovered() {
 	m.step(m.w.between(1, 15), m.route)
 }
 
-// route gets the tables: of the plugin, of the file, or of its own.
-func (m *subnetManager) route() {
-	if !m.linked {
-		m.routeByFile()
-		return
+// readFile reads a table file.
+func (m *subnetManager) readFile(name string) ([][]uint8, error) {
+	if m.deaf {
+		m.deaf = false
+		return nil, errors.New("input/output error")
 	}
-	m.requests++
-	type reply struct {
-		tables *lft.Tables
-		err    error
-		there  bool
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
 	}
-	r := &reply{}
-	d, request := m.side.forsd.d, m.requests
-	ctx, cancel := context.WithTimeout(m.side.forsd.ctx, deadline)
-	forsd := m.side.forsd
-	forsd.busy++
-	go func() {
-		r.tables, r.err = d.tablesAsked(ctx, plugin.Request{At: time.Now(), Number: request, MaxLID: ib.LID(len(m.w.plant.owner) - 1), Sight: plugin.Sight{Fabric: m.found}})
-		r.there = true
-		forsd.busy--
-	}()
-	var poll func()
-	poll = func() {
-		if !r.there && ctx.Err() == nil {
-			m.step(time.Millisecond, poll)
-			return
-		}
-		late := ctx.Err() != nil
-		cancel()
-		switch {
-		case !m.linked:
-			m.routeByFile()
-		case late || r.err != nil:
-			result := plugin.Declined
-			if late {
-				result = plugin.Late
-			}
-			m.tell(plugin.Outcome{At: time.Now(), Request: request, Result: result})
-			m.routeByFile()
-		default:
-			m.tell(plugin.Outcome{At: time.Now(), Request: request, Result: plugin.Installed})
-			tables := make([][]uint8, len(m.w.plant.nodes))
-			for i := range r.tables.Switches {
-				s := &r.tables.Switches[i]
-				if node := m.w.plant.whole.Find(s.GUID); node >= 0 {
-					tables[node] = s.Out
-				}
-			}
-			m.upload(tables, opensm.PluginEngine, true)
-		}
-	}
-	m.step(time.Millisecond, poll)
+	return m.w.plant.readTables(text)
 }
 
-// routeByFile reads the table file. Without one OpenSM makes its own tables.
-func (m *subnetManager) routeByFile() {
-	text, err := os.ReadFile(m.side.tableFile)
-	if m.deaf {
-		m.deaf, err = false, errors.New("input/output error")
+// route gets the tables: by the plugin if it is loaded, or of the file. Without one OpenSM makes
+// its own tables.
+func (m *subnetManager) route() {
+	if m.w.set.plugin {
+		m.ask()
+		return
 	}
+	tables, err := m.readFile(m.side.tableFile)
 	if err == nil {
-		var tables [][]uint8
-		if tables, err = m.w.plant.readTables(text); err == nil {
-			m.upload(tables, opensm.FileEngine, false)
-			return
-		}
+		m.upload(tables, opensm.FileEngine, false)
+		return
 	}
 	m.w.note("OpenSM makes its own tables: %v", err)
 	m.w.spoilt = true
 	m.step(m.w.between(0, 200), m.logged)
-	m.upload(m.w.plant.minHop(m.links), "updn", false)
+	m.upload(m.w.plant.mend(m.links, nil, nil), "updn", false)
 }
 
 // logged has forsd read in OpenSM's log that OpenSM makes its own tables.

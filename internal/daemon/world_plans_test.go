@@ -68,13 +68,16 @@ func (w *world) holds(t *phasetable.View) error {
 			if p.nodes[leaf].off || p.nodes[to].off || slices.ContainsFunc(w.way, w.unsure) || !ok && (len(w.way) == 0 && p.nodes[leaf].blank) {
 				continue
 			}
+			if !ok && w.unheard(leaf, lid) {
+				continue
+			}
 			if !ok {
 				return fmt.Errorf("the transfer of phase %d from %s to LID %d does not arrive", phase, p.whole.Nodes[host[s]].Name, lid)
 			}
 			for _, r := range w.way {
 				at := 256*int(r.Node) + int(r.Port)
-				if j.used[at] == j.phase {
-					return fmt.Errorf("two transfers of phase %d leave %s by port %d: %s to LID %d, and %s", phase, p.whole.Nodes[r.Node].Name, r.Port, p.whole.Nodes[host[s]].Name, lid, p.whole.Nodes[host[j.by[at]]].Name)
+				if other := j.by[at]; j.used[at] == j.phase && !w.unheard(leaf, lid) && !w.unheard(leaves[other], int(t.At(other, phase).DLID)) {
+					return fmt.Errorf("two transfers of phase %d leave %s by port %d: %s to LID %d, and %s", phase, p.whole.Nodes[r.Node].Name, r.Port, p.whole.Nodes[host[s]].Name, lid, p.whole.Nodes[host[other]].Name)
 				}
 				j.used[at], j.by[at] = j.phase, s
 			}

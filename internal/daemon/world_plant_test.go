@@ -24,8 +24,9 @@ type plant struct {
 type machine struct {
 	isSwitch bool
 	off      bool
-	blank    bool    // it has lost its table, and no manager has sent it a new one
-	table    []uint8 // of a switch, by LID
+	blank    bool      // it has lost its table, and no manager has sent it a new one
+	table    []uint8   // of a switch, by LID
+	mended   [][]uint8 // tables that OpenSM's plugin has made without forsd since all was at rest
 }
 
 // cable joins two ports.

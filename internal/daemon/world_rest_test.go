@@ -143,7 +143,7 @@ func (w *world) calm(broken bool) {
 	w.lossy, w.apart = 0, false
 	w.each(func() {
 		w.failAt, w.crashAt = nil, 0
-		w.stalled = time.Time{}
+		w.stalled, w.manager.lag = time.Time{}, 0
 		if w.wire != nil {
 			w.wire.loses = 0
 		}
@@ -170,6 +170,9 @@ func (w *world) calm(broken bool) {
 	}
 	w.side = w.leader()
 	w.spoilt, w.forsd.blind = false, false
+	for i := range w.plant.nodes {
+		w.plant.nodes[i].mended = nil
+	}
 	clear(w.judge.died)
 	w.judge.read = 0
 	w.note("at rest after %v, plan %d", time.Since(began), w.forsd.d.state.Now().EpochNumber())
@@ -323,7 +326,7 @@ func (w *world) unused(all bool) error {
 				if !ok && !all {
 					break
 				}
-				if c := p.cableAt(int(at.Node), int(at.Port)); safe[c] {
+				if c := p.cableAt(int(at.Node), int(at.Port)); safe[c] && !w.unheard(i, lid) {
 					return fmt.Errorf("%s is safe to pull, and LID %d takes it from %s", w.name(c), lid, p.whole.Nodes[i].Name)
 				}
 			}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/forsd/forsd/ib"
-	"github.com/forsd/forsd/topology"
 )
 
 // upload sends the tables' blocks that differ from those that the switches are believed to
@@ -98,53 +97,4 @@ func (p *plant) readTables(text []byte) ([][]uint8, error) {
 		tables[at][lid] = uint8(port)
 	}
 	return tables, nil
-}
-
-// minHop returns tables that lead to every LID by the fewest cables.
-func (p *plant) minHop(links []bool) [][]uint8 {
-	tables := make([][]uint8, len(p.nodes))
-	for i := range p.nodes {
-		if p.nodes[i].isSwitch {
-			tables[i] = p.empty()
-		}
-	}
-	for to := range p.nodes {
-		far := make([]int, len(p.nodes))
-		far[to] = 1
-		for queue := []int{to}; len(queue) > 0; queue = queue[1:] {
-			at := queue[0]
-			if at != to && !p.nodes[at].isSwitch {
-				continue
-			}
-			for k, c := range p.at[at] {
-				if c < 0 || !links[c] {
-					continue
-				}
-				next := int(p.far(topology.PortRef{Node: int32(at), Port: uint8(k)}).Node)
-				if far[next] == 0 {
-					far[next] = far[at] + 1
-					queue = append(queue, next)
-				}
-			}
-		}
-		for i := range p.nodes {
-			if tables[i] == nil || far[i] == 0 {
-				continue
-			}
-			for _, lid := range p.lids[to] {
-				if i == to {
-					tables[i][lid] = 0
-					continue
-				}
-				var ways []uint8
-				for k, c := range p.at[i] {
-					if c >= 0 && links[c] && far[p.far(topology.PortRef{Node: int32(i), Port: uint8(k)}).Node] == far[i]-1 {
-						ways = append(ways, uint8(k))
-					}
-				}
-				tables[i][lid] = ways[lid%len(ways)]
-			}
-		}
-	}
-	return tables
 }

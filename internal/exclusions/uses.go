@@ -2,6 +2,7 @@ package exclusions
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/forsd/forsd/ib"
@@ -49,6 +50,18 @@ func Uses(t *topology.FatTree, tables []*lft.Tables, plans []Plan, all []Drain) 
 			uses[u.active[i].Part] = append(uses[u.active[i].Part], fmt.Sprintf("tables lead to %d LIDs of hosts over it", lids))
 		}
 	}
+	return uses
+}
+
+// Recalled returns the drained parts that are safe to pull by what is known, and over which some
+// tables lead, with these uses.
+func Recalled(t *topology.FatTree, tables *lft.Tables, all []Drain) map[Part][]string {
+	safe := slices.DeleteFunc(slices.Clone(all), func(d Drain) bool { return d.State != Safe })
+	if t == nil || len(safe) == 0 {
+		return nil
+	}
+	uses := Uses(t, []*lft.Tables{tables}, nil, safe)
+	maps.DeleteFunc(uses, func(_ Part, by []string) bool { return by == nil })
 	return uses
 }
 
