@@ -65,4 +65,11 @@ var found = []struct {
 	{"OpenSM made tables without forsd, these led over a drained cable, and it was safe to pull for another sweep", 132, "any", "counts plugin traps",
 		"switch:4401926648746592360:139ms:Leaf001 drain:12172045576658958976:11.782ms:Leaf003/8-Spine002/4 endure:11159220795088734897:24ms " +
 			"opensm:9621249568496979887:4.929ms slow:10625633269894805333:287ms:Leaf001/9-Spine003/2"},
+	{"forsd was killed twice, its second process had stored all that it had, and the third handed out a plan older than one that the first had kept in memory", 40000113, "any", "plugin",
+		"clock:5929325023576206441:3.649s endure:16106882360253216721:0s unsynced:11047935455101107937:0s " +
+			"pull:15184183774511126457:2.581ms:Leaf003/9-Spine003/4,Leaf001/7-Spine001/2 flap:12458612548893347181:17.971ms:Leaf001/10-Spine004/2 " +
+			"drain:1997866125740552909:226ms: clock:6697222830172982443:3.034ms " +
+			"plug:3919303685732662380:283ms:Leaf003/9-Spine003/4,Leaf001/10-Spine004/2,Leaf001/7-Spine001/2 unsynced:13412238963524999934:0s " +
+			"lossy:10317418987555313366:470ms switch:15623393078302878176:0s:Leaf003 absent:11013648418671288961:14.233ms clock:6410319780218656026:157ms " +
+			"drain:15262333455262853947:126ms:Leaf003/7-Spine001/4 undrain:8691815598407409108:248ms:Leaf003/7-Spine001/4 stop:5519206289131755211:185ms"},
 }

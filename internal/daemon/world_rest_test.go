@@ -37,6 +37,8 @@ func (w *world) resting(broken bool) string {
 		return "forsd does not run"
 	case w.changes > 0:
 		return "cables still bounce"
+	case slices.ContainsFunc(w.sides, func(s *side) bool { return time.Now().Before(s.manager.arrives) }):
+		return "messages of the plugin are under way"
 	case w.manager.pid == 0 || w.manager.sweeping || w.manager.again:
 		return "OpenSM is not at rest"
 	case !w.manager.current():

@@ -340,3 +340,26 @@ func TestCounted(t *testing.T) {
 		t.Errorf("a copy that is right is written again: %v", err)
 	}
 }
+
+// TestPassedOutlasts checks that numbers which may have been given to lost plans are passed over
+// by later processes, too, until a plan above them is stored.
+func TestPassedOutlasts(t *testing.T) {
+	dir, beside := t.TempDir(), filepath.Join(t.TempDir(), "numbers")
+	reopen := func() *Store {
+		s, err := Open(dir, beside)
+		ok(t, err)
+		t.Cleanup(func() { _ = s.Close() })
+		if s.Numbers.Passed() != 64 {
+			t.Fatalf("numbers up to %d are passed over, want 64", s.Numbers.Passed())
+		}
+		return s
+	}
+	ok(t, os.WriteFile(filepath.Join(dir, promiseFile), []byte(`{"epoch":64,"boot":"another"}`), 0o644))
+	s := reopen()
+	ok(t, s.Numbers.promise(s.Numbers.Next())) // for a plan that it has not stored when it is killed
+	ok(t, s.Close())
+	s = reopen()
+	ok(t, s.Restore(State{}, 1))
+	ok(t, s.Close())
+	reopen()
+}

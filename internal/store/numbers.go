@@ -119,7 +119,7 @@ func (s *Numbers) promise(n uint64) error {
 		return fmt.Errorf("promise the numbers of epochs: %w", err)
 	}
 	s.promised = p.Epoch
-	s.write(note{Promised: p.Epoch, Given: s.noted.Given})
+	s.write(note{p.Epoch, max(s.noted.Given, s.passed)})
 	return nil
 }
 

@@ -146,7 +146,7 @@ func (s *Store) restore(now State, keep int) error {
 		}
 	}
 	s.Numbers.clock = 0
-	s.Numbers.write(note{Promised: s.Numbers.promised})
+	s.Numbers.write(note{s.Numbers.promised, s.Numbers.passed}) // a stored plan that may be outdated stays so
 	return nil
 }
 
