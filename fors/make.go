@@ -7,8 +7,8 @@ import (
 )
 
 // Make plans the complete exchange on a tree by the first engine that reaches the lower
-// bound: the linear shift, the rotation, which keeps its lanes, section 4's algorithm, a
-// repaired plan with the shift's lanes, the exact planner. Several exchanges are planned by
+// bound: the rotation, the linear shift, section 4's algorithm, a repaired plan with the
+// shift's lanes, the exact planner. Several exchanges are planned by
 // the last two, or by Remaining if a leaf is in several. The shift and section 4 leave
 // the slots of absent servers empty, and the latter may leave too few idle slots for
 // same-leaf pairs. If no engine reaches the bound, the shortest plan is taken, the earlier
@@ -56,17 +56,13 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// regular plans by the shift, the rotation or section 4's algorithm. The rotation comes
-// first if lanes of the shift are dead and spare ones would replace them, for then all
-// servers would have other lanes.
+// regular plans by the rotation, the shift or section 4's algorithm.
 func (sh *shape) regular(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
-	shiftable := sh.shiftable(t)
-	if !shiftable || sh.M1 > 1 && int(sh.clean[sh.M0-1]) >= sh.M0 {
-		if p, err := planRotation(ctx, t, b); !errors.Is(err, ErrNotApplicable) {
-			return p, err
-		}
-	}
-	if shiftable {
+	p, err := planRotation(ctx, t, b)
+	switch {
+	case !errors.Is(err, ErrNotApplicable):
+		return p, err
+	case sh.shiftable(t):
 		return sh.shift(ctx, Shift)
 	}
 	return planAlgorithm(ctx, t, sh, b.Reduction)

@@ -1,7 +1,6 @@
 package fors
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +28,7 @@ type scenario struct {
 func TestPaperScenarios(t *testing.T) {
 	three := []int{0, 5, 11}
 	for _, c := range []scenario{
-		{"0F", func(*Tree) {}, 0, 0, Shift, 359, 359, 359},
+		{"0F", func(*Tree) {}, 0, 0, Rotation, 359, 359, 359},
 		{"1F SW0", func(t *Tree) { t.cutCables(0, 0) }, 1, 1, Rotation, 359, 361, 361},
 		{"2F SW0", func(t *Tree) { t.cutCables(0, 0, 1) }, 2, 2, Rotation, 378, 378, 378},
 		{"3F SW0", func(t *Tree) { t.cutCables(0, 0, 1, 2) }, 3, 3, Rotation, 400, 400, 400},
@@ -302,8 +301,8 @@ func TestClosedLanes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, tree, p)
-	if p.Engine != Shift || p.Phases != 19 {
-		t.Errorf("base LIDs alone: %s, %d phases; want the shift in 19", p.Engine, p.Phases)
+	if p.Engine != Rotation || p.Phases != 19 {
+		t.Errorf("base LIDs alone: %s, %d phases; want the rotation in 19", p.Engine, p.Phases)
 	}
 	tree.cutCables(2, 3)
 	p, err = Make(bg, tree)
@@ -400,9 +399,9 @@ func TestAnyTree(t *testing.T) {
 
 // choose returns the plan that Make is to take, given those there are.
 func choose(tree *Tree, shift, rotation, algorithm, exact, conservative *Plan) *Plan {
-	want := shift
-	if rotation != nil && (shift == nil || strays(tree, shift)) {
-		want = rotation
+	want := rotation
+	if want == nil {
+		want = shift
 	}
 	if want == nil {
 		want = algorithm
@@ -415,15 +414,4 @@ func choose(tree *Tree, shift, rotation, algorithm, exact, conservative *Plan) *
 		want = other
 	}
 	return want
-}
-
-// strays reports whether a plan has a transfer on another lane than its destination's slot.
-func strays(tree *Tree, p *Plan) bool {
-	slots := slices.Concat(tree.Slots...)
-	for i, d := range p.To {
-		if p.Lane[i] != Local && int(p.Lane[i]) != slots[d] {
-			return true
-		}
-	}
-	return false
 }

@@ -140,7 +140,7 @@ func (m *mender) attempts() []attempt {
 	var out []attempt
 	repaired := m.old.Phases > 0
 	if repaired {
-		out = append(out, attempt{m.repair, false})
+		out = append(out, attempt{m.repair, false}, attempt{m.relieve, false})
 	}
 	if servers := m.pairs.Servers(); m.pairs.Len()+len(m.unreachable) == servers*(servers-1) {
 		out = append(out, attempt{m.complete, true})
@@ -155,6 +155,13 @@ func (m *mender) attempts() []attempt {
 // them.
 func (m *mender) repair(ctx context.Context) (*Plan, error) {
 	m.keep()
+	return m.finish(ctx)
+}
+
+// relieve is repair, but phases first lose what their leaves have no lanes for.
+func (m *mender) relieve(ctx context.Context) (*Plan, error) {
+	m.keep()
+	m.shed(ctx)
 	return m.finish(ctx)
 }
 
@@ -173,7 +180,7 @@ func (m *mender) rearrange(ctx context.Context) (*Plan, error) {
 // and moves transfers between the phases until lanes suffice.
 func (m *mender) packAll(ctx context.Context) (*Plan, error) {
 	m.begin()
-	if err := m.pack(ctx); err != nil {
+	if err := m.pack(ctx, m.demand, m.bounds.LowerBound); err != nil {
 		return nil, err
 	}
 	newBalancer(m.tree, m.plan).balance(ctx)
@@ -213,27 +220,54 @@ func (m *mender) keep() {
 	}
 }
 
-// finish gives the transfers their lanes and places the rest: in phases in which both their ends
-// idle, then in place of others, and at last in new phases.
+// finish gives the transfers their lanes and places the rest: in phases in which both their
+// ends idle, in new phases if these suffice, and in place of others.
 func (m *mender) finish(ctx context.Context) (*Plan, error) {
-	if err := m.mend(ctx); err != nil {
+	if err := m.mend(ctx, 0); err != nil {
 		return nil, err
 	}
-	rest := m.left.list()
-	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
-		m.board.load(m.plan, Phase(ph), nil)
-		rest = slices.DeleteFunc(rest, func(x Pair) bool { return m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst) })
+	m.fillIn(ctx)
+	if extra := m.bounds.LowerBound - m.plan.Phases; extra > 0 && m.left.Len() > 0 {
+		demand, b, err := pairBounds(ctx, m.tree, m.left.list())
+		if err != nil {
+			return nil, err
+		}
+		if old := m.plan.Phases; b.LowerBound <= extra {
+			if err := m.pack(ctx, demand, extra); err != nil {
+				return nil, err
+			}
+			if err := m.mend(ctx, old); err != nil {
+				return nil, err
+			}
+			m.fillIn(ctx)
+		}
 	}
-	if len(rest) > 0 {
+	if rest := m.left.list(); len(rest) > 0 {
 		m.placeLate(rest)
 	}
 	return m.plan, ctx.Err()
 }
 
-// mend gives the transfers of all phases lanes that are up, and removes those that find none.
-func (m *mender) mend(ctx context.Context) error {
+// fillIn places what is left in phases in which both ends idle.
+func (m *mender) fillIn(ctx context.Context) {
+	rest := m.left.list()
+	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
+		m.board.load(m.plan, Phase(ph), nil)
+		rest = slices.DeleteFunc(rest, func(x Pair) bool {
+			fits := m.board.idle(x.Src, x.Dst) && m.board.fit(x.Src, x.Dst)
+			if fits {
+				m.left.Remove(x.Src, x.Dst)
+			}
+			return fits
+		})
+	}
+}
+
+// mend gives the transfers of all phases from one on lanes that are up, and removes those
+// that find none.
+func (m *mender) mend(ctx context.Context, from int) error {
 	var out []Pair
-	for ph := range m.plan.Phases {
+	for ph := from; ph < m.plan.Phases; ph++ {
 		out = m.board.load(m.plan, Phase(ph), out[:0])
 		for _, x := range out {
 			if err := ctx.Err(); err != nil {

@@ -165,6 +165,39 @@ func TestRemainingKeeps(t *testing.T) {
 	}
 }
 
+// TestRemainingOfHealthy loses cables and spines while the plan of the whole tree runs. The
+// rest is at its bound; of a cable or a spine no transfer leaves its phase, and no other
+// transfer its lane, and of two spines those alone that leaves have no lanes for.
+func TestRemainingOfHealthy(t *testing.T) {
+	old, err := Make(bg, fullTree(20, 18))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		damage
+		inPhase, onLane float64
+	}{{damages[0], 1, 0.99}, {damages[1], 1, 0.95}, {damages[2], 0.95, 0.75}, {damages[3], 0.95, 0.86}, {damages[4], 0.91, 0.77}} {
+		for _, share := range []int{0, 5, 25, 50, 75, 95} {
+			tree := fullTree(20, 18)
+			c.cut(tree)
+			pairs, rest := halves(old, share*old.Phases/100)
+			r, err := Remaining(bg, tree, pairs, rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := checkRemainder(tree, r.Plan, pairs.Has); err != nil {
+				t.Fatal(err)
+			}
+			all := float64(pairs.Len())
+			inPhase, onLane := 1-float64(r.Shed)/all, float64(r.Kept)/all
+			if r.Gap() > 0 || inPhase < c.inPhase || onLane < c.onLane {
+				t.Errorf("%s lost at %d%%: %d phases, bound %d; %.4f in their phase, %.4f on their lane, want %.2f and %.2f", c.name, share, r.Phases, r.LowerBound, inPhase, onLane, c.inPhase, c.onLane)
+			}
+			t.Logf("%s lost at %d%%: %d phases, bound %d; %.4f in their phase, %.4f on their lane", c.name, share, r.Phases, r.LowerBound, inPhase, onLane)
+		}
+	}
+}
+
 // TestRemainingRandom repairs random plans after random failures, with pairs that
 // were never planned, transfers that are not to be sent, and rows that are wrong.
 func TestRemainingRandom(t *testing.T) {

@@ -20,23 +20,23 @@ type packing struct {
 	first  []int32 // [leaf] its first vertex, its servers' before its dummies'
 }
 
-// pack puts all pairs into as many phases as their bound, without lanes yet. Leaves have more
+// pack puts all pairs into so many new phases, no fewer than their bound, without lanes yet. Leaves have more
 // transfers than lanes in some of them, as same-leaf pairs take their servers in others.
-func (m *mender) pack(ctx context.Context) error {
+func (m *mender) pack(ctx context.Context, demand *pairDemands, phases int) error {
 	if m.left.Len() == 0 {
 		return nil
 	}
-	w := packing{Frame: bipartite.Frame{Degree: int32(m.bounds.LowerBound), Left: &bipartite.Side{}, Right: &bipartite.Side{}}}
-	w.layOut(m.tree, m.demand, m.left.list())
+	w := packing{Frame: bipartite.Frame{Degree: int32(phases), Left: &bipartite.Side{}, Right: &bipartite.Side{}}}
+	w.layOut(m.tree, demand, m.left.list())
 	w.fill(m.tree)
 	n := len(w.Left.Of)
-	match := make([]int32, n*m.bounds.LowerBound)
+	match := make([]int32, n*phases)
 	if err := w.Colour(ctx, &m.colourer, match); err != nil {
 		return err
 	}
-	for c := range m.bounds.LowerBound {
+	for c := range phases {
 		m.plan.addPhase()
-		to, _ := m.plan.Row(Phase(c))
+		to, _ := m.plan.Row(Phase(m.plan.Phases - 1))
 		for u, v := range match[c*n:][:n] {
 			s, d := Server(w.Left.Of[u]), Server(w.Right.Of[v])
 			if s != Idle && d != Idle && m.left.Remove(s, d) { // no filler

@@ -26,6 +26,10 @@ func (r *rotation) giveLanes(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		if len(r.hurt) == 0 {
+			r.lay(ph)
+			continue
+		}
 		r.cost[ph] = r.solve(ph, false)
 		total += r.cost[ph]
 	}

@@ -49,7 +49,7 @@ func TestEngines(t *testing.T) {
 		engine string
 		want   fors.Engine
 	}{
-		{healthy, "", fors.Shift}, {healthy, Auto, fors.Shift}, {healthy, "algorithm", fors.Shift}, {healthy, "exact", fors.Exact},
+		{healthy, "", fors.Rotation}, {healthy, Auto, fors.Rotation}, {healthy, "algorithm", fors.Shift}, {healthy, "exact", fors.Exact},
 		{cut, "algorithm", fors.Algorithm}, {cut, "exact", fors.Exact},
 	} {
 		r, err := Make(bg, c.tree, Settings{Engine: c.engine})
@@ -122,7 +122,7 @@ func TestVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := []fors.Engine{fors.Shift, fors.Exact, fors.ILP, fors.Conservative}
+	order := []fors.Engine{fors.Rotation, fors.Exact, fors.ILP, fors.Conservative}
 	if !ilp.Available() {
 		order = slices.Delete(order, 2, 3)
 	}

@@ -46,7 +46,7 @@ func TestBurst(t *testing.T) {
 
 		st, _ = x.burst(cables, "full", func() error { return x.Sim.RelinkAll(x.ctx, ports) })
 		x.unmoved(healthy, x.check())
-		if st.Phases != 359 || st.Engine != "shift" || HasWarning(st, topology.CableDown) {
+		if st.Phases != 359 || st.Engine != "rotation" || HasWarning(st, topology.CableDown) {
 			t.Errorf("cables %v are back: %d phases by %s, warnings %v", cables, st.Phases, st.Engine, st.Warnings)
 		}
 	}

@@ -53,7 +53,7 @@ func TestCableFailures(t *testing.T) {
 		x.ok(witness(st.Epoch))
 		whole := x.check()
 		x.unmoved(healthy, whole)
-		if HasWarning(st, topology.CableDown) || st.Phases != 359 || st.Engine != "shift" {
+		if HasWarning(st, topology.CableDown) || st.Phases != 359 || st.Engine != "rotation" {
 			t.Errorf("%s is back: %d phases by %s, warnings %v", name, st.Phases, st.Engine, st.Warnings)
 		}
 		now, err := x.Client.Table(x.ctx)
