@@ -301,8 +301,8 @@ func TestClosedLanes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, tree, p)
-	if p.Engine != Rotation || p.Phases != 19 {
-		t.Errorf("base LIDs alone: %s, %d phases; want the rotation in 19", p.Engine, p.Phases)
+	if p.Engine != Shift || p.Phases != 19 {
+		t.Errorf("base LIDs alone: %s, %d phases; want the shift in 19", p.Engine, p.Phases)
 	}
 	tree.cutCables(2, 3)
 	p, err = Make(bg, tree)

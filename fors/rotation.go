@@ -27,7 +27,7 @@ import (
 //
 // The plan has as many phases as its bound. PlanRotation fails with ErrNotApplicable if it
 // finds none, if leaves have different slots, or one beyond the lanes, if two leaves share
-// no lane, and if a lane is closed to its server, or any lane once some have failed.
+// no lane, and if a lane is closed to a server.
 func PlanRotation(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func newRotation(t *Tree, phases int) *rotation {
 		}
 	}
 	r.n = len(r.own)
-	if int(r.own[r.n-1]) >= t.Lanes || phases < r.n*r.leaves-1 {
+	if t.Closed != nil || int(r.own[r.n-1]) >= t.Lanes || phases < r.n*r.leaves-1 {
 		return nil
 	}
 	for slot, k := range r.own {
@@ -102,9 +102,6 @@ func newRotation(t *Tree, phases int) *rotation {
 				break
 			}
 		}
-	}
-	if t.Closed != nil && (len(r.hurt) > 0 || r.closed(t)) {
-		return nil
 	}
 	r.plan, r.board, r.cost = newPlan(Rotation, r.n*r.leaves, phases), newBoard(t), make([]int, phases)
 	r.board.own = make([]Lane, r.plan.Servers)
@@ -116,16 +113,6 @@ func newRotation(t *Tree, phases int) *rotation {
 	}
 	r.rotate()
 	return r
-}
-
-// closed reports whether the own lane of a server is closed to it.
-func (r *rotation) closed(t *Tree) bool {
-	for d := range r.n * r.leaves {
-		if t.Closed(Server(d), r.own[d%r.n]) {
-			return true
-		}
-	}
-	return false
 }
 
 // rotate sets the offsets.

@@ -34,7 +34,7 @@ func (s Settings) planBase(ctx context.Context, t *topology.FatTree, one *fors.G
 		return s.baseOfShared(ctx, t)
 	}
 	if len(s.given) == 0 {
-		if s, err := onBaseLIDs(ctx, t, *tree); s != nil || err != nil {
+		if s, err := shiftOnBaseLIDs(ctx, t, tree); s != nil || err != nil {
 			return s, err
 		}
 	}
@@ -47,14 +47,12 @@ func (s Settings) planBase(ctx context.Context, t *topology.FatTree, one *fors.G
 	return bindBase(t, one, start)
 }
 
-// onBaseLIDs returns the rotation if its lanes are those of base LIDs on any tables, as they
-// are while nothing has failed; otherwise nil.
-func onBaseLIDs(ctx context.Context, t *topology.FatTree, tree fors.Tree) (*Schedule, error) {
+// shiftOnBaseLIDs returns the linear shift if its lanes are those of base LIDs on any
+// tables, as they are while nothing has failed; otherwise nil.
+func shiftOnBaseLIDs(ctx context.Context, t *topology.FatTree, tree *fors.Tree) (*Schedule, error) {
 	start := time.Now()
-	slots := slices.Concat(tree.Slots...)
-	tree.Closed = func(d fors.Server, k fors.Lane) bool { return int(k) != slots[d] }
-	plan, err := fors.PlanRotation(ctx, &tree)
-	if err != nil {
+	plan, err := fors.PlanShift(ctx, tree)
+	if err != nil || plan.Gap() != 0 {
 		if errors.Is(err, fors.ErrNotApplicable) {
 			err = nil
 		}

@@ -87,8 +87,8 @@ func TestBaseTable(t *testing.T) {
 			t.Errorf("%s: %d phases, base %+v; want %d, and base %d with %d entries moved", c.name, r.Plan.Phases, b, c.pinned, c.base, c.moved)
 			continue
 		}
-		if rotation := b.Engine == string(fors.Rotation); rotation != (c.dead == nil) {
-			t.Errorf("%s: the base plan is by engine %s; want the rotation while nothing is dead", c.name, b.Engine)
+		if shift := b.Engine == string(fors.Shift); shift != (c.dead == nil) {
+			t.Errorf("%s: the base plan is by engine %s; want the linear shift while nothing is dead", c.name, b.Engine)
 		}
 		if got := phaseTimes(t, r, baseRows(r.Base)); got != c.base {
 			t.Errorf("%s: the base plan takes %d phase times, want %d", c.name, got, c.base)

@@ -129,7 +129,7 @@ func one(lids int) int {
 }
 
 // grouped plans for the given LIDs a server, fewer than lanes. The undamaged tree keeps its
-// rotation if possible, which needs base LIDs only and no tables of its own.
+// linear shift if possible, which needs base LIDs only and no tables of its own.
 func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*Schedule, error) {
 	start := time.Now()
 	tree := forsTree(t)
@@ -137,10 +137,7 @@ func grouped(ctx context.Context, t *topology.FatTree, lids int, s Settings) (*S
 		return s.baseOfShared(ctx, t)
 	}
 	if s.LIDs == AutoLIDs && s.Engine != string(fors.Exact) && len(s.given) == 0 {
-		plan, err := fors.PlanRotation(ctx, tree)
-		if errors.Is(err, fors.ErrNotApplicable) {
-			plan, err = fors.PlanShift(ctx, tree)
-		}
+		plan, err := fors.PlanShift(ctx, tree)
 		if err == nil && plan.Gap() == 0 {
 			s, err := bindLanes(t, plan)
 			if err != nil {

@@ -34,7 +34,7 @@ func TestLIDsPolicy(t *testing.T) {
 		err    string
 	}{
 		{"enough", with(six, 3), []uint8{7}, Settings{}, LaneLIDs, fors.Rotation, false, ""},
-		{"one, undamaged", six, nil, Settings{}, LaneLIDs, fors.Rotation, true, ""},
+		{"one, undamaged", six, nil, Settings{}, LaneLIDs, fors.Shift, true, ""},
 		{"one, undamaged, by number", six, nil, Settings{LIDs: 1}, 1, fors.Exact, true, ""},
 		{"one", six, []uint8{7}, Settings{}, 1, fors.Exact, true, ""},
 		{"two are one for the base plan, and no groups", with(six, 1), []uint8{7}, Settings{}, 1, fors.Exact, true, ""},
@@ -42,7 +42,7 @@ func TestLIDsPolicy(t *testing.T) {
 		{"two of eight", with(six, 3), []uint8{7}, Settings{LIDs: 2}, 2, fors.Exact, false, ""},
 		{"lanes", with(six, 1), []uint8{7}, Settings{LIDs: LaneLIDs, MaxUnreachable: new(1.0)}, LaneLIDs, fors.Conservative, true, ""},
 		{"parallel cables", parallel, []uint8{7}, Settings{}, 1, fors.Exact, true, ""},
-		{"parallel cables, undamaged", parallel, nil, Settings{}, LaneLIDs, fors.Rotation, true, ""},
+		{"parallel cables, undamaged", parallel, nil, Settings{}, LaneLIDs, fors.Shift, true, ""},
 		{"too many", with(six, 1), nil, Settings{LIDs: 3}, 0, "", false, "lids 3 is more than the 2 of some server"},
 		{"none", six, nil, Settings{LIDs: -7}, 0, "", false, "lids -7"},
 		{"engine", six, nil, Settings{LIDs: 1, Engine: "algorithm"}, 0, "", false, "does not go with engine algorithm"},

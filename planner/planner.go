@@ -311,9 +311,9 @@ func (s *Schedule) lmcText() string {
 	case s.LIDs > 0:
 		text += fmt.Sprintf("the plan has %d phases, as few as with one LID a lane", s.Plan.Phases) + mended
 	case s.meanwhile:
-		text += "the plan does without while nothing fails" + mended
-	case s.Plan.Engine == fors.Rotation || s.Plan.Engine == fors.Shift:
-		text += "the plan does without while nothing fails; then some lanes are closed to some servers"
+		text += "the linear shift does without while nothing fails" + mended
+	case s.Plan.Engine == fors.Shift:
+		text += "the linear shift does without while nothing fails; then some lanes are closed to some servers"
 	default:
 		text += "some lanes are closed to some servers"
 	}

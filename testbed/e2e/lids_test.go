@@ -24,7 +24,7 @@ func TestOneLID(t *testing.T) {
 	x, whole := up(t, 5*time.Minute, o)
 	st, err := x.Client.Status(x.ctx)
 	x.ok(err)
-	if st.LMC != 0 || st.Phases != 359 || st.Engine != "rotation" || !HasWarning(st, planner.LMCTooSmall) {
+	if st.LMC != 0 || st.Phases != 359 || st.Engine != "shift" || !HasWarning(st, planner.LMCTooSmall) {
 		t.Errorf("no failure: LMC %d, %d phases by %s, warnings %v", st.LMC, st.Phases, st.Engine, st.Warnings)
 	}
 
@@ -46,7 +46,7 @@ func TestOneLID(t *testing.T) {
 		was = st.Epoch
 		st = x.settled(Cable(c.leaf, c.lane, "full"))
 		x.unmoved(whole, x.check())
-		if st.Phases != 359 || st.Engine != "rotation" || st.Epoch != was+1 {
+		if st.Phases != 359 || st.Engine != "shift" || st.Epoch != was+1 {
 			t.Errorf("%s port %d is back: epoch %d after %d, %d phases by %s", at.Name, port, st.Epoch, was, st.Phases, st.Engine)
 		}
 		t.Logf("back: tables programmed after %.0f ms, read back after %.0f ms, published after %.0f ms", 1e3*st.LastEvent.ProgrammedSeconds, 1e3*st.LastEvent.ReadBackSeconds, 1e3*st.LastEvent.PublishedSeconds)
