@@ -39,7 +39,14 @@ func (c *Controller) answer(now time.Time, e Event) {
 }
 
 func (c *Controller) planned(now time.Time, e Planned) {
-	if c.overtaken(now) {
+	switch {
+	case c.overtaken(now):
+		return
+	case e.GivenUp && c.LossUnconfirmed():
+		c.at.wait(Suspect, now.Add(c.set.Confirm))
+		return
+	case e.GivenUp:
+		c.begin(now)
 		return
 	}
 	next := Publishing

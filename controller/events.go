@@ -42,11 +42,13 @@ type TablesDoubted struct{}
 type Configured struct{ Settings Settings }
 
 // Planned is the response to Plan. Same means that the plan in force is already this one.
-// Refused means that no plan is in force, and that the fabric is not planned.
+// Refused means that no plan is in force, and that the fabric is not planned. GivenUp means that
+// the planning ended early because of a newer fabric, which may have gone by now.
 type Planned struct {
 	Same    bool
 	Err     string
 	Refused bool
+	GivenUp bool
 }
 
 // Published answers Publish.

@@ -87,7 +87,7 @@ func (c *script) say(t *testing.T, cmd string, out *strings.Builder) {
 		again.Withheld = c.withheld
 		e = Found{again}
 	case "planned":
-		e = Planned{Same: rest == "same", Err: errorOf(rest)}
+		e = Planned{Same: rest == "same", Err: errorOf(rest), GivenUp: rest == "error given up"}
 		if why, refused := strings.CutPrefix(rest, "refused "); refused {
 			e = Planned{Err: why, Refused: true}
 		}

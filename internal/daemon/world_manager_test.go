@@ -127,11 +127,14 @@ func (m *subnetManager) yield() bool {
 		return false
 	}
 	m.stand()
-	if was := m.w.side; !r.master {
-		m.w.side = r.side
+	was := m.w.side
+	if m.w.side = r.side; !r.master {
 		r.rule()
-		m.w.side = was
+	} else { // it sends what the other one may have changed
+		r.believed = make([][]uint8, len(m.w.plant.nodes))
+		r.step(0, r.sweep)
 	}
+	m.w.side = was
 	return true
 }
 

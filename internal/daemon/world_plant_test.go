@@ -24,9 +24,10 @@ type plant struct {
 type machine struct {
 	isSwitch bool
 	off      bool
-	blank    bool      // it has lost its table, and no manager has sent it a new one
-	table    []uint8   // of a switch, by LID
-	mended   [][]uint8 // tables that OpenSM's plugin has made without forsd since all was at rest
+	blank    bool         // it has lost its table, and no manager has sent it a new one
+	table    []uint8      // of a switch, by LID
+	mended   [][]uint8    // tables that OpenSM's plugin has made without forsd since all was at rest
+	strays   map[int]bool // [LID] entries that were not those that the plugin held
 }
 
 // cable joins two ports.

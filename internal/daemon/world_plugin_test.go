@@ -22,6 +22,7 @@ type pluginEnd struct {
 	sessions int           // connections so far
 	lag      time.Duration // how long a message is under way, at most
 	arrives  time.Time     // the last message
+	underWay int           // messages
 	requests uint64
 	answers  *sync.WaitGroup         // forsd's work for this connection
 	conclude context.CancelCauseFunc // of the last question, in forsd
@@ -99,8 +100,9 @@ func (m *subnetManager) send(do func(p *process)) {
 		do(p)
 		return
 	}
+	m.underWay++
 	m.w.whenRuns(m.side, at.Sub(now), func() {
-		if m.side.forsd == p {
+		if m.underWay--; m.side.forsd == p {
 			do(p)
 		}
 	})
@@ -232,9 +234,14 @@ func (m *subnetManager) mend() {
 	tables := p.mend(m.links, m.held, m.wish)
 	changed := 0
 	for i := range tables {
-		p.nodes[i].mended = append(p.nodes[i].mended, bytes.Clone(tables[i]))
+		n := &p.nodes[i]
+		n.mended = append(n.mended, bytes.Clone(tables[i]))
 		for lid, port := range tables[i] {
-			if m.held != nil && m.held[i] != nil && port != m.held[i][lid] {
+			if m.held != nil && (m.held[i] == nil || port != m.held[i][lid]) {
+				if n.strays == nil {
+					n.strays = map[int]bool{}
+				}
+				n.strays[lid] = true
 				changed++
 			}
 		}
@@ -261,9 +268,10 @@ func (w *world) unheard(from, lid int) bool {
 	})
 }
 
-// made reports whether OpenSM's plugin has made the present entry for a LID without forsd.
+// made reports whether OpenSM's plugin has made the present entry for a LID without forsd, or the one
+// before it.
 func (n *machine) made(lid int) bool {
-	return slices.ContainsFunc(n.mended, func(t []uint8) bool { return t[lid] == n.table[lid] })
+	return n.strays[lid] && slices.ContainsFunc(n.mended, func(t []uint8) bool { return t[lid] == n.table[lid] })
 }
 
 // counted reports whether some tables send a LID by a port.

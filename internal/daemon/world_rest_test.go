@@ -37,7 +37,7 @@ func (w *world) resting(broken bool) string {
 		return "forsd does not run"
 	case w.changes > 0:
 		return "cables still bounce"
-	case slices.ContainsFunc(w.sides, func(s *side) bool { return time.Now().Before(s.manager.arrives) }):
+	case slices.ContainsFunc(w.sides, func(s *side) bool { return s.manager.underWay > 0 }):
 		return "messages of the plugin are under way"
 	case w.manager.pid == 0 || w.manager.sweeping || w.manager.again:
 		return "OpenSM is not at rest"
@@ -173,7 +173,7 @@ func (w *world) calm(broken bool) {
 	w.side = w.leader()
 	w.spoilt, w.forsd.blind = false, false
 	for i := range w.plant.nodes {
-		w.plant.nodes[i].mended = nil
+		w.plant.nodes[i].mended, w.plant.nodes[i].strays = nil, nil
 	}
 	clear(w.judge.died)
 	w.judge.read = 0
