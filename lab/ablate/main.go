@@ -40,7 +40,7 @@ var heuristics = []heuristic{
 	{"eclipse", "ocs", best, "c, err = eclipse(ctx, d, b.o.Delta, 0, b.o.Switches, b.makespan); c != nil && err == nil", "false"},
 	{"overflow", "ocs", best, "x.overflow(b.δ)", ""},
 	{"balance", "ocs", "optical/ocs/balance.go", "range 16 * len(p.load)", "range 0 * len(p.load)"},
-	{"shifts without waiting", "photonic", "optical/photonic/steps.go", "best := slices.Clone(s.fewest.Shifts[:size])\n\tleast := s.total(best)", "var best []int\n\tleast := far * s.n"},
+	{"shifts without waiting", "photonic", "optical/photonic/steps.go", "[][]int{append(slices.Clone(last), a), slices.Clone(s.alone)}", "[][]int{append(slices.Clone(last), a)}"},
 	{"Kautz graphs", "photonic", steps, "in.Sizes == nil && (o.Family == \"\" || o.Family == \"kautz\")", "in.Sizes == nil && o.Family == \"kautz\""},
 	{"Cayley graphs", "photonic", steps, "(o.Family == \"\" || o.Family == \"cayley\")", "o.Family == \"cayley\""},
 	{"one topology a class", "photonic", steps, "if k > 1 {\n\t\t\tlist", "if k < 1 {\n\t\t\tlist"},

@@ -63,9 +63,10 @@ type stepSearch struct {
 	n      int
 	Sets   [][]int // [shifts−1]
 	Totals []int
-	fewest *greedyShifts // sets without waiting, which waiting can only improve
-	last   []int32       // the classes' hops over the last set
-	hops   []int32       // scratch
+	alone  []int   // a set that grows by what saves most without waiting, which waiting can only improve
+	single []int32 // the classes' hops over one shift of alone
+	last   []int32 // the classes' hops over the last set
+	hops   []int32 // scratch
 }
 
 // The effort of a search, in class updates.
@@ -73,119 +74,55 @@ const (
 	growEffort     = 8 << 20 // to add a shift
 	lateEffort     = 1 << 20 // to add a shift to manyShifts or more
 	exchangeEffort = 8 << 20 // to replace the shifts of a set, per sweep
-	tripleEffort   = 1 << 22 // to try all sets of three
 	manyShifts     = 12      // from here on, the choice of one more shift hardly matters
 )
 
 func newStepSearch(n int) *stepSearch {
 	hops := none(n)
 	extend(hops, 1, 1)
-	return &stepSearch{n: n, Sets: [][]int{{1}}, Totals: []int{total(hops)}, fewest: newGreedy(n), last: hops, hops: make([]int32, n)}
+	return &stepSearch{n: n, Sets: [][]int{{1}}, Totals: []int{total(hops)}, alone: []int{1}, single: slices.Clone(hops), last: hops, hops: make([]int32, n)}
 }
 
 // next finds a set with one more shift, and reports false if no shift is left.
 func (s *stepSearch) next(ctx context.Context) (bool, error) {
-	size := len(s.Sets) + 1
-	if size >= s.n {
+	if len(s.Sets)+1 >= s.n {
 		return false, nil
 	}
-	s.fewest.next()
-	best := slices.Clone(s.fewest.Shifts[:size])
-	least := s.total(best)
-	starts, err := s.starts(ctx)
+	last, effort := s.Sets[len(s.Sets)-1], growEffort
+	if len(last) >= manyShifts {
+		effort = lateEffort
+	}
+	b, _, err := s.best(ctx, none(s.n), s.single, s.alone, effort)
 	if err != nil {
 		return false, err
 	}
-	for _, set := range starts {
-		sum, err := s.improve(ctx, set)
+	a, _, err := s.best(ctx, s.last, nil, last, effort)
+	if err != nil {
+		return false, err
+	}
+	s.alone = append(s.alone, b)
+	lower(s.single, s.base([]int{b}, -1))
+	var set []int
+	least := far * s.n
+	for _, start := range [][]int{append(slices.Clone(last), a), slices.Clone(s.alone)} {
+		sum, err := s.improve(ctx, start)
 		if err != nil {
 			return false, err
 		}
 		if sum < least {
-			best, least = set, sum
+			set, least = start, sum
 		}
 	}
-	s.Sets, s.Totals = append(s.Sets, best), append(s.Totals, least)
-	s.last = s.base(best, -1)
+	s.Sets, s.Totals = append(s.Sets, set), append(s.Totals, least)
+	s.last = s.base(set, -1)
 	return true, nil
 }
 
-// starts returns the sets from which the search for the next one begins.
-func (s *stepSearch) starts(ctx context.Context) ([][]int, error) {
-	last := s.Sets[len(s.Sets)-1]
-	effort := growEffort
-	if len(last) >= manyShifts {
-		effort = lateEffort
+// lower lowers hops to those of another set.
+func lower(hops, by []int32) {
+	for x, h := range by {
+		hops[x] = min(hops[x], h)
 	}
-	a, _, err := s.best(ctx, s.last, last, effort)
-	if err != nil {
-		return nil, err
-	}
-	starts := [][]int{append(slices.Clone(last), a)}
-	if len(last) < manyShifts {
-		set, err := s.digits(ctx, len(last)+1)
-		if err != nil {
-			return nil, err
-		}
-		starts = append(starts, set)
-	}
-	if len(last) == 2 && s.n*s.n*s.n <= tripleEffort {
-		set, err := s.triple(ctx)
-		if err != nil {
-			return nil, err
-		}
-		starts = append(starts, set)
-	}
-	return starts, nil
-}
-
-// digits returns the set 1, b, b², …, by which classes are reached as numbers in base b,
-// completed with the shifts that save most.
-func (s *stepSearch) digits(ctx context.Context, size int) ([]int, error) {
-	b := 2
-	for power(b, size) < s.n {
-		b++
-	}
-	set := []int{1}
-	for p := b; p < s.n && len(set) < size; p *= b {
-		set = append(set, p)
-	}
-	for len(set) < size {
-		a, _, err := s.best(ctx, s.base(set, -1), set, growEffort)
-		if err != nil {
-			return nil, err
-		}
-		set = append(set, a)
-	}
-	return set, nil
-}
-
-// power is b^e, or a number above MaxGPUs if b^e is.
-func power(b, e int) int {
-	p := 1
-	for range e {
-		if p *= b; p > MaxGPUs {
-			return p
-		}
-	}
-	return p
-}
-
-// triple returns the best set of 1 and two more shifts.
-func (s *stepSearch) triple(ctx context.Context) ([]int, error) {
-	var best []int
-	least := far
-	for a := 2; a < s.n; a++ {
-		base := s.base([]int{1, a}, -1)
-		b, sum, err := s.best(ctx, base, []int{1, a}, growEffort)
-		if err != nil {
-			return nil, err
-		}
-		if sum < least {
-			best, least = []int{1, a, b}, sum
-		}
-	}
-	return best, nil
 }
 
 // base returns the hops over a set without its element at index leave.
@@ -199,38 +136,32 @@ func (s *stepSearch) base(set []int, leave int) []int32 {
 	return hops
 }
 
-func (s *stepSearch) total(set []int) int { return total(s.base(set, -1)) }
-
-// best returns the shift that lowers the sum of base most, and that sum. If all exceed the
-// effort, it tries an evenly spread sample.
-func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort int) (shift, sum int, err error) {
+// best returns the shift that, added to a set with the hops base, lowers the sum of hops most,
+// and that sum; no class takes more than at most, if given. If all shifts exceed the effort, it
+// tries an evenly spread sample.
+func (s *stepSearch) best(ctx context.Context, base, most []int32, set []int, effort int) (shift, sum int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, 0, err
 	}
 	sum = far * s.n
-	tries := min(s.n-2, max(32, effort/(2*s.n)))
-	for i := range tries {
-		a := 2 + i
-		if tries < s.n-2 {
-			a = 2 + i*(s.n-2)/tries
-		}
-		if slices.Contains(set, a) {
-			continue
-		}
+	try := func(a int) {
 		copy(s.hops, base)
 		extend(s.hops, a, 1)
+		lower(s.hops, most)
 		if t := total(s.hops); t < sum {
 			shift, sum = a, t
 		}
 	}
-	if shift == 0 { // all that were tried are in the set
-		shift = 1
-		for slices.Contains(set, shift) {
-			shift++
+	tries := min(s.n-1, max(32, effort/(2*s.n)))
+	for i := range tries {
+		if a := 1 + i*(s.n-1)/tries; !slices.Contains(set, a) {
+			try(a)
 		}
-		copy(s.hops, base)
-		extend(s.hops, shift, 1)
-		sum = total(s.hops)
+	}
+	for a := 1; shift == 0; a++ { // all that were tried are in the set
+		if !slices.Contains(set, a) {
+			try(a)
+		}
 	}
 	return shift, sum, nil
 }
@@ -238,14 +169,14 @@ func (s *stepSearch) best(ctx context.Context, base []int32, set []int, effort i
 // improve replaces shifts of the set by better ones, one after another, until it finds
 // none, and returns the sum.
 func (s *stepSearch) improve(ctx context.Context, set []int) (int, error) {
-	least := s.total(set)
+	least := total(s.base(set, -1))
 	if len(set)*s.n*2*s.n > exchangeEffort {
 		return least, nil
 	}
 	for again := true; again; {
 		again = false
 		for i := range set {
-			a, sum, err := s.best(ctx, s.base(set, i), set, growEffort)
+			a, sum, err := s.best(ctx, s.base(set, i), nil, set, growEffort)
 			if err != nil {
 				return 0, err
 			}

@@ -5,49 +5,20 @@ import (
 	"slices"
 )
 
-// served is a sequence of circulants, each of which serves some classes. A class is served
-// by the circulant on which it takes the fewest hops.
-type served struct {
-	n, k    int
-	offsets []int     // k of each topology
-	hops    [][]int32 // [class][switch]
-	by      []int     // [class] the topology
-	least   []int     // [class] hops
-}
-
-func newServed(n, k int) served {
-	v := served{n: n, k: k, hops: make([][]int32, n), by: make([]int, n), least: make([]int, n)}
-	for x := range v.least {
-		v.least[x] = far
-	}
-	return v
-}
-
-// add adds a topology; classes that it serves in fewer hops move to it.
-func (v *served) add(offsets []int) {
-	st := newStages(v.n, offsets, nil)
-	for x := 1; x < v.n; x++ {
-		if h := int(st[v.k][x]); h < v.least[x] {
-			v.hops[x] = make([]int32, v.k)
-			st.split(offsets, x, v.hops[x])
-			v.least[x], v.by[x] = h, len(v.offsets)/v.k
-		}
-	}
-	v.offsets = append(v.offsets, offsets...)
-}
-
 // wideGreedy is a sequence of circulants of degree k ≥ 2 whose offsets are chosen for
-// their savings; each class stays on one topology.
+// their savings. Each class stays on the circulant on which it takes the fewest hops.
 type wideGreedy struct {
-	served
+	n, k   int
+	hops   [][]int32  // [class][switch]
+	by     []int      // [class] the topology
+	least  []int32    // [class] hops
 	routes []*routing // [topology] of the classes served there
 	search *stepSearch
-	try    []int32 // scratch
 }
 
 // newWideGreedy starts with one topology. The search must have k sets.
 func newWideGreedy(ctx context.Context, n, k int, search *stepSearch) (*wideGreedy, error) {
-	w := &wideGreedy{served: newServed(n, k), search: search, try: make([]int32, n)}
+	w := &wideGreedy{n: n, k: k, hops: make([][]int32, n), by: make([]int, n), least: slices.Repeat([]int32{far}, n), search: search}
 	first, err := carryRouting(ctx, n, k, search.Sets[k-1])
 	if err != nil {
 		return nil, err
@@ -55,6 +26,18 @@ func newWideGreedy(ctx context.Context, n, k int, search *stepSearch) (*wideGree
 	w.add(first.offsets)
 	w.routes = []*routing{first}
 	return w, nil
+}
+
+// add adds a topology; classes that it serves in fewer hops move to it.
+func (w *wideGreedy) add(offsets []int) {
+	st := newStages(w.n, offsets, nil)
+	for x := 1; x < w.n; x++ {
+		if h := st[w.k][x]; h < w.least[x] {
+			w.hops[x] = make([]int32, w.k)
+			st.split(offsets, x, w.hops[x])
+			w.least[x], w.by[x] = h, len(w.routes)
+		}
+	}
 }
 
 // next adds a topology, and reports false if every class has a direct link.
@@ -82,53 +65,20 @@ func (w *wideGreedy) next(ctx context.Context) (bool, error) {
 
 // choose picks k offsets one by one, then repicks each with the others fixed.
 func (w *wideGreedy) choose(ctx context.Context) (offsets []int, err error) {
-	base := none(w.n)
 	for range w.k {
-		a, err := w.best(ctx, base, offsets)
+		a, _, err := w.search.best(ctx, w.search.base(offsets, -1), w.least, offsets, lateEffort)
 		if err != nil {
 			return nil, err
 		}
 		offsets = append(offsets, a)
-		extend(base, a, 1)
 	}
 	for i := range offsets {
-		base := none(w.n)
-		for j, a := range offsets {
-			if j != i {
-				extend(base, a, 1)
-			}
-		}
 		others := slices.Delete(slices.Clone(offsets), i, i+1)
-		if offsets[i], err = w.best(ctx, base, others); err != nil {
+		if offsets[i], _, err = w.search.best(ctx, w.search.base(others, -1), w.least, others, lateEffort); err != nil {
 			return nil, err
 		}
 	}
 	return offsets, nil
-}
-
-// best returns the offset that, added to the given ones, minimizes the sum of hops.
-func (w *wideGreedy) best(ctx context.Context, base []int32, offsets []int) (offset int, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	offset, sum := 1, far*w.n
-	tries := min(w.n-1, max(32, lateEffort/(2*w.n)))
-	for i := range tries {
-		a := 1 + i*(w.n-1)/tries
-		if slices.Contains(offsets, a) {
-			continue
-		}
-		copy(w.try, base)
-		extend(w.try, a, 1)
-		left := 0
-		for x, h := range w.try {
-			left += min(int(h), w.least[x])
-		}
-		if left < sum {
-			offset, sum = a, left
-		}
-	}
-	return offset, nil
 }
 
 // routing returns the routing of all topologies so far.
