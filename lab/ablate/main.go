@@ -45,7 +45,7 @@ var heuristics = []heuristic{
 	{"Cayley graphs", "photonic", steps, "(o.Family == \"\" || o.Family == \"cayley\")", "o.Family == \"cayley\""},
 	{"one topology a class", "photonic", steps, "if k > 1 {\n\t\t\tlist", "if k < 1 {\n\t\t\tlist"},
 	{"last links shared", "photonic", climb, "best = cheaper(best, planLeftover(in, best))", ""},
-	{"matchings", "photonic", climb, "if in.Sizes != nil && o.any(in.direct()) {\n\t\tif best,", "if in.GPUs < 0 {\n\t\tif best,"},
+	{"matchings", "photonic", climb, "if in.Sizes != nil && o.allow", "if in.GPUs < 0 && o.allow"},
 	{"relabelling", "photonic", "optical/photonic/varied.go", "if o.Relabel {", "if false {"},
 }
 

@@ -28,8 +28,8 @@ func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 	var links *Plan
 	if in.Sizes != nil {
 		links, err = planMatchings(ctx, in)
-	} else if links, err = (circulants{&direct{n: in.GPUs, k: in.Degree}}).plan(ctx, in.direct()); err == nil {
-		links.finish(in)
+	} else {
+		links = planDirect(in)
 	}
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func Baselines(ctx context.Context, in *Instance) ([]Baseline, error) {
 // remaining messages (linear assignment), and sends every message over a direct link,
 // k permutations of similar size at a time.
 func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
-	n := in.GPUs
+	n, k := in.GPUs, in.Degree
 	const scale = 1 << 30           // of the longest message
 	const taken = scale * MaxVaried // no pair is taken a second time
 	cost := make([]int64, n*n)
@@ -75,28 +75,6 @@ func planMatchings(ctx context.Context, in *Instance) (*Plan, error) {
 			cost[u*n+int(v)] = taken
 		}
 	}
-	return matched(ctx, in, rows, longest)
-}
-
-// planShifts makes a plan without a search: a direct link for every pair, by shifts.
-func planShifts(ctx context.Context, in *Instance) (*Plan, error) {
-	n := in.GPUs
-	rows, longest := make([][]int32, n-1), make([]Time, n-1)
-	for i := range rows {
-		rows[i] = make([]int32, n)
-		for u := range n {
-			v := (u + i + 1) % n
-			rows[i][u] = int32(v)
-			longest[i] = max(longest[i], in.Link.Time(in.size(u, v)))
-		}
-	}
-	return matched(ctx, in, rows, longest)
-}
-
-// matched sends every message over a direct link, k permutations at a time in the order of
-// the times of their longest messages.
-func matched(ctx context.Context, in *Instance, rows [][]int32, longest []Time) (*Plan, error) {
-	n, k := in.GPUs, in.Degree
 	order := make([]int, n-1)
 	for i := range order {
 		order[i] = i
@@ -118,4 +96,21 @@ func matched(ctx context.Context, in *Instance, rows [][]int32, longest []Time) 
 		p.Topologies = append(p.Topologies, Topology{Next: next})
 	}
 	return p.pack(ctx, in, ways, never)
+}
+
+// planDirect gives every pair a direct link, k shifts at a time.
+func planDirect(in *Instance) *Plan {
+	n, k := in.GPUs, in.Degree
+	p := &Plan{GPUs: n, Degree: k, Family: circulant(k)}
+	for t := range in.direct() {
+		round, offsets := Round{Topology: t, Hops: 1}, make([]int, k)
+		for s := range k {
+			x := t*k + s + 1
+			if offsets[s] = min(x, n-1); x < n {
+				round.Paths = append(round.Paths, Path{x, []int8{int8(s)}})
+			}
+		}
+		p.Topologies, p.Rounds = append(p.Topologies, Topology{Offsets: offsets}), append(p.Rounds, round)
+	}
+	return p.finish(in)
 }

@@ -68,10 +68,10 @@ func (c *cayleys) next(ctx context.Context) (bool, error) {
 	if len(c.race) == 0 || c.race[0].total >= far {
 		return false, nil
 	}
-	// The fewest steps do not always load the switches evenly: route the best two.
+	// The fewest steps do not always load the switches evenly.
 	var route *spreader
 	var first *cayley
-	for _, y := range c.race[:min(2, len(c.race))] {
+	for _, y := range c.race {
 		s, err := y.route(ctx, c.in)
 		if err != nil {
 			return false, err
@@ -207,6 +207,6 @@ func (c *cayleys) plan(ctx context.Context, d int) (*Plan, error) {
 	return c.in.layOut("cayley", y.group, y.sets, nil).pack(ctx, c.in, c.legs(d), never)
 }
 
-func (c *cayleys) layout(ctx context.Context, d int) (*group, [][]int32, error) {
-	return c.best[d-1].group, c.best[d-1].sets, ctx.Err()
+func (c *cayleys) layout(d int) (*group, [][]int32) {
+	return c.best[d-1].group, c.best[d-1].sets
 }

@@ -62,98 +62,31 @@ func (r *routing) sum() int {
 	return sum
 }
 
-// uneven returns the objectives of balance: the sum of the loads of the busiest switches,
-// and then the squares of all loads.
-func (r *routing) uneven() (sum, squares int) {
-	for i := 0; i < len(r.load); i += r.k {
-		sum += slices.Max(r.load[i : i+r.k])
-	}
-	for _, l := range r.load {
-		squares += l * l
-	}
-	return sum, squares
-}
-
-// carryRouting reaches all classes in the fewest steps over all offsets, with waiting,
-// and then balances the loads of the switches of each topology. Offsets of similar loads
-// share a topology.
-func carryRouting(ctx context.Context, n, k int, offsets []int) (*routing, error) {
-	r := newRouting(n, k, offsets)
-	st := newStages(n, offsets, nil)
-	hops := make([]int32, len(offsets))
+// carryRouting reaches all classes in the fewest steps over all offsets, with waiting.
+// Offsets of similar loads share a topology.
+func carryRouting(n, k int, offsets []int) *routing {
+	g := len(offsets)
+	st, hops := newStages(n, offsets), make([]int32, n*g) // [class][offset]
+	load, order := make([]int, g), make([]int, g)
 	for x := 1; x < n; x++ {
-		st.split(offsets, x, hops)
-		r.set(x, hops)
+		of := hops[x*g : (x+1)*g]
+		st.split(offsets, x, of)
+		for i, h := range of {
+			load[i] += int(h)
+		}
 	}
-	if k == 1 {
-		return r, nil
-	}
-	r.regroup()
-	return r, r.balance(ctx)
-}
-
-// regroup orders the offsets by load.
-func (r *routing) regroup() {
-	order := make([]int, len(r.offsets))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.load[b], r.load[a]) })
-	old := *r
-	*r = *newRouting(r.n, r.k, make([]int, len(order)))
-	hops := make([]int32, len(order))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(load[b], load[a]) })
+	r := newRouting(n, k, make([]int, g))
 	for i, from := range order {
-		r.offsets[i] = old.offsets[from]
-	}
-	for x := 1; x < r.n; x++ {
-		for i, from := range order {
-			hops[i] = old.of(x)[from]
-		}
-		r.set(x, hops)
-	}
-}
-
-// unit is the base price of a hop, to which a price for the switch's load is added.
-const unit = 1 << 12
-
-// balance reroutes classes while the loads become more even: hops over busy switches cost
-// more, each class takes its cheapest path and keeps it if that lowers the result of uneven.
-func (r *routing) balance(ctx context.Context) error {
-	price := make([]int, len(r.offsets))
-	hops := make([]int32, len(r.offsets))
-	for _, weight := range []int{1, 8, 64, 256, 1024, 1024, 1024, 1024} {
-		for i := range price {
-			first := i - i%r.k
-			mean := 0
-			for _, l := range r.load[first : first+r.k] {
-				mean += l
-			}
-			price[i] = max(unit/2, unit+weight*(r.load[i]*r.k-mean)/max(1, mean/8))
-		}
-		ways := newStages(r.n, r.offsets, price)
-		changed := false
-		for x := 1; x < r.n; x++ {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			sum, squares := r.uneven()
-			old := slices.Clone(r.of(x))
-			if slices.Max(old) == 0 {
-				continue // served elsewhere
-			}
-			ways.split(r.offsets, x, hops)
-			r.set(x, hops)
-			if s, q := r.uneven(); s > sum || s == sum && q >= squares {
-				r.set(x, old)
-			} else {
-				changed = true
-			}
-		}
-		if !changed && weight >= 1024 {
-			break
+		r.offsets[i], r.load[i] = offsets[from], load[from]
+		for x := range n {
+			r.count[x*g+i] = hops[x*g+from]
 		}
 	}
-	return nil
+	return r
 }
 
 // plan makes rounds of the routing: one per class and topology if k = 1, otherwise one

@@ -20,50 +20,35 @@ type ladder interface {
 type symmetric interface {
 	ladder
 	// layout returns the group and the sets of the first d topologies.
-	layout(ctx context.Context, d int) (*group, [][]int32, error)
+	layout(d int) (*group, [][]int32)
 }
 
 // router is a ladder of circulants.
 type router interface {
 	next(context.Context) (bool, error)
 	sum() int
-	route(ctx context.Context, d int) (*routing, error)
+	route(d int) *routing
 }
 
 // circulants makes the plans of a router.
 type circulants struct{ router }
 
-func (c circulants) plan(ctx context.Context, d int) (*Plan, error) {
-	r, err := c.route(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	return r.plan(ctx)
-}
+func (c circulants) plan(ctx context.Context, d int) (*Plan, error) { return c.route(d).plan(ctx) }
 
-func (c circulants) layout(ctx context.Context, d int) (*group, [][]int32, error) {
-	r, err := c.route(ctx, d)
-	if err != nil {
-		return nil, nil, err
-	}
+func (c circulants) layout(d int) (*group, [][]int32) {
+	r := c.route(d)
 	sets := make([][]int32, d)
 	for i, a := range r.offsets {
 		sets[i/r.k] = append(sets[i/r.k], int32(a))
 	}
-	return cyclic(r.n), sets, nil
+	return cyclic(r.n), sets
 }
 
 // steps is the ladder of circulants in which chunks may wait for the next topology.
 type steps struct {
 	n, k   int
 	search *stepSearch
-	first  int // the fewest topologies for which sum is called
 	d      int
-	at     map[int]*routing // by number of topologies, routings made so far
-}
-
-func newSteps(in *Instance, first int) *steps {
-	return &steps{n: in.GPUs, k: in.Degree, search: newStepSearch(in.GPUs), first: first, at: map[int]*routing{}}
 }
 
 // reach extends the search to a number of shifts, or to its end.
@@ -81,100 +66,22 @@ func (s *steps) next(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	s.d++
-	if err := s.search.reach(ctx, s.d*s.k); err != nil {
-		return false, err
-	}
-	if s.k == 1 || s.d < s.first {
-		return true, nil
-	}
-	_, err := s.route(ctx, s.d)
-	return err == nil, err
+	return true, s.search.reach(ctx, s.d*s.k)
 }
 
-func (s *steps) route(ctx context.Context, d int) (r *routing, err error) {
-	if s.at[d] == nil {
-		set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
-		for len(set) < d*s.k { // all classes have an offset already
-			set = append(set[:len(set):len(set)], 1)
-		}
-		if r, err = carryRouting(ctx, s.n, s.k, set); err != nil {
-			return nil, err
-		}
-		s.at[d] = r
+func (s *steps) route(d int) *routing {
+	set := s.search.Sets[min(d*s.k, len(s.search.Sets))-1]
+	for len(set) < d*s.k { // all classes have an offset already
+		set = append(set[:len(set):len(set)], 1)
 	}
-	return s.at[d], nil
+	return carryRouting(s.n, s.k, set)
 }
 
 func (s *steps) sum() int {
 	if s.k == 1 {
 		return s.search.Totals[s.d-1]
 	}
-	return s.at[s.d].sum()
-}
-
-// wides is the ladder of circulants on which each class stays on one topology.
-type wides struct {
-	in *Instance
-	*wideGreedy
-}
-
-func (w *wides) next(ctx context.Context) (bool, error) {
-	if w.wideGreedy == nil {
-		search := newStepSearch(w.in.GPUs)
-		if err := search.reach(ctx, w.in.Degree); err != nil || len(search.Sets) < w.in.Degree {
-			return false, err
-		}
-		var err error
-		w.wideGreedy, err = newWideGreedy(ctx, w.in.GPUs, w.in.Degree, search)
-		return err == nil, err
-	}
-	return w.wideGreedy.next(ctx)
-}
-
-func (w *wides) route(ctx context.Context, d int) (*routing, error) {
-	if d == len(w.routes) {
-		return w.routing(), nil
-	}
-	first, err := newWideGreedy(ctx, w.n, w.k, w.search)
-	for ok := true; err == nil && ok && len(first.routes) < d; {
-		ok, err = first.next(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return first.routing(), nil
-}
-
-// direct is the ladder whose only plan has a direct link for each pair.
-type direct struct {
-	n, k int
-	d    int
-}
-
-func (d *direct) next(context.Context) (bool, error) {
-	d.d++
-	return d.d <= (d.n-2+d.k)/d.k, nil
-}
-
-func (d *direct) sum() int {
-	if d.d*d.k < d.n-1 {
-		return far
-	}
-	return d.d
-}
-
-func (d *direct) route(_ context.Context, topologies int) (*routing, error) {
-	r := newRouting(d.n, d.k, make([]int, topologies*d.k))
-	hops := make([]int32, topologies*d.k)
-	for i := range r.offsets {
-		r.offsets[i] = min(i+1, d.n-1)
-		if i+1 < d.n {
-			hops[i] = 1
-			r.set(i+1, hops)
-			hops[i] = 0
-		}
-	}
-	return r, nil
+	return s.route(s.d).sum()
 }
 
 // kautzes is the ladder whose only plan has one generalised Kautz graph.
@@ -217,9 +124,6 @@ func ladders(in *Instance, o Options) []ladder {
 	chunks := int64(n*n) * in.Link.Chunks(in.Message)
 	explicit := k > 1 && k < n && n <= MaxVaried && chunks <= MaxChunks
 	var list []ladder
-	if o.Family == "" || o.Family == circulant(k) {
-		list = append(list, circulants{&direct{n: n, k: k}})
-	}
 	if explicit && in.Sizes == nil && (o.Family == "" || o.Family == "kautz") {
 		list = append(list, &kautzes{&kautz{in: in}})
 	}
@@ -228,9 +132,9 @@ func ladders(in *Instance, o Options) []ladder {
 	}
 	if o.Family == "" || o.Family == circulant(k) {
 		if k > 1 {
-			list = append(list, circulants{&wides{in: in}})
+			list = append(list, circulants{newWides(in)})
 		}
-		list = append(list, circulants{newSteps(in, o.Reconfigurations)})
+		list = append(list, circulants{&steps{n: n, k: k, search: newStepSearch(n)}})
 	}
 	return list
 }

@@ -38,9 +38,6 @@ func Make(ctx context.Context, in *Instance, o Options) (*Plan, error) {
 		return &Plan{GPUs: in.GPUs, Degree: in.Degree, Family: "none", Topologies: []Topology{}}, nil
 	}
 	best, ended := climb(ctx, in, o)
-	if ended != nil && best == nil && in.Sizes != nil && o.any(in.direct()) {
-		best, _ = planShifts(context.WithoutCancel(ctx), in)
-	}
 	if ended != nil && best == nil {
 		return nil, ended
 	}
@@ -69,18 +66,23 @@ func among(family string) string {
 	return " on topologies of family " + family
 }
 
-// any reports whether plans may be of any family and have d topologies.
-func (o *Options) any(d int) bool {
-	return o.Family == "" && (o.Reconfigurations == 0 || o.Reconfigurations == d)
+// allow reports whether plans may be of a family and have d topologies.
+func (o *Options) allow(family string, d int) bool {
+	return (o.Family == "" || o.Family == family) && (o.Reconfigurations == 0 || o.Reconfigurations == d)
 }
 
 // climb climbs the ladders and returns the cheapest of their plans and of those without a
 // ladder. With an error it returns the cheapest plan so far.
 func climb(ctx context.Context, in *Instance, o Options) (best *Plan, err error) {
-	if in.Sizes != nil && o.any(in.direct()) {
-		if best, err = planMatchings(ctx, in); err != nil {
-			return nil, err
+	if o.allow(circulant(in.Degree), in.direct()) {
+		best = planDirect(in)
+	}
+	if in.Sizes != nil && o.allow("", in.direct()) {
+		p, err := planMatchings(ctx, in)
+		if err != nil {
+			return best, err
 		}
+		best = cheaper(best, p)
 	}
 	for _, l := range ladders(in, o) {
 		known := never
@@ -92,7 +94,7 @@ func climb(ctx context.Context, in *Instance, o Options) (best *Plan, err error)
 			return best, err
 		}
 	}
-	if in.Sizes == nil && o.any(0) {
+	if in.Sizes == nil && o.allow("", 0) {
 		best = cheaper(best, planLeftover(in, best))
 	}
 	return best, nil
@@ -142,11 +144,7 @@ func (m *limit) over(d int, least Time) bool {
 // some hundreds waiting saves little, and the search takes long.
 func longest(in *Instance, l ladder) int {
 	const small, cycles, wide = 128, 192, 64
-	c, ok := l.(circulants)
-	if ok {
-		_, ok = c.router.(*direct)
-		ok = !ok
-	}
+	_, ok := l.(circulants)
 	switch {
 	case !ok || in.GPUs <= small:
 		return in.direct()

@@ -9,9 +9,9 @@ import (
 // a_1, …, a_g by any x ≡ Σ h_i·a_i mod n, in Σ h_i hops: a distance in the Cayley
 // graph of the shifts. Neither the order of hops nor that of the shifts matters.
 
-// extend lowers hops, [class], by any number of hops over one more shift, each at a price. A
-// class's best hops over it begin at most a whole cycle before.
-func extend(hops []int32, a int, price int32) {
+// extend lowers hops, [class], by any number of hops over one more shift. A class's best hops
+// over it begin at most a whole cycle before.
+func extend(hops []int32, a int) {
 	n := len(hops)
 	g := gcd(a, n)
 	for start := range g {
@@ -21,7 +21,7 @@ func extend(hops []int32, a int, price int32) {
 			if next >= n {
 				next -= n
 			}
-			if h := hops[x] + price; h < hops[next] {
+			if h := hops[x] + 1; h < hops[next] {
 				hops[next] = h
 			}
 			x = next
@@ -79,7 +79,7 @@ const (
 
 func newStepSearch(n int) *stepSearch {
 	hops := none(n)
-	extend(hops, 1, 1)
+	extend(hops, 1)
 	return &stepSearch{n: n, Sets: [][]int{{1}}, Totals: []int{total(hops)}, alone: []int{1}, single: slices.Clone(hops), last: hops, hops: make([]int32, n)}
 }
 
@@ -130,7 +130,7 @@ func (s *stepSearch) base(set []int, leave int) []int32 {
 	hops := none(s.n)
 	for i, a := range set {
 		if i != leave {
-			extend(hops, a, 1)
+			extend(hops, a)
 		}
 	}
 	return hops
@@ -146,7 +146,7 @@ func (s *stepSearch) best(ctx context.Context, base, most []int32, set []int, ef
 	sum = far * s.n
 	try := func(a int) {
 		copy(s.hops, base)
-		extend(s.hops, a, 1)
+		extend(s.hops, a)
 		lower(s.hops, most)
 		if t := total(s.hops); t < sum {
 			shift, sum = a, t
@@ -191,17 +191,12 @@ func (s *stepSearch) improve(ctx context.Context, set []int) (int, error) {
 // stages are the hops to each class over the first 0, 1, … shifts of a set.
 type stages [][]int32
 
-// newStages returns the stages of a set. If price is not nil, it has the price of a hop over each.
-func newStages(n int, set, price []int) stages {
-	st := make(stages, len(set)+1)
-	st[0] = none(n)
+// newStages returns the stages of a set.
+func newStages(n int, set []int) stages {
+	st := stages{none(n)}
 	for i, a := range set {
-		p := int32(1)
-		if price != nil {
-			p = int32(price[i])
-		}
-		st[i+1] = slices.Clone(st[i])
-		extend(st[i+1], a, p)
+		st = append(st, slices.Clone(st[i]))
+		extend(st[i+1], a)
 	}
 	return st
 }

@@ -49,10 +49,8 @@ func estimate(ctx context.Context, in *Instance, l ladder, d int) (rough, error)
 		r.cost += Time(l.sum()) * in.T()
 		return r, nil
 	}
-	g, sets, err := l.(symmetric).layout(ctx, d)
-	if err != nil {
-		return r, err
-	}
+	g, sets := l.(symmetric).layout(d)
+	var err error
 	r.ways, err = spreadLegs(ctx, in, g, sets, nil)
 	r.cost += busiest(in, r.ways)
 	return r, err
@@ -72,10 +70,7 @@ func (r *rough) inFull(ctx context.Context, in *Instance, l ladder, o Options, k
 	if in.Sizes == nil {
 		return r.inRounds(ctx, in, l)
 	}
-	g, sets, err := l.(symmetric).layout(ctx, r.topologies)
-	if err != nil {
-		return nil, err
-	}
+	g, sets := l.(symmetric).layout(r.topologies)
 	family := circulant(in.Degree)
 	if _, ok := l.(*cayleys); ok {
 		family = "cayley"

@@ -5,103 +5,57 @@ import (
 	"slices"
 )
 
-// wideGreedy is a sequence of circulants of degree k ≥ 2 whose offsets are chosen for
-// their savings. Each class stays on the circulant on which it takes the fewest hops.
-type wideGreedy struct {
-	n, k   int
-	hops   [][]int32  // [class][switch]
-	by     []int      // [class] the topology
-	least  []int32    // [class] hops
-	routes []*routing // [topology] of the classes served there
-	search *stepSearch
+// wides is the ladder of circulants of degree k ≥ 2 whose offsets are chosen for their
+// savings. Each class stays on the circulant on which it takes the fewest hops.
+type wides struct {
+	n, k    int
+	search  *stepSearch
+	offsets []int   // k of each topology
+	least   []int32 // [class] hops
 }
 
-// newWideGreedy starts with one topology. The search must have k sets.
-func newWideGreedy(ctx context.Context, n, k int, search *stepSearch) (*wideGreedy, error) {
-	w := &wideGreedy{n: n, k: k, hops: make([][]int32, n), by: make([]int, n), least: slices.Repeat([]int32{far}, n), search: search}
-	first, err := carryRouting(ctx, n, k, search.Sets[k-1])
-	if err != nil {
-		return nil, err
-	}
-	w.add(first.offsets)
-	w.routes = []*routing{first}
-	return w, nil
+func newWides(in *Instance) *wides {
+	return &wides{n: in.GPUs, k: in.Degree, search: newStepSearch(in.GPUs), least: none(in.GPUs)}
 }
 
-// add adds a topology; classes that it serves in fewer hops move to it.
-func (w *wideGreedy) add(offsets []int) {
-	st := newStages(w.n, offsets, nil)
-	for x := 1; x < w.n; x++ {
-		if h := st[w.k][x]; h < w.least[x] {
-			w.hops[x] = make([]int32, w.k)
-			st.split(offsets, x, w.hops[x])
-			w.least[x], w.by[x] = h, len(w.routes)
-		}
-	}
-}
-
-// next adds a topology, and reports false if every class has a direct link.
-func (w *wideGreedy) next(ctx context.Context) (bool, error) {
-	if slices.Max(w.least[1:]) <= 1 {
+func (w *wides) next(ctx context.Context) (bool, error) {
+	if slices.Max(w.least) <= 1 {
 		return false, nil
 	}
-	offsets, err := w.choose(ctx)
-	if err != nil {
-		return false, err
-	}
-	old := slices.Clone(w.by)
-	w.add(offsets)
-	r := newRouting(w.n, w.k, offsets)
-	at := len(w.routes)
-	for x := 1; x < w.n; x++ {
-		if w.by[x] == at {
-			w.routes[old[x]].set(x, make([]int32, w.k))
-			r.set(x, w.hops[x])
+	var offsets []int
+	if w.offsets == nil {
+		if err := w.search.reach(ctx, w.k); err != nil || len(w.search.Sets) < w.k {
+			return false, err
 		}
+		offsets = w.search.Sets[w.k-1]
 	}
-	w.routes = append(w.routes, r)
-	return true, r.balance(ctx)
-}
-
-// choose picks k offsets one by one, then repicks each with the others fixed.
-func (w *wideGreedy) choose(ctx context.Context) (offsets []int, err error) {
-	for range w.k {
+	for len(offsets) < w.k {
 		a, _, err := w.search.best(ctx, w.search.base(offsets, -1), w.least, offsets, lateEffort)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		offsets = append(offsets, a)
 	}
-	for i := range offsets {
-		others := slices.Delete(slices.Clone(offsets), i, i+1)
-		if offsets[i], _, err = w.search.best(ctx, w.search.base(others, -1), w.least, others, lateEffort); err != nil {
-			return nil, err
-		}
-	}
-	return offsets, nil
+	w.offsets = append(w.offsets, offsets...)
+	lower(w.least, w.search.base(offsets, -1))
+	return true, nil
 }
 
-// routing returns the routing of all topologies so far.
-func (w *wideGreedy) routing() *routing {
-	r := newRouting(w.n, w.k, nil)
-	for _, t := range w.routes {
-		r.offsets = append(r.offsets, t.offsets...)
-	}
-	r = newRouting(w.n, w.k, r.offsets)
-	hops := make([]int32, len(r.offsets))
-	for x := 1; x < w.n; x++ {
-		clear(hops)
-		copy(hops[w.by[x]*w.k:], w.routes[w.by[x]].of(x))
-		r.set(x, hops)
+func (w *wides) route(d int) *routing {
+	r := newRouting(w.n, w.k, w.offsets[:d*w.k])
+	least, hops := none(w.n), make([]int32, d*w.k)
+	for t := 0; t < d*w.k; t += w.k {
+		st := newStages(w.n, r.offsets[t:t+w.k])
+		for x, h := range st[w.k] {
+			if h < least[x] {
+				least[x] = h
+				clear(hops)
+				st.split(r.offsets[t:t+w.k], x, hops[t:t+w.k])
+				r.set(x, hops)
+			}
+		}
 	}
 	return r
 }
 
-// sum is the hop sum.
-func (w *wideGreedy) sum() int {
-	sum := 0
-	for _, r := range w.routes {
-		sum += r.length(0)
-	}
-	return sum
-}
+func (w *wides) sum() int { return w.route(len(w.offsets) / w.k).sum() }
