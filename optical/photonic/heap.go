@@ -28,29 +28,23 @@ func (q *queue[T]) pop() T {
 	first, last := s[0], s[len(s)-1]
 	s = s[:len(s)-1]
 	*q = s
-	if len(s) > 0 {
-		s[0] = last
-		s.sink()
-	}
-	return first
-}
-
-// sink restores the order after the top has changed.
-func (q queue[T]) sink() {
-	v, i := q[0], 0
+	i := 0
 	for {
 		child := 2*i + 1
-		if child >= len(q) {
+		if child >= len(s) {
 			break
 		}
-		if child+1 < len(q) && q[child+1].before(q[child]) {
+		if child+1 < len(s) && s[child+1].before(s[child]) {
 			child++
 		}
-		if !q[child].before(v) {
+		if !s[child].before(last) {
 			break
 		}
-		q[i] = q[child]
+		s[i] = s[child]
 		i = child
 	}
-	q[i] = v
+	if len(s) > 0 {
+		s[i] = last
+	}
+	return first
 }

@@ -68,11 +68,8 @@ func (p *Plan) at(position int) int {
 // finish sets the costs of a plan from its rounds or spans.
 func (p *Plan) finish(in *Instance) *Plan {
 	p.Sum = 0
-	for _, r := range p.Rounds {
-		p.Sum += Time(r.Hops) * p.hopTime(in, &r)
-	}
-	for _, s := range p.Spans {
-		p.Sum += s
+	for _, keep := range p.Keeps(in) {
+		p.Sum += keep
 	}
 	p.Cost = p.Sum + Time(len(p.Topologies))*in.Reconfig
 	p.HopSum = float64(p.Sum) / float64(in.T())
