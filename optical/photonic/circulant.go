@@ -66,7 +66,7 @@ func (r *routing) sum() int {
 // Offsets of similar loads share a topology.
 func carryRouting(n, k int, offsets []int) *routing {
 	g := len(offsets)
-	st, hops := newStages(n, offsets), make([]int32, n*g) // [class][offset]
+	st, hops := newStages(n, offsets, nil), make([]int32, n*g) // [class][offset]
 	load, order := make([]int, g), make([]int, g)
 	for x := 1; x < n; x++ {
 		of := hops[x*g : (x+1)*g]
@@ -87,6 +87,44 @@ func carryRouting(n, k int, offsets []int) *routing {
 		}
 	}
 	return r
+}
+
+// unit is the base price of a hop, to which a price for the switch's load is added.
+const unit = 1 << 12
+
+// balance reroutes classes: hops over busy switches cost more and more, and each class takes its
+// cheapest path if that makes the loads more even.
+func (r *routing) balance(ctx context.Context) error {
+	price, hops := make([]int32, len(r.offsets)), make([]int32, len(r.offsets))
+	for weight := 1; weight <= unit; weight *= 4 {
+		for i := range price {
+			mean := 0
+			for _, l := range r.load[i-i%r.k:][:r.k] {
+				mean += l
+			}
+			price[i] = int32(max(unit/2, unit+weight*(r.load[i]*r.k-mean)/max(1, mean/8)))
+		}
+		ways := newStages(r.n, r.offsets, price)
+		for x := 1; x < r.n; x++ {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			before, old := r.uneven(), slices.Clone(r.of(x))
+			ways.split(r.offsets, x, hops)
+			if r.set(x, hops); r.uneven() >= before {
+				r.set(x, old)
+			}
+		}
+	}
+	return nil
+}
+
+// uneven grows with the loads of the busiest switches most.
+func (r *routing) uneven() (sum float64) {
+	for _, l := range r.load {
+		sum += power8(float64(l * l))
+	}
+	return sum
 }
 
 // plan makes rounds of the routing: one per class and topology if k = 1, otherwise one

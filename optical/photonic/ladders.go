@@ -33,7 +33,13 @@ type router interface {
 // circulants makes the plans of a router.
 type circulants struct{ router }
 
-func (c circulants) plan(ctx context.Context, d int) (*Plan, error) { return c.route(d).plan(ctx) }
+func (c circulants) plan(ctx context.Context, d int) (*Plan, error) {
+	r := c.route(d)
+	if err := r.balance(ctx); err != nil {
+		return nil, err
+	}
+	return r.plan(ctx)
+}
 
 func (c circulants) layout(d int) (*group, [][]int32) {
 	r := c.route(d)

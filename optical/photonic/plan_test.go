@@ -112,7 +112,7 @@ func leastSteps(n, size, from int, set []int) int {
 	if len(set) == size {
 		hops := none(n)
 		for _, a := range set {
-			extend(hops, a)
+			extend(hops, a, 1)
 		}
 		return total(hops)
 	}

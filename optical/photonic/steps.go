@@ -9,9 +9,9 @@ import (
 // a_1, …, a_g by any x ≡ Σ h_i·a_i mod n, in Σ h_i hops: a distance in the Cayley
 // graph of the shifts. Neither the order of hops nor that of the shifts matters.
 
-// extend lowers hops, [class], by any number of hops over one more shift. A class's best hops
-// over it begin at most a whole cycle before.
-func extend(hops []int32, a int) {
+// extend lowers hops, [class], by any number of hops over one more shift, each at a price. A
+// class's best hops over it begin at most a whole cycle before.
+func extend(hops []int32, a int, price int32) {
 	n := len(hops)
 	g := gcd(a, n)
 	for start := range g {
@@ -21,7 +21,7 @@ func extend(hops []int32, a int) {
 			if next >= n {
 				next -= n
 			}
-			if h := hops[x] + 1; h < hops[next] {
+			if h := hops[x] + price; h < hops[next] {
 				hops[next] = h
 			}
 			x = next
@@ -79,7 +79,7 @@ const (
 
 func newStepSearch(n int) *stepSearch {
 	hops := none(n)
-	extend(hops, 1)
+	extend(hops, 1, 1)
 	return &stepSearch{n: n, Sets: [][]int{{1}}, Totals: []int{total(hops)}, alone: []int{1}, single: slices.Clone(hops), last: hops, hops: make([]int32, n)}
 }
 
@@ -130,7 +130,7 @@ func (s *stepSearch) base(set []int, leave int) []int32 {
 	hops := none(s.n)
 	for i, a := range set {
 		if i != leave {
-			extend(hops, a)
+			extend(hops, a, 1)
 		}
 	}
 	return hops
@@ -146,7 +146,7 @@ func (s *stepSearch) best(ctx context.Context, base, most []int32, set []int, ef
 	sum = far * s.n
 	try := func(a int) {
 		copy(s.hops, base)
-		extend(s.hops, a)
+		extend(s.hops, a, 1)
 		lower(s.hops, most)
 		if t := total(s.hops); t < sum {
 			shift, sum = a, t
@@ -191,12 +191,16 @@ func (s *stepSearch) improve(ctx context.Context, set []int) (int, error) {
 // stages are the hops to each class over the first 0, 1, … shifts of a set.
 type stages [][]int32
 
-// newStages returns the stages of a set.
-func newStages(n int, set []int) stages {
+// newStages returns the stages of a set; a hop over each shift has a price, or 1 if price is nil.
+func newStages(n int, set []int, price []int32) stages {
 	st := stages{none(n)}
 	for i, a := range set {
 		st = append(st, slices.Clone(st[i]))
-		extend(st[i+1], a)
+		p := int32(1)
+		if price != nil {
+			p = price[i]
+		}
+		extend(st[i+1], a, p)
 	}
 	return st
 }

@@ -45,7 +45,7 @@ func (w *wides) route(d int) *routing {
 	r := newRouting(w.n, w.k, w.offsets[:d*w.k])
 	least, hops := none(w.n), make([]int32, d*w.k)
 	for t := 0; t < d*w.k; t += w.k {
-		st := newStages(w.n, r.offsets[t:t+w.k])
+		st := newStages(w.n, r.offsets[t:t+w.k], nil)
 		for x, h := range st[w.k] {
 			if h < least[x] {
 				least[x] = h
