@@ -14,7 +14,7 @@ import (
 // Servers of different exchanges send each other nothing.
 func ComputeBounds(t *Tree) Bounds {
 	if t.Mixed() {
-		_, b, _ := pairBounds(context.Background(), t, t.Demand().list()) // fails only if the context ends
+		_, b, _ := pairBounds(context.Background(), t, t.Demand().List()) // fails only if the context ends
 		return b
 	}
 	return newDemands(t).bounds()

@@ -70,7 +70,7 @@ func LeastOneLID(t *Tree) (phases int, by Certificate, err error) {
 func (t *Tree) leastShared() (phases int, by Certificate, err error) {
 	open := *t
 	open.Closed = nil
-	w, err := newPairDemands(context.Background(), &open, t.Demand().list())
+	w, err := newPairDemands(context.Background(), &open, t.Demand().List())
 	if err != nil {
 		return 0, ByNothing, err
 	}

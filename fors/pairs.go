@@ -56,8 +56,8 @@ func (x *PairSet) Clone() *PairSet {
 	return &y
 }
 
-// list returns the pairs of the set, in order.
-func (x *PairSet) list() []Pair {
+// List returns the pairs of the set, in order.
+func (x *PairSet) List() []Pair {
 	pairs := make([]Pair, 0, x.size)
 	for s := range x.servers {
 		for i, word := range x.to[s*x.words:][:x.words] {

@@ -117,7 +117,7 @@ type mender struct {
 }
 
 func newMender(ctx context.Context, t *Tree, pairs *PairSet, old *Plan, workers int) (*mender, error) {
-	demand, bounds, err := pairBounds(ctx, t, pairs.list())
+	demand, bounds, err := pairBounds(ctx, t, pairs.List())
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (m *mender) finish(ctx context.Context) (*Plan, error) {
 	}
 	m.fillIn(ctx)
 	if extra := m.bounds.LowerBound - m.plan.Phases; extra > 0 && m.left.Len() > 0 {
-		demand, b, err := pairBounds(ctx, m.tree, m.left.list())
+		demand, b, err := pairBounds(ctx, m.tree, m.left.List())
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +242,7 @@ func (m *mender) finish(ctx context.Context) (*Plan, error) {
 			m.fillIn(ctx)
 		}
 	}
-	if rest := m.left.list(); len(rest) > 0 {
+	if rest := m.left.List(); len(rest) > 0 {
 		m.placeLate(rest)
 	}
 	return m.plan, ctx.Err()
@@ -250,7 +250,7 @@ func (m *mender) finish(ctx context.Context) (*Plan, error) {
 
 // fillIn places what is left in phases in which both ends idle.
 func (m *mender) fillIn(ctx context.Context) {
-	rest := m.left.list()
+	rest := m.left.List()
 	for ph := 0; ph < m.plan.Phases && len(rest) > 0 && ctx.Err() == nil; ph++ {
 		m.board.load(m.plan, Phase(ph), nil)
 		rest = slices.DeleteFunc(rest, func(x Pair) bool {

@@ -27,7 +27,7 @@ func (m *mender) pack(ctx context.Context, demand *pairDemands, phases int) erro
 		return nil
 	}
 	w := packing{Frame: bipartite.Frame{Degree: int32(phases), Left: &bipartite.Side{}, Right: &bipartite.Side{}}}
-	w.layOut(m.tree, demand, m.left.list())
+	w.layOut(m.tree, demand, m.left.List())
 	w.fill(m.tree)
 	n := len(w.Left.Of)
 	match := make([]int32, n*phases)

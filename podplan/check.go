@@ -40,6 +40,11 @@ func (r *Result) verify(ctx context.Context) error {
 
 // Check walks the plan through tables, phase by phase.
 func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
+	return r.check(ctx, tables, func(*verify.Walk) error { return nil })
+}
+
+// check is Check after what begin has done with the walk.
+func (r *Result) check(ctx context.Context, tables *lft.Tables, begin func(*verify.Walk) error) error {
 	return walk(ctx, r.Tree, tables, r.Plan.Phases(), func() func(int, []verify.Transfer) []verify.Transfer {
 		row := r.NewRow()
 		return func(phase int, to []verify.Transfer) []verify.Transfer {
@@ -51,13 +56,16 @@ func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
 			}
 			return to
 		}
-	}, fors.Numbers(r.Plan.Unreachable))
+	}, fors.Numbers(r.Plan.Unreachable), begin)
 }
 
 // walk walks phases through tables. Each goroutine calls rows for a function that appends the
 // transfers of a phase.
-func walk(ctx context.Context, t *topology.PodTree, tables *lft.Tables, phases int, rows func() func(phase int, to []verify.Transfer) []verify.Transfer, unreachable [][2]int32) error {
+func walk(ctx context.Context, t *topology.PodTree, tables *lft.Tables, phases int, rows func() func(phase int, to []verify.Transfer) []verify.Transfer, unreachable [][2]int32, begin func(*verify.Walk) error) error {
 	w, err := verify.NewWalk(t.Fabric, tables, endPorts(t))
+	if err == nil {
+		err = begin(w)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,5 +113,5 @@ func Holds(ctx context.Context, t *topology.PodTree, tables *lft.Tables, plan *p
 			}
 			return to
 		}
-	}, Unreachable(t))
+	}, Unreachable(t), func(*verify.Walk) error { return nil })
 }

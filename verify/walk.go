@@ -88,6 +88,14 @@ func (w *Walk) Phase(transfers []Transfer) error {
 	return nil
 }
 
+// Had counts a pair as one whose transfer is over. The error is a *Violation.
+func (w *Walk) Had(s, d int32) error {
+	if !w.seen.see(s, d) {
+		return violation(PairTwice, NoPhase, "%s has had its transfer twice in what is done", w.pair(s, d))
+	}
+	return nil
+}
+
 // Again lets all pairs occur again, in an exchange that serves them bit by bit.
 func (w *Walk) Again() {
 	w.seen = newPairs(len(w.servers))

@@ -110,12 +110,21 @@ func TestThreeLevelsAsked(t *testing.T) {
 	if forecast.Table.Phases() <= before || b.d.state.Now().Epoch.Report.Phases != before {
 		t.Errorf("a cable less: %d phases after %d", forecast.Table.Phases(), before)
 	}
-	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Done: &api.Progress{}}); err == nil || !strings.Contains(err.Error(), "two levels") {
-		t.Errorf("what remains of an exchange: %v", err)
+	progress, err := api.ParseProgress("5")
+	ok(t, err)
+	for _, fail := range [][]string{nil, {"Leaf001/3"}} {
+		f, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Fail: fail, Done: progress})
+		ok(t, err)
+		if r := f.Remaining; r.Epoch != b.d.state.Now().EpochNumber() || r.Done != 5 || r.Gap > 1 || r.Kept == 0 || f.Table.Phases() != r.Phases || fail == nil && r.Moved+r.Shed > 0 {
+			t.Errorf("%v would fail after 5 phases: %+v, %d phases in the table", fail, r, f.Table.Phases())
+		}
 	}
-	j, err := backend.Jobs{Parts: &b.d.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Hosts: names(0, 6)})
+	j, err := backend.Jobs{Parts: &b.d.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 6)})
 	ok(t, err)
 	b.holds("a job")
+	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Job: j.Name, Done: progress}); err == nil || !strings.Contains(err.Error(), "two levels") {
+		t.Errorf("what remains of a job: %v", err)
+	}
 	b.shows(failing(t, whole, "Leaf001/3", "Mid004/3"), nil)
 	b.holds("failures beside a job")
 	if now := b.d.state.Now().Jobs[0]; now.Plan.Servers() != 7 || now.Epoch <= j.Epoch {

@@ -104,7 +104,13 @@ func whatIfPods(ctx context.Context, q *WhatIfRequest) (*whatIfResult, error) {
 	if a.Plan, err = json.Marshal(result.Report()); err != nil {
 		return nil, err
 	}
-	a.Table, err = phasetable.Encode(result.Rows(q.Epoch))
+	table := result.Rows(q.Epoch)
+	if q.Running != nil {
+		if table, a.Remaining, err = remainingOnPods(ctx, q, result); err != nil {
+			return nil, err
+		}
+	}
+	a.Table, err = phasetable.Encode(table)
 	return &a, err
 }
 
@@ -119,19 +125,42 @@ func remaining(ctx context.Context, q *WhatIfRequest) (*phasetable.Table, *api.R
 		tree = planner.Restrict(tree, q.Members)
 	}
 	rest, err := planner.Remaining(ctx, tree, old, q.Done)
-	if errors.Is(err, planner.ErrTooFar) {
-		return nil, nil, api.BadRequest("%v", err)
-	} else if err != nil {
-		return nil, nil, api.Refused("%v", err)
-	}
-	for _, tables := range q.Tables {
-		if err := rest.Check(tables); err != nil {
-			return nil, nil, api.Refused("the switches may hold tables that do not carry the plan: ask again when the change is settled: %v", err)
-		}
+	if err := q.refused(err, func(tables *lft.Tables) error { return rest.Check(tables) }); err != nil {
+		return nil, nil, err
 	}
 	summary, proof := planner.Summary(rest.Plan)
 	table := rest.Table(old.Epoch())
 	table.Job = old.Job()
 	return table, &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Summary: summary, Proof: proof,
 		Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew, PlanSeconds: rest.Took.Seconds()}, nil
+}
+
+// refused returns why the rest of an exchange is not planned, or may not be run on the tables.
+func (q *WhatIfRequest) refused(err error, check func(*lft.Tables) error) error {
+	if errors.Is(err, planner.ErrTooFar) {
+		return api.BadRequest("%v", err)
+	} else if err != nil {
+		return api.Refused("%v", err)
+	}
+	for _, tables := range q.Tables {
+		if err := check(tables); err != nil {
+			return api.Refused("the switches may hold tables that do not carry the plan: ask again when the change is settled: %v", err)
+		}
+	}
+	return nil
+}
+
+// remainingOnPods plans the rest of an exchange on three levels, on the tables of a plan.
+func remainingOnPods(ctx context.Context, q *WhatIfRequest, on *podplan.Result) (*phasetable.Table, *api.Remaining, error) {
+	old, err := phasetable.Decode(q.Running)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest, err := podplan.Remaining(ctx, on, old, q.Done)
+	if err := q.refused(err, func(tables *lft.Tables) error { return rest.Check(ctx, tables) }); err != nil {
+		return nil, nil, err
+	}
+	report := rest.Report()
+	return rest.Rows(old.Epoch()), &api.Remaining{Epoch: old.Epoch(), Done: rest.Done, Summary: report.Summary, Proof: report.Proof,
+		Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, PlanSeconds: rest.Times.Plan.Seconds()}, nil
 }

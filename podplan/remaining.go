@@ -1,0 +1,248 @@
+package podplan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/forsd/forsd/fors"
+	"github.com/forsd/forsd/ib"
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/phasetable"
+	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
+	"github.com/forsd/forsd/verify"
+)
+
+// Rest is a plan of the rest of an exchange, verified on tables. Its transfers are counted as in
+// planner.Rest.
+type Rest struct {
+	*Result
+	Done, Kept, Moved, Shed int
+
+	now   []fors.Server // [server of the old plan]
+	old   *phasetable.View
+	pairs *fors.PairSet
+}
+
+// Remaining plans the pairs of servers that an interrupted exchange still lacks, on the tables of
+// the changed tree: done phases of the old plan have run. Transfers keep their phases, and their
+// LIDs where these lead over living cables; the others take any LIDs and free places, or places of
+// transfers that find others (fors.Pack). Servers are identified as by planner.Remaining, which fails
+// likewise.
+func Remaining(ctx context.Context, on *Result, old *phasetable.View, done int) (*Rest, error) {
+	start := time.Now()
+	if done < 0 || done > old.Phases() {
+		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, planner.ErrTooFar, old.Epoch(), old.Phases())
+	}
+	if n := len(on.Tree.Servers); n > singlesLimit {
+		return nil, fmt.Errorf("the rest of an exchange is planned for at most %d servers: there are %d", singlesLimit, n)
+	}
+	out := &Result{Tree: on.Tree, shape: on.shape, Tables: on.Tables, LIDs: 1, fixed: true, Plan: newGround(on.Tree, on.shape).Plan}
+	out.Plan.Engine, out.Plan.Group, out.Plan.First = pods.Routes, 1, out.Plan.Base
+	r := &Rest{Result: out, Done: done, now: numbers(on.Tree, old), old: old}
+	x := newRoads(out, lids(on.Tree))
+	out.home(0)
+	x.leafOf, r.pairs = out.homes, r.lacking()
+	out.Plan.Bounds = x.boundOf(r.pairs)
+	for _, more := range spares {
+		if err := r.pack(x, more); err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil || r.Plan.Gap() <= 0 {
+			break
+		}
+	}
+	r.Times.Plan = time.Since(start)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r, r.Check(ctx, on.Tables)
+}
+
+// spares are how many phases plans begin with beyond their bound, as parts of it, until one is at
+// the bound. With more, fewer transfers leave their places, and the plan need not be longer.
+var spares = []int{0, 32, 16}
+
+// enough is the part of a plan's phases by which one that keeps more may be longer.
+const enough = 64
+
+// pack plans with a part of the bound more phases than it has, or more, and takes the plan if it is the
+// first one, or keeps more and is not much longer.
+func (r *Rest) pack(x *roads, part int) error {
+	p, n := r.Plan, len(r.Tree.Servers)
+	k := &fors.Pack{Servers: n, Cables: x.cables(), Work: pods.PackWork, Choices: x.choices}
+	spare := 0
+	if part > 0 {
+		spare = (p.LowerBound + part - 1) / part
+	}
+	k.Begin(max(p.LowerBound+spare, r.old.Phases()-r.Done), 1)
+	left := r.pairs.Clone()
+	r.each(r.Done, func(phase int, s, d fors.Server, lid ib.LID) {
+		c, ok := x.way(int(x.homes[s]), int(x.homes[d]), int32(d), x.offset(d, lid))
+		if left.Has(s, d) && ok && k.Fits(phase, int(s), int32(d), &c) {
+			left.Remove(s, d)
+		}
+	})
+	var late []fors.Late
+	for _, u := range left.List() {
+		if len(x.choices(int(u.Src), int32(u.Dst))) == 0 {
+			return fmt.Errorf("none of %d LIDs of %s leads there from all leaves that have a way to it", x.lids, r.Tree.Hosts[r.Tree.Servers[u.Dst]].Name)
+		}
+		late = append(late, fors.Late{Leaf: int(u.Src), To: int32(u.Dst)})
+	}
+	k.Place(late)
+	next := *r
+	plan := *p
+	next.Result = &Result{Tree: r.Tree, shape: r.shape, Tables: r.Tables, LIDs: 1, fixed: true, Plan: &plan, homes: r.homes}
+	plan.Blocks, plan.To, plan.Way = k.Blocks, k.To, k.Way
+	plan.Trim()
+	next.Offset = k.Picks[:len(plan.To)]
+	next.count(x)
+	if most := p.Phases() + p.Phases()/enough; p.To == nil || plan.Phases() <= most && next.Kept > r.Kept {
+		*r = next
+	}
+	return nil
+}
+
+// numbers returns the tree's number of each server of a plan, Idle if the tree lacks it.
+func numbers(t *topology.PodTree, old *phasetable.View) []fors.Server {
+	at := make(map[ib.GUID]fors.Server, len(t.Servers))
+	for i, h := range t.Servers {
+		at[t.Hosts[h].GUID] = fors.Server(i)
+	}
+	now := make([]fors.Server, old.Servers())
+	for i := range now {
+		s, here := at[old.Server(i).GUID]
+		if now[i] = s; !here {
+			now[i] = fors.Idle
+		}
+	}
+	return now
+}
+
+// each calls for the transfers of the old plan from a phase on, which counts as 0.
+func (r *Rest) each(from int, transfer func(phase int, s, d fors.Server, lid ib.LID)) {
+	for i, s := range r.now {
+		row := r.old.Row(i)
+		for ph := from; ph < r.old.Phases() && s != fors.Idle; ph++ {
+			if x := row.At(ph); x.SendTo != phasetable.Idle && r.now[x.SendTo] != fors.Idle {
+				transfer(ph-from, s, r.now[x.SendTo], x.DLID)
+			}
+		}
+	}
+}
+
+// offset returns a LID's offset from the base LID of a server, or one that leads nowhere.
+func (x *roads) offset(d fors.Server, lid ib.LID) int {
+	if off := int(lid) - int(x.Tree.Hosts[x.Tree.Servers[d]].LID); off >= 0 && off < x.lids {
+		return off
+	}
+	return int(ib.MaxUnicastLID)
+}
+
+// had calls for the pairs that have had their transfer.
+func (r *Rest) had(pair func(s, d fors.Server)) {
+	r.each(0, func(phase int, s, d fors.Server, _ ib.LID) {
+		if phase < r.Done {
+			pair(s, d)
+		}
+	})
+}
+
+// count counts the transfers of the old plan that stayed, took another LID, or changed phase.
+func (r *Rest) count(x *roads) {
+	r.Kept, r.Moved, r.Shed = 0, 0, 0
+	r.each(r.Done, func(phase int, s, d fors.Server, lid ib.LID) {
+		at := phase*len(r.Tree.Servers) + int(s)
+		switch {
+		case !r.pairs.Has(s, d):
+		case at >= len(r.Plan.To) || r.Plan.To[at] != int32(d):
+			r.Shed++
+		case int(r.Offset[at]) == x.offset(d, lid):
+			r.Kept++
+		default:
+			r.Moved++
+		}
+	})
+}
+
+// lacking returns the pairs with a way that have not had their transfer.
+func (r *Rest) lacking() *fors.PairSet {
+	n := len(r.Tree.Servers)
+	pairs := fors.NewPairSet(n)
+	for s := range fors.Server(n) {
+		for d := range fors.Server(n) {
+			pairs.Add(s, d)
+		}
+	}
+	r.had(func(s, d fors.Server) { pairs.Remove(s, d) })
+	r.Plan.Unreachable = slices.DeleteFunc(r.Plan.Unreachable, func(u fors.Pair) bool { return !pairs.Remove(u.Src, u.Dst) })
+	return pairs
+}
+
+// boundOf returns the phases that some pairs need: by servers, by the cables of leaves, and by those
+// of pods to tops.
+func (x *roads) boundOf(pairs *fors.PairSet) pods.Bounds {
+	t := x.Tree
+	servers, leaves, inPods := make([]int, 2*len(t.Servers)), make([]int, 2*len(x.shape.Leaves)), make([]int, 2*x.shape.Pods)
+	for _, u := range pairs.List() {
+		servers[2*u.Src]++
+		servers[2*u.Dst+1]++
+		a, b := x.homes[u.Src], x.homes[u.Dst]
+		if a == b {
+			continue
+		}
+		leaves[2*a]++
+		leaves[2*b+1]++
+		if A, B := x.shape.Leaves[a].Pod, x.shape.Leaves[b].Pod; A != B {
+			inPods[2*A]++
+			inPods[2*B+1]++
+		}
+	}
+	b := pods.Bounds{Certificate: fors.ByServers}
+	raise := func(load, cables int, by fors.Certificate) {
+		if least := (load + max(cables, 1) - 1) / max(cables, 1); least > b.LowerBound {
+			b.LowerBound, b.Certificate = least, by
+		}
+	}
+	for _, load := range servers {
+		raise(load, 1, fors.ByServers)
+	}
+	for i, load := range leaves {
+		raise(load, x.living(x.node[i/2], false), fors.ByLeaf)
+	}
+	of := make([]int, x.shape.Pods)
+	for m := range t.Mids {
+		of[t.Mids[m].Pod] += x.living(t.Mids[m].Node, true)
+	}
+	for i, load := range inPods {
+		raise(load, of[i/2], pods.ByPod)
+	}
+	return b
+}
+
+// living returns how many cables of a leaf, or upwards of a mid, plans may use.
+func (x *roads) living(node int32, mid bool) (n int) {
+	for i := x.first[max(0, node)]; node >= 0 && i < x.first[node+1]; i++ {
+		if x.up[i] && (x.lane[i] >= 0 || !mid) {
+			n++
+		}
+	}
+	return n
+}
+
+// Check walks the plan through tables after the phases that have run.
+func (r *Rest) Check(ctx context.Context, tables *lft.Tables) error {
+	return r.check(ctx, tables, func(w *verify.Walk) error {
+		var err error
+		r.had(func(s, d fors.Server) {
+			if err == nil {
+				err = w.Had(int32(s), int32(d))
+			}
+		})
+		return err
+	})
+}
