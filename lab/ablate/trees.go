@@ -4,7 +4,7 @@ package main
 // processor time, a linear shift on base LIDs, or lanes that stay.
 var trees = []heuristic{
 	{"section 4's algorithm", "trees", "fors/make.go", "return planAlgorithm(ctx, t, sh, b.Reduction)", "return nil, ErrNotApplicable"},
-	{"rotation", "trees", "fors/make.go", "planRotation(ctx, t, b); !errors.Is(err, ErrNotApplicable)", "planRotation(ctx, t, b); err == nil && p == nil"},
+	{"rotation", "trees", "fors/make.go", "case !errors.Is(err, ErrNotApplicable):\n\t\treturn p, err\n\tcase sh", "case err == nil && p == nil:\n\t\treturn p, err\n\tcase sh"},
 	{"slot lanes", "trees", "fors/make.go", "planSlotLanes(ctx, t, b)\n\t\tif !errors.Is(err, ErrNotApplicable)", "planSlotLanes(ctx, t, b)\n\t\tif err == nil && own == nil"},
 	{"prices raised", "trees", "fors/exactspread.go", "!found && proof <= mostProof", "!found && proof <= 1"},
 	{"demands levelled", "trees", "fors/multiflow.go", "levelRounds = 60", "levelRounds = 0"},

@@ -99,10 +99,7 @@ func pack(weights []float64, s int, δ float64) *plan {
 	low, high := (sum(weights)+δ*float64(max(s, len(weights))))/float64(s), best.makespan()
 	for range 24 {
 		t := (low + high) / 2
-		p := fit(weights, order, s, δ, t, false)
-		if p == nil {
-			p = fit(weights, order, s, δ, t, true)
-		}
+		p := fit(weights, order, s, δ, t)
 		if p == nil {
 			low = t
 			continue
@@ -116,16 +113,15 @@ func pack(weights []float64, s int, δ float64) *plan {
 	return best
 }
 
-// fit packs the permutations, longest first, within makespan t: unsplit by best fit or,
-// with spread, worst fit; those that do not fit are split over the least loaded switches
-// at the end. It returns nil if it fails.
-func fit(weights []float64, order []int, s int, δ, t float64, spread bool) *plan {
+// fit packs the permutations, longest first, within makespan t: unsplit by best fit; those that
+// do not fit are split over the least loaded switches at the end. It returns nil if it fails.
+func fit(weights []float64, order []int, s int, δ, t float64) *plan {
 	p := newPlan(s, δ)
 	var split []int
 	for _, i := range order {
 		h := -1
 		for g, load := range p.load {
-			if load+δ+weights[i] <= t && (h < 0 || load != p.load[h] && load < p.load[h] == spread) {
+			if load+δ+weights[i] <= t && (h < 0 || load > p.load[h]) {
 				h = g
 			}
 		}

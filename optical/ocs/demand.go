@@ -75,12 +75,7 @@ func (d *Demand) At(i, j int) float64 {
 func (d *Demand) Nonzeros() int { return len(d.to) }
 
 // Total is the sum of all entries.
-func (d *Demand) Total() (sum float64) {
-	for _, x := range d.amount {
-		sum += x
-	}
-	return sum
-}
+func (d *Demand) Total() float64 { return sum(d.amount) }
 
 // Degree is k, the most nonzero entries of a row or column: as many permutations
 // are necessary and sufficient to cover the matrix (section III-B, property 1).

@@ -250,10 +250,7 @@ func (x *exact) schedule() (*cover, *plan) {
 	d := x.d
 	c, p := newCover(d, len(x.of)), newPlan(x.s, x.δ)
 	for i, part := range x.of {
-		pick := make([]int32, d.n)
-		for r := range pick {
-			pick[r] = -1
-		}
+		pick := slices.Repeat([]int32{-1}, d.n)
 		for left := x.parts[part]; left != 0; left &= left - 1 {
 			e := bits.TrailingZeros64(left)
 			pick[d.from[e]] = int32(e)

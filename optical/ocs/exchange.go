@@ -1,6 +1,9 @@
 package ocs
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // exchanger improves a set of permutations two at a time. The entries that only these
 // two carry form paths and cycles that alternate between them (Kempe chains). Each chain
@@ -49,10 +52,7 @@ func newExchanger(c *cover, seed uint64) *exchanger {
 
 // grow adds a permutation without entries.
 func (x *exchanger) grow(weight float64) {
-	none := make([]int32, 2*x.d.n)
-	for i := range none {
-		none[i] = -1
-	}
+	none := slices.Repeat([]int32{-1}, 2*x.d.n)
 	x.weight = append(x.weight, weight)
 	x.row, x.col = append(x.row, none[:x.d.n:x.d.n]), append(x.col, none[x.d.n:])
 }

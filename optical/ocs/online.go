@@ -172,15 +172,7 @@ func (l *Online) layOut(c *cover, p *plan) *Schedule {
 		s.Switches[h].Configs = []Config{}
 	}
 	for i, h := range l.o.alive(l.o.Switches) {
-		sw := &s.Switches[h]
-		for _, x := range ordered(p.pieces[i], c, l.Stands[h]) {
-			start := sw.Load + p.δ
-			if len(sw.Configs) == 0 && slices.Equal(c.column[x.part], l.Stands[h]) {
-				start = 0
-			}
-			sw.Configs = append(sw.Configs, Config{Permutation: c.column[x.part], Start: start, Weight: x.weight})
-			sw.Load = start + x.weight
-		}
+		s.Switches[h] = p.after(l.Stands[h], c, ordered(p.pieces[i], c, l.Stands[h]))
 	}
 	return s
 }
@@ -211,7 +203,7 @@ func ordered(pieces []piece, c *cover, stands []int32) []piece {
 func (l *Online) common(s *Schedule) (n int) {
 	for h := range l.Last {
 		for _, x := range s.Switches[h].Configs {
-			if slices.ContainsFunc(l.Last[h].Configs, func(y Config) bool { return same(x.Permutation, y.Permutation) }) {
+			if slices.ContainsFunc(l.Last[h].Configs, func(y Config) bool { return slices.Equal(x.Permutation, y.Permutation) }) {
 				n++
 			}
 		}

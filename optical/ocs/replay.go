@@ -71,7 +71,7 @@ func replaySwitch(s *Schedule, h int, standing []int32, carried []float64) error
 			return fmt.Errorf("configuration %d stands for %v: want more than 0", c, x.Weight)
 		}
 		wait := δ
-		if same(x.Permutation, standing) {
+		if slices.Equal(x.Permutation, standing) {
 			wait = 0
 		}
 		if !(x.Start >= (now+wait)*(1-rounding)) {
@@ -106,16 +106,4 @@ func permutes(p []int32, n int) error {
 		taken[j] = true
 	}
 	return nil
-}
-
-func same(p, q []int32) bool {
-	if len(p) != len(q) {
-		return false
-	}
-	for i := range p {
-		if p[i] != q[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -1,5 +1,7 @@
 package ocs
 
+import "slices"
+
 // Config is one configuration of a switch: its circuits stand from Start for
 // Weight.
 type Config struct {
@@ -47,13 +49,21 @@ func (s *Schedule) Configurations() (n int) {
 func (p *plan) schedule(c *cover) *Schedule {
 	s := &Schedule{Racks: c.d.n, Delta: p.δ, Switches: make([]Switch, len(p.pieces))}
 	for h, pieces := range p.pieces {
-		sw := Switch{Configs: make([]Config, len(pieces))}
-		for i, x := range pieces {
-			start := sw.Load + p.δ
-			sw.Configs[i] = Config{Permutation: c.column[x.part], Start: start, Weight: x.weight}
-			sw.Load = start + x.weight
-		}
-		s.Switches[h] = sw
+		s.Switches[h] = p.after(nil, c, pieces)
 	}
 	return s
+}
+
+// after puts pieces on a switch one after another; the first needs no δ if its circuits stand.
+func (p *plan) after(stands []int32, c *cover, pieces []piece) Switch {
+	sw := Switch{Configs: make([]Config, len(pieces))}
+	for i, x := range pieces {
+		start := sw.Load + p.δ
+		if i == 0 && slices.Equal(c.column[x.part], stands) {
+			start = 0
+		}
+		sw.Configs[i] = Config{Permutation: c.column[x.part], Start: start, Weight: x.weight}
+		sw.Load = start + x.weight
+	}
+	return sw
 }
