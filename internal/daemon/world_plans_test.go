@@ -65,7 +65,7 @@ func (w *world) holds(t *phasetable.View) error {
 			}
 			ok := false
 			w.way, ok = p.route(w.way[:0], leaf, lid, true)
-			if p.nodes[leaf].off || p.nodes[to].off || slices.ContainsFunc(w.way, w.unsure) || !ok && (len(w.way) == 0 && p.nodes[leaf].blank) {
+			if p.nodes[leaf].off || p.nodes[to].off || p.nodes[host[s]].off || p.nodes[leaves[e.SendTo]].off || slices.ContainsFunc(w.way, w.unsure) || !ok && (len(w.way) == 0 && p.nodes[leaf].blank) {
 				continue
 			}
 			if !ok && w.unheard(leaf, lid) {
