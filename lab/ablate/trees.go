@@ -4,7 +4,7 @@ package main
 // processor time, a linear shift on base LIDs, or lanes that stay.
 var trees = []heuristic{
 	{"section 4's algorithm", "trees", "fors/make.go", "return planAlgorithm(ctx, t, sh, b.Reduction)", "return nil, ErrNotApplicable"},
-	{"rotation", "trees", "fors/make.go", "case !errors.Is(err, ErrNotApplicable):\n\t\treturn p, err\n\tcase sh", "case err == nil && p == nil:\n\t\treturn p, err\n\tcase sh"},
+	{"rotation", "trees", "fors/make.go", "p, err := planRotation(ctx, t, b)", "p, err := (*Plan)(nil), ErrNotApplicable"},
 	{"slot lanes", "trees", "fors/make.go", "planSlotLanes(ctx, t, b)\n\t\tif !errors.Is(err, ErrNotApplicable)", "planSlotLanes(ctx, t, b)\n\t\tif err == nil && own == nil"},
 	{"prices raised", "trees", "fors/exactspread.go", "!found && proof <= mostProof", "!found && proof <= 1"},
 	{"demands levelled", "trees", "fors/multiflow.go", "levelRounds = 60", "levelRounds = 0"},
@@ -13,6 +13,8 @@ var trees = []heuristic{
 	{"phases balanced", "trees", "fors/remainingbalance.go", "for a := range x.plan.Phases {\n\t\tfor more", "for a := range 0 {\n\t\tfor more"},
 	{"excess walks from phase to phase", "trees", "fors/remainingbalance.go", "x.wander(ctx, wanderWork/max(1, x.plan.Servers))", ""},
 	{"the complete exchange anew", "trees", "fors/remaining.go", "out = append(out, attempt{m.complete, true})", ""},
+	{"what has no lanes given up first", "trees", "fors/remaining.go", ", attempt{m.relieve, false}", ""},
+	{"new phases packed", "trees", "fors/remaining.go", "b.LowerBound <= extra {", "b.LowerBound < 0 {"},
 	{"old phases rearranged", "trees", "fors/remaining.go", "out = append(out, attempt{m.rearrange, false})", ""},
 	{"late pairs in place of others", "trees", "fors/remaining.go", "m.placeLate(rest)", "for _, x := range rest {\n\t\t\tm.plan.addPhase()\n\t\t\tto, lane := m.plan.Row(Phase(m.plan.Phases - 1))\n\t\t\tm.board.load(m.plan, Phase(m.plan.Phases-1), nil)\n\t\t\tm.board.fit(x.Src, x.Dst)\n\t\t\t_, _ = to, lane\n\t\t}"},
 	{"patience of a pack", "trees", "fors/pack.go", "return more + 32*left", "return more + 2*left"},
