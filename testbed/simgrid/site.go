@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/forsd/forsd/fors"
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/sim"
@@ -70,7 +69,7 @@ func byForsd(ctx context.Context, spec fabgen.Spec, dead int) (*site, error) {
 	}
 	s := newSite(tree.Fabric, made.Tables)
 	s.shift("forsd, base LIDs")
-	if err := s.planned("forsd, base LIDs", made.Base); err != nil || made.Plan.Engine == fors.Shift {
+	if err := s.planned("forsd, base LIDs", made.Base); err != nil || dead == 0 {
 		return s, err
 	}
 	return s, s.planned("forsd, lanes", made.Schedule)
