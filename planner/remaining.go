@@ -38,11 +38,9 @@ var ErrTooFar = errors.New("phases are said to be done")
 // kind too, the plan holds on both. It fails with ErrTooFar if the old plan has fewer
 // phases.
 func Remaining(ctx context.Context, t *topology.FatTree, old *phasetable.View, done int) (*Rest, error) {
-	if done < 0 || done > old.Phases() {
-		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, ErrTooFar, old.Epoch(), old.Phases())
-	}
-	if len(t.Servers) == 0 {
-		return nil, errors.New("the fabric has no server: there is nothing to exchange")
+	x, err := NewRunning(t.Hosts, t.Servers, old, done)
+	if err != nil {
+		return nil, err
 	}
 	tables, times, err := route(ctx, t, nil)
 	if err != nil {
@@ -50,8 +48,14 @@ func Remaining(ctx context.Context, t *topology.FatTree, old *phasetable.View, d
 	}
 	start := time.Now()
 	r := &Rest{Done: done, past: pastOf(old, done)}
-	pairs, rest := r.split(t)
-	plan, err := fors.Remaining(ctx, forsTree(t), pairs, rest)
+	tree := forsTree(t)
+	pairs, rest := tree.Demand(), fors.NewPlan(fors.Exact, len(t.Servers), old.Phases()-done)
+	x.Had(func(s, d fors.Server) { pairs.Remove(s, d) })
+	x.Left(func(phase int, s, d fors.Server, x phasetable.Entry) {
+		at := phase*rest.Servers + int(s)
+		rest.To[at], rest.Lane[at] = d, fors.Lane(x.Lane)
+	})
+	plan, err := fors.Remaining(ctx, tree, pairs, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -87,39 +91,57 @@ func pastOf(old *phasetable.View, done int) verify.Past {
 	return past
 }
 
-// split maps the old plan to the servers of the tree: the pairs that are still missing, and
-// the phases that have not run. A server that moved to another leaf keeps its phases; the
-// planner checks the lanes.
-func (r *Rest) split(t *topology.FatTree) (*fors.PairSet, *fors.Plan) {
-	now := make(map[ib.GUID]fors.Server, len(t.Servers))
-	for i, h := range t.Servers {
-		now[t.Hosts[h].GUID] = fors.Server(i)
+// Running is an exchange of which some phases of its plan have run, seen from a fabric that has
+// changed since. Servers are identified by port GUID; one that moved keeps its phases.
+type Running struct {
+	Done int // phases
+
+	old *phasetable.View
+	now []fors.Server // [server of the plan] on the fabric, Idle if it has vanished
+}
+
+// NewRunning fails with ErrTooFar if the plan has fewer phases than are done.
+func NewRunning(hosts []topology.Host, servers []int, old *phasetable.View, done int) (*Running, error) {
+	if done < 0 || done > old.Phases() {
+		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, ErrTooFar, old.Epoch(), old.Phases())
 	}
-	old := len(r.past.Servers)
-	place := make([]fors.Server, old) // [old server]
-	for i, guid := range r.past.Servers {
-		s, here := now[guid]
-		if !here {
-			s = fors.Idle
-		}
-		place[i] = s
+	if len(servers) == 0 {
+		return nil, errors.New("the fabric has no server: there is nothing to exchange")
 	}
-	pairs := forsTree(t).Demand()
-	rest := fors.NewPlan(fors.Exact, len(t.Servers), r.past.Rows.Phases-r.Done)
-	for i, to := range r.past.Rows.To {
-		if to == verify.Idle {
-			continue
-		}
-		s, d := place[i%old], place[to]
-		if s == fors.Idle || d == fors.Idle {
-			continue
-		}
-		if i/old < r.Done {
-			pairs.Remove(s, d)
-			continue
-		}
-		at := (i/old-r.Done)*rest.Servers + int(s)
-		rest.To[at], rest.Lane[at] = d, fors.Lane(r.past.Rows.Lane[i])
+	at := make(map[ib.GUID]fors.Server, len(servers))
+	for i, h := range servers {
+		at[hosts[h].GUID] = fors.Server(i)
 	}
-	return pairs, rest
+	x := &Running{Done: done, old: old, now: make([]fors.Server, old.Servers())}
+	for i := range x.now {
+		s, here := at[old.Server(i).GUID]
+		if x.now[i] = s; !here {
+			x.now[i] = fors.Idle
+		}
+	}
+	return x, nil
+}
+
+// Had calls for the pairs that have had their transfer.
+func (x *Running) Had(pair func(s, d fors.Server)) {
+	x.each(0, x.Done, func(_ int, s, d fors.Server, _ phasetable.Entry) { pair(s, d) })
+}
+
+// Left calls for the transfers that have not run, with their phases among those that are left.
+func (x *Running) Left(transfer func(phase int, s, d fors.Server, x phasetable.Entry)) {
+	x.each(x.Done, x.old.Phases(), transfer)
+}
+
+// Phases returns how many phases are left.
+func (x *Running) Phases() int { return x.old.Phases() - x.Done }
+
+func (x *Running) each(first, end int, transfer func(phase int, s, d fors.Server, x phasetable.Entry)) {
+	for i, s := range x.now {
+		row := x.old.Row(i)
+		for ph := first; ph < end && s != fors.Idle; ph++ {
+			if e := row.At(ph); e.SendTo != phasetable.Idle && x.now[e.SendTo] != fors.Idle {
+				transfer(ph-first, s, x.now[e.SendTo], e)
+			}
+		}
+	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/pods"
-	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
 
@@ -20,29 +19,28 @@ import (
 // planner.Rest.
 type Rest struct {
 	*Result
-	Done, Kept, Moved, Shed int
+	*planner.Running
+	Kept, Moved, Shed int
 
-	now   []fors.Server // [server of the old plan]
-	old   *phasetable.View
 	pairs *fors.PairSet
 }
 
 // Remaining plans the pairs of servers that an interrupted exchange still lacks, on the tables of
 // the changed tree: done phases of the old plan have run. Transfers keep their phases, and their
 // LIDs where these lead over living cables; the others take any LIDs and free places, or places of
-// transfers that find others (fors.Pack). Servers are identified as by planner.Remaining, which fails
-// likewise.
+// transfers that find others (fors.Pack). It fails as planner.NewRunning does.
 func Remaining(ctx context.Context, on *Result, old *phasetable.View, done int) (*Rest, error) {
 	start := time.Now()
-	if done < 0 || done > old.Phases() {
-		return nil, fmt.Errorf("%d %w: the plan of epoch %d has %d", done, planner.ErrTooFar, old.Epoch(), old.Phases())
+	running, err := planner.NewRunning(on.Tree.Hosts, on.Tree.Servers, old, done)
+	if err != nil {
+		return nil, err
 	}
 	if n := len(on.Tree.Servers); n > singlesLimit {
 		return nil, fmt.Errorf("the rest of an exchange is planned for at most %d servers: there are %d", singlesLimit, n)
 	}
 	out := &Result{Tree: on.Tree, shape: on.shape, Tables: on.Tables, LIDs: 1, fixed: true, Plan: newGround(on.Tree, on.shape).Plan}
 	out.Plan.Engine, out.Plan.Group, out.Plan.First = pods.Routes, 1, out.Plan.Base
-	r := &Rest{Result: out, Done: done, now: numbers(on.Tree, old), old: old}
+	r := &Rest{Result: out, Running: running}
 	x := newRoads(out, lids(on.Tree))
 	out.home(0)
 	x.leafOf, r.pairs = out.homes, r.lacking()
@@ -78,10 +76,10 @@ func (r *Rest) pack(x *roads, part int) error {
 	if part > 0 {
 		spare = (p.LowerBound + part - 1) / part
 	}
-	k.Begin(max(p.LowerBound+spare, r.old.Phases()-r.Done), 1)
+	k.Begin(max(p.LowerBound+spare, r.Phases()), 1)
 	left := r.pairs.Clone()
-	r.each(r.Done, func(phase int, s, d fors.Server, lid ib.LID) {
-		c, ok := x.way(int(x.homes[s]), int(x.homes[d]), int32(d), x.offset(d, lid))
+	r.Left(func(phase int, s, d fors.Server, e phasetable.Entry) {
+		c, ok := x.way(int(x.homes[s]), int(x.homes[d]), int32(d), x.offset(d, e.DLID))
 		if left.Has(s, d) && ok && k.Fits(phase, int(s), int32(d), &c) {
 			left.Remove(s, d)
 		}
@@ -107,34 +105,6 @@ func (r *Rest) pack(x *roads, part int) error {
 	return nil
 }
 
-// numbers returns the tree's number of each server of a plan, Idle if the tree lacks it.
-func numbers(t *topology.PodTree, old *phasetable.View) []fors.Server {
-	at := make(map[ib.GUID]fors.Server, len(t.Servers))
-	for i, h := range t.Servers {
-		at[t.Hosts[h].GUID] = fors.Server(i)
-	}
-	now := make([]fors.Server, old.Servers())
-	for i := range now {
-		s, here := at[old.Server(i).GUID]
-		if now[i] = s; !here {
-			now[i] = fors.Idle
-		}
-	}
-	return now
-}
-
-// each calls for the transfers of the old plan from a phase on, which counts as 0.
-func (r *Rest) each(from int, transfer func(phase int, s, d fors.Server, lid ib.LID)) {
-	for i, s := range r.now {
-		row := r.old.Row(i)
-		for ph := from; ph < r.old.Phases() && s != fors.Idle; ph++ {
-			if x := row.At(ph); x.SendTo != phasetable.Idle && r.now[x.SendTo] != fors.Idle {
-				transfer(ph-from, s, r.now[x.SendTo], x.DLID)
-			}
-		}
-	}
-}
-
 // offset returns a LID's offset from the base LID of a server, or one that leads nowhere.
 func (x *roads) offset(d fors.Server, lid ib.LID) int {
 	if off := int(lid) - int(x.Tree.Hosts[x.Tree.Servers[d]].LID); off >= 0 && off < x.lids {
@@ -143,25 +113,16 @@ func (x *roads) offset(d fors.Server, lid ib.LID) int {
 	return int(ib.MaxUnicastLID)
 }
 
-// had calls for the pairs that have had their transfer.
-func (r *Rest) had(pair func(s, d fors.Server)) {
-	r.each(0, func(phase int, s, d fors.Server, _ ib.LID) {
-		if phase < r.Done {
-			pair(s, d)
-		}
-	})
-}
-
 // count counts the transfers of the old plan that stayed, took another LID, or changed phase.
 func (r *Rest) count(x *roads) {
 	r.Kept, r.Moved, r.Shed = 0, 0, 0
-	r.each(r.Done, func(phase int, s, d fors.Server, lid ib.LID) {
+	r.Left(func(phase int, s, d fors.Server, e phasetable.Entry) {
 		at := phase*len(r.Tree.Servers) + int(s)
 		switch {
 		case !r.pairs.Has(s, d):
 		case at >= len(r.Plan.To) || r.Plan.To[at] != int32(d):
 			r.Shed++
-		case int(r.Offset[at]) == x.offset(d, lid):
+		case int(r.Offset[at]) == x.offset(d, e.DLID):
 			r.Kept++
 		default:
 			r.Moved++
@@ -178,7 +139,7 @@ func (r *Rest) lacking() *fors.PairSet {
 			pairs.Add(s, d)
 		}
 	}
-	r.had(func(s, d fors.Server) { pairs.Remove(s, d) })
+	r.Had(func(s, d fors.Server) { pairs.Remove(s, d) })
 	r.Plan.Unreachable = slices.DeleteFunc(r.Plan.Unreachable, func(u fors.Pair) bool { return !pairs.Remove(u.Src, u.Dst) })
 	return pairs
 }
@@ -238,7 +199,7 @@ func (x *roads) living(node int32, mid bool) (n int) {
 func (r *Rest) Check(ctx context.Context, tables *lft.Tables) error {
 	return r.check(ctx, tables, func(w *verify.Walk) error {
 		var err error
-		r.had(func(s, d fors.Server) {
+		r.Had(func(s, d fors.Server) {
 			if err == nil {
 				err = w.Had(int32(s), int32(d))
 			}
