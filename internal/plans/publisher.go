@@ -73,7 +73,9 @@ func (p *Publisher) Plan(ctx context.Context, a controller.Plan) controller.Even
 		err = p.layOut(ctx, v, a)
 	}
 	givenUp := err != nil && ctx.Err() != nil
-	if err != nil && !a.Final && !givenUp {
+	if givenUp {
+		p.Log.Info("planning is given up for a newer fabric", zap.Error(err))
+	} else if err != nil && !a.Final {
 		p.Log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
 	var onLanes *planner.TooManyUnreachable
