@@ -390,7 +390,7 @@ func TestAnyTree(t *testing.T) {
 				t.Fatalf("%s: bounds %v, want %v", p.Engine, p.Bounds, bounds)
 			}
 		}
-		want := choose(tree, shift, rotation, algorithm, exact, conservative)
+		want := choose(shift, rotation, algorithm, exact, conservative)
 		if made.Engine != want.Engine || made.Phases != want.Phases {
 			t.Fatalf("made by %s in %d phases, want %s in %d", made.Engine, made.Phases, want.Engine, want.Phases)
 		}
@@ -398,7 +398,7 @@ func TestAnyTree(t *testing.T) {
 }
 
 // choose returns the plan that Make is to take, given those there are.
-func choose(tree *Tree, shift, rotation, algorithm, exact, conservative *Plan) *Plan {
+func choose(shift, rotation, algorithm, exact, conservative *Plan) *Plan {
 	want := rotation
 	if want == nil {
 		want = shift
