@@ -8,9 +8,8 @@ import (
 
 // Make plans the complete exchange on a tree by the first engine that reaches the lower
 // bound: the rotation, the linear shift, section 4's algorithm, a repaired plan with the
-// shift's lanes, the exact planner. Several exchanges are planned by
-// the last two, or by Remaining if a leaf is in several. The shift and section 4 leave
-// the slots of absent servers empty, and the latter may leave too few idle slots for
+// shift's lanes, the exact planner. Several exchanges are planned by the last two, or by
+// Remaining if a leaf is in several. The shift and section 4 leave the slots of absent servers empty, and the latter may leave too few idle slots for
 // same-leaf pairs. If no engine reaches the bound, the shortest plan is taken, the earlier
 // engine's among equals. The exact planner may prove a higher bound than ComputeBounds. It
 // is left out if a living lane is closed to a server; the conservative engine then takes

@@ -140,7 +140,10 @@ func (m *mender) attempts() []attempt {
 	var out []attempt
 	repaired := m.old.Phases > 0
 	if repaired {
-		out = append(out, attempt{m.repair, false}, attempt{m.relieve, false})
+		out = append(out, attempt{m.repair, false})
+	}
+	if repaired && m.bounds.LowerBound > m.old.Phases {
+		out = append(out, attempt{m.relieve, false})
 	}
 	if servers := m.pairs.Servers(); m.pairs.Len()+len(m.unreachable) == servers*(servers-1) {
 		out = append(out, attempt{m.complete, true})
@@ -158,7 +161,8 @@ func (m *mender) repair(ctx context.Context) (*Plan, error) {
 	return m.finish(ctx)
 }
 
-// relieve is repair, but phases first lose what their leaves have no lanes for.
+// relieve is repair, but where phases are to be added, the old ones first lose the transfers
+// that their leaves have no lanes for.
 func (m *mender) relieve(ctx context.Context) (*Plan, error) {
 	m.keep()
 	m.shed(ctx)

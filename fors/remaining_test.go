@@ -73,6 +73,21 @@ var damages = []damage{
 	{"20 cables", func(t *Tree) { randomFailures(t, 20, 1) }, 1},
 }
 
+// remains plans what remains of a plan after a share of its phases, in percent, checks it, and
+// returns the pairs with it.
+func remains(t *testing.T, tree *Tree, old *Plan, percent int) (*Remainder, *PairSet) {
+	t.Helper()
+	pairs, rest := halves(old, percent*old.Phases/100)
+	r, err := Remaining(bg, tree, pairs, rest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkRemainder(tree, r.Plan, pairs.Has); err != nil {
+		t.Fatalf("%s plan at %d%%: %v", old.Engine, percent, err)
+	}
+	return r, pairs
+}
+
 // TestRemainingFT checks that a failure in the middle of an exchange on FT(2;20,18)
 // costs no phase more than the bound, whichever engine planned it.
 func TestRemainingFT(t *testing.T) {
@@ -90,14 +105,7 @@ func TestRemainingFT(t *testing.T) {
 			for _, share := range shares {
 				tree := fullTree(20, 18)
 				c.cut(tree)
-				pairs, rest := halves(old, share*old.Phases/100)
-				r, err := Remaining(bg, tree, pairs, rest)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := checkRemainder(tree, r.Plan, pairs.Has); err != nil {
-					t.Fatalf("%s plan, %s lost at %d%%: %v", old.Engine, c.name, share, err)
-				}
+				r, pairs := remains(t, tree, old, share)
 				if r.Gap() > c.most {
 					t.Errorf("%s plan, %s lost at %d%%: %d phases, bound %d", old.Engine, c.name, share, r.Phases, r.LowerBound)
 				}
@@ -180,14 +188,7 @@ func TestRemainingOfHealthy(t *testing.T) {
 		for _, share := range []int{0, 5, 25, 50, 75, 95} {
 			tree := fullTree(20, 18)
 			c.cut(tree)
-			pairs, rest := halves(old, share*old.Phases/100)
-			r, err := Remaining(bg, tree, pairs, rest)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := checkRemainder(tree, r.Plan, pairs.Has); err != nil {
-				t.Fatal(err)
-			}
+			r, pairs := remains(t, tree, old, share)
 			all := float64(pairs.Len())
 			inPhase, onLane := 1-float64(r.Shed)/all, float64(r.Kept)/all
 			if r.Gap() > 0 || inPhase < c.inPhase || onLane < c.onLane {

@@ -20,8 +20,9 @@ type packing struct {
 	first  []int32 // [leaf] its first vertex, its servers' before its dummies'
 }
 
-// pack puts all pairs into so many new phases, no fewer than their bound, without lanes yet. Leaves have more
-// transfers than lanes in some of them, as same-leaf pairs take their servers in others.
+// pack puts all pairs into so many new phases, no fewer than their bound, without lanes yet.
+// Leaves have more transfers than lanes in some of them, as same-leaf pairs take their servers
+// in others.
 func (m *mender) pack(ctx context.Context, demand *pairDemands, phases int) error {
 	if m.left.Len() == 0 {
 		return nil

@@ -15,22 +15,22 @@ type shedding struct {
 	arcs []int32 // [source] of the flow, −1 if none
 }
 
-// shed takes out of each phase what leaves have there beyond their living lanes, if phases
-// will be added. A transfer taken serves the leaf that it leaves and the one that it enters,
-// if both have too many (maximum flow). A server loses at most one for each new phase, as
+// shed takes out of each phase what leaves have there beyond their living lanes. One transfer
+// less is one less at both of its leaves, which counts twice if both have too many (maximum
+// flow). A server loses at most one for each new phase, as
 // evenly over the old ones as possible, and those on dead lanes first.
 func (m *mender) shed(ctx context.Context) {
 	n, old := m.pairs.Servers(), m.plan.Phases
 	x := shedding{m: m, most: m.bounds.LowerBound - old, arcs: make([]int32, n)}
 	x.lost[outward], x.lost[inward] = make([]int, n), make([]int, n)
-	for ph := 0; ph < old && x.most > 0 && ctx.Err() == nil; ph++ {
-		x.shed(ph, 1+x.most*ph/old)
+	for ph := 0; ph < old && ctx.Err() == nil; ph++ {
+		x.phase(ph, 1+x.most*ph/old)
 	}
 }
 
-// shed takes transfers out of a phase. Only if these do not suffice, a server loses more
+// phase takes transfers out of a phase. Only if these do not suffice, a server loses more
 // than limit in all.
-func (x *shedding) shed(ph, limit int) {
+func (x *shedding) phase(ph, limit int) {
 	to, lane := x.m.plan.Row(Phase(ph))
 	b := x.m.board
 	n := int32(b.leaves)

@@ -13,7 +13,7 @@ var trees = []heuristic{
 	{"phases balanced", "trees", "fors/remainingbalance.go", "for a := range x.plan.Phases {\n\t\tfor more", "for a := range 0 {\n\t\tfor more"},
 	{"excess walks from phase to phase", "trees", "fors/remainingbalance.go", "x.wander(ctx, wanderWork/max(1, x.plan.Servers))", ""},
 	{"the complete exchange anew", "trees", "fors/remaining.go", "out = append(out, attempt{m.complete, true})", ""},
-	{"what has no lanes given up first", "trees", "fors/remaining.go", ", attempt{m.relieve, false}", ""},
+	{"what has no lanes given up first", "trees", "fors/remaining.go", "out = append(out, attempt{m.relieve, false})", ""},
 	{"new phases packed", "trees", "fors/remaining.go", "b.LowerBound <= extra {", "b.LowerBound < 0 {"},
 	{"old phases rearranged", "trees", "fors/remaining.go", "out = append(out, attempt{m.rearrange, false})", ""},
 	{"late pairs in place of others", "trees", "fors/remaining.go", "m.placeLate(rest)", "for _, x := range rest {\n\t\t\tm.plan.addPhase()\n\t\t\tto, lane := m.plan.Row(Phase(m.plan.Phases - 1))\n\t\t\tm.board.load(m.plan, Phase(m.plan.Phases-1), nil)\n\t\t\tm.board.fit(x.Src, x.Dst)\n\t\t\t_, _ = to, lane\n\t\t}"},
