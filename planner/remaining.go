@@ -51,9 +51,9 @@ func Remaining(ctx context.Context, t *topology.FatTree, old *phasetable.View, d
 	tree := forsTree(t)
 	pairs, rest := tree.Demand(), fors.NewPlan(fors.Exact, len(t.Servers), old.Phases()-done)
 	x.Had(func(s, d fors.Server) { pairs.Remove(s, d) })
-	x.Left(func(phase int, s, d fors.Server, x phasetable.Entry) {
+	x.Left(func(phase int, s, d fors.Server, e phasetable.Entry) {
 		at := phase*rest.Servers + int(s)
-		rest.To[at], rest.Lane[at] = d, fors.Lane(x.Lane)
+		rest.To[at], rest.Lane[at] = d, fors.Lane(e.Lane)
 	})
 	plan, err := fors.Remaining(ctx, tree, pairs, rest)
 	if err != nil {

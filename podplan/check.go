@@ -40,10 +40,10 @@ func (r *Result) verify(ctx context.Context) error {
 
 // Check walks the plan through tables, phase by phase.
 func (r *Result) Check(ctx context.Context, tables *lft.Tables) error {
-	return r.check(ctx, tables, func(*verify.Walk) error { return nil })
+	return r.check(ctx, tables, nil)
 }
 
-// check is Check after what begin has done with the walk.
+// check is Check, after begin if that is given.
 func (r *Result) check(ctx context.Context, tables *lft.Tables, begin func(*verify.Walk) error) error {
 	return walk(ctx, r.Tree, tables, r.Plan.Phases(), func() func(int, []verify.Transfer) []verify.Transfer {
 		row := r.NewRow()
@@ -63,7 +63,7 @@ func (r *Result) check(ctx context.Context, tables *lft.Tables, begin func(*veri
 // transfers of a phase.
 func walk(ctx context.Context, t *topology.PodTree, tables *lft.Tables, phases int, rows func() func(phase int, to []verify.Transfer) []verify.Transfer, unreachable [][2]int32, begin func(*verify.Walk) error) error {
 	w, err := verify.NewWalk(t.Fabric, tables, endPorts(t))
-	if err == nil {
+	if err == nil && begin != nil {
 		err = begin(w)
 	}
 	if err != nil {
@@ -113,5 +113,5 @@ func Holds(ctx context.Context, t *topology.PodTree, tables *lft.Tables, plan *p
 			}
 			return to
 		}
-	}, Unreachable(t), func(*verify.Walk) error { return nil })
+	}, Unreachable(t), nil)
 }

@@ -51,16 +51,22 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 		return nil, err
 	}
 	k.Place(late)
-	p.Blocks, p.To, p.Way = k.Blocks, k.To, k.Way
-	p.Trim()
-	out.Offset = k.Picks[:len(p.To)]
-	for i, d := range p.To {
-		if d != pods.Idle && p.Way[i] >= 0 {
-			out.LIDs = max(out.LIDs, int(k.Picks[i])+1)
-		}
-	}
+	out.read(k)
 	out.Times.Plan = time.Since(start)
 	return out, ctx.Err()
+}
+
+// read sets the plan to what a pack has, and the LIDs that it uses.
+func (r *Result) read(k *fors.Pack) {
+	p := r.Plan
+	p.Blocks, p.To, p.Way = k.Blocks, k.To, k.Way
+	p.Trim()
+	r.Offset = k.Picks[:len(p.To)]
+	for i, d := range p.To {
+		if d != pods.Idle && p.Way[i] >= 0 {
+			r.LIDs = max(r.LIDs, int(k.Picks[i])+1)
+		}
+	}
 }
 
 // frame returns a plan for whole leaves with no units.

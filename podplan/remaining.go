@@ -61,7 +61,7 @@ func Remaining(ctx context.Context, on *Result, old *phasetable.View, done int) 
 }
 
 // spares are how many phases plans begin with beyond their bound, as parts of it, until one is at
-// the bound. With more, fewer transfers leave their places, and the plan need not be longer.
+// the bound. With more, fewer transfers leave their places, often in as many phases.
 var spares = []int{0, 32, 16}
 
 // enough is the part of a plan's phases by which one that keeps more may be longer.
@@ -92,12 +92,9 @@ func (r *Rest) pack(x *roads, part int) error {
 		late = append(late, fors.Late{Leaf: int(u.Src), To: int32(u.Dst)})
 	}
 	k.Place(late)
-	next := *r
-	plan := *p
-	next.Result = &Result{Tree: r.Tree, shape: r.shape, Tables: r.Tables, LIDs: 1, fixed: true, Plan: &plan, homes: r.homes}
-	plan.Blocks, plan.To, plan.Way = k.Blocks, k.To, k.Way
-	plan.Trim()
-	next.Offset = k.Picks[:len(plan.To)]
+	next, result, plan := *r, *r.Result, *p
+	next.Result, result.Plan, result.LIDs = &result, &plan, 1
+	next.read(k)
 	next.count(x)
 	if most := p.Phases() + p.Phases()/enough; p.To == nil || plan.Phases() <= most && next.Kept > r.Kept {
 		*r = next
