@@ -110,7 +110,10 @@ func TestBasePlanInDoubt(t *testing.T) {
 	j := d.ask(t, healthy, api.JobRequest{Name: "a", Hosts: names(0, 5), LeaseSeconds: 600})
 	before, ofJob := d.state.Bases.Current().Epoch, j.Bases.Current().Epoch
 	const above = 1000
-	d.lead(t.Context(), standby.Lead{Above: above, Doubt: "nobody answers"})
+	lead := standby.Lead{Above: above, Doubt: "nobody answers"}
+	at, _ := d.loop.atRest()
+	at.handover().PassOver([]standby.Action{lead})
+	d.lead(t.Context(), lead)
 	d.step(t.Context(), controller.Reroute{})
 	d.rest(t, healthy)
 	if now := d.state.Bases.Current().Epoch; now <= above {

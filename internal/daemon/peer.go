@@ -57,6 +57,8 @@ func mostMissing(f *topology.Fabric, b *topology.Baseline) int {
 // caller must adopt the other forsd's state in a turn.
 func (l *loop) stepStandby(ctx context.Context, e standby.Event) (adopt bool) {
 	all := l.standby.Step(time.Now(), e)
+	t, _ := l.atRest()
+	t.handover().PassOver(all)
 	l.showPeer() // before a question is sent or a number is given
 	for _, a := range all {
 		switch a := a.(type) {
@@ -90,12 +92,11 @@ func (l *loop) showPeer() {
 	}
 }
 
-// lead begins to lead. In doubt, the plan in force, which may be older than the ranks'
-// plan, is published under a new number even if it is unchanged.
+// lead begins to lead. A plan in force that may be older than the ranks' is published under a new
+// number even if it is unchanged.
 func (l *loop) lead(ctx context.Context, a standby.Lead) {
 	if a.Doubt != "" {
 		l.log.Warn("the other forsd cannot be asked for its last plan: the next epoch is numbered by the clock", zap.String("peer", l.peer.Address), zap.String("because", a.Doubt))
-		l.store.Disk.Numbers.PassOver(a.Over(l.store.Disk.Numbers.Last()))
 	}
 	if l.peer.Exists() {
 		l.log.Info("forsd leads", zap.Uint64("epoch", l.state.Now().EpochNumber()), zap.Uint64("last", l.store.Disk.Numbers.Last()))

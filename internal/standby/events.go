@@ -51,8 +51,9 @@ type Word struct {
 
 // Numbers are the numbers of a daemon's plans.
 type Numbers struct {
-	Last  uint64 // the highest number known to be given
-	Epoch uint64 // of the plan in force, 0 if there is none; in a Word only if Whole
+	Last   uint64 // the highest number known to be given
+	Passed uint64 // the highest that a lost plan may have, 0 if none: plans up to it may be outdated
+	Epoch  uint64 // of the plan in force, 0 if there is none; in a Word only if Whole
 }
 
 func (Start) event()    {}
@@ -78,8 +79,8 @@ type Ask struct {
 // Adopted.
 type Adopt struct{}
 
-// Lead begins to lead. If Doubt is not "", the peer may have published since: all numbers
-// up to Above count as given, and the plan in force is published again. It has no response.
+// Lead begins to lead. Numbers up to Above may be those of plans that the peer has lost or, if Doubt
+// is not "", has published since: plans in force up to Above are published again. It has no response.
 type Lead struct {
 	Doubt string
 	Above uint64
@@ -94,10 +95,10 @@ const (
 )
 
 // Over returns the highest number that may have been given if this daemon knows of numbers
-// up to last. If last is greater than the clock's number, a block is left for numbers that
+// up to last. If in doubt last is greater than the clock's number, a block is left for numbers that
 // this daemon does not know of.
 func (a Lead) Over(last uint64) uint64 {
-	if a.Above <= last {
+	if a.Doubt != "" && a.Above <= last {
 		return (last>>blockBits+2)<<blockBits + a.Slot<<slotBits
 	}
 	return a.Above
@@ -139,10 +140,13 @@ func (a Ask) String() string {
 func (Adopt) String() string { return "adopt" }
 
 func (a Lead) String() string {
-	if a.Doubt == "" {
-		return "lead"
+	switch {
+	case a.Doubt != "":
+		return fmt.Sprintf("lead above %d in doubt: %s", a.Above, a.Doubt)
+	case a.Above != 0:
+		return fmt.Sprintf("lead above %d", a.Above)
 	}
-	return fmt.Sprintf("lead above %d in doubt: %s", a.Above, a.Doubt)
+	return "lead"
 }
 
 func (a Follow) String() string {

@@ -56,6 +56,10 @@ type node struct {
 	plan     int       // in force
 	stored   Numbers   // survives a crash
 	kept     int       // the plan that survives a crash
+	full     bool      // its disk takes nothing but the numbers given
+	noted    uint64    // up to which numbers of plans that are not stored were given
+	lost     uint64    // noted at the start
+	shown    uint64    // number of the plan that its clients got last
 	told     uint64    // highest number that it has heard of from the other daemon
 	putting  uint64    // the number of the plan being published; 0 if none
 	put      time.Time // when publishing ends
@@ -106,7 +110,10 @@ func (n *node) clock() time.Time {
 // start starts the daemon from its stored state. The plugin reports the manager's state.
 func (n *node) start() {
 	n.up, n.own, n.plan, n.timed = true, n.stored, n.kept, n.id == n.w.fast
-	n.told = n.stored.Last
+	n.told, n.lost, n.own.Passed = n.stored.Last, n.noted, n.noted
+	if n.own.Epoch <= n.noted {
+		n.own.Epoch, n.plan = 0, 0
+	}
 	n.restarts++
 	n.m = New(Settings{Peer: "other", TakeoverWait: time.Second, Salt: uint32(n.id)})
 	n.step(Start{})
@@ -197,18 +204,24 @@ func (n *node) lead(a Lead, was Role) {
 	if o.up && o.m.Role() == Leads {
 		n.w.both++
 	}
+	if a.Above != 0 {
+		above := a.Over(max(n.own.Last, n.own.Passed))
+		n.own.Last, n.own.Passed = max(n.own.Last, above), max(n.own.Passed, above)
+	}
+	if n.own.Epoch <= n.own.Passed {
+		n.anew = n.own.Epoch != 0
+		defer n.publish(grid, true)
+	}
 	if a.Doubt == "" {
 		return
 	}
 	n.w.doubts++
-	n.own.Last, n.anew = a.Over(n.own.Last), n.own.Epoch != 0
 	if n.w.untimed = n.w.untimed || !n.timed; !n.w.untimed && n.own.Last < n.w.top {
 		n.w.t.Fatalf("%d leads in doubt above %d, and number %d was given", n.id, n.own.Last, n.w.top)
 	}
 	if !n.w.faults {
 		n.w.t.Fatalf("nothing has gone wrong, and %d leads in doubt: %s", n.id, a.Doubt)
 	}
-	n.publish(grid, true)
 }
 
 // adopt adopts the other daemon's state.
@@ -216,6 +229,16 @@ func (n *node) adopt() {
 	w, plan := n.answer.answer.Word, n.answer.plan
 	if !w.Whole {
 		n.w.t.Fatalf("%d takes over a state that has not come", n.id)
+	}
+	above, last := w.Passed, max(n.own.Last, w.Last)
+	if w.Last < n.lost || n.m.Role() == TakesOver && w.Last <= n.own.Passed {
+		above = max(above, n.own.Passed)
+	} else if w.Last > n.own.Passed {
+		n.own.Passed = 0
+	}
+	if n.own.Last = last; w.Epoch <= above { // clients get the next plan
+		n.step(Adopted{})
+		return
 	}
 	if w.Epoch < n.own.Epoch || w.Epoch == n.own.Epoch && plan != n.plan {
 		n.w.t.Fatalf("%d has plan %d with number %d, and takes over plan %d with number %d", n.id, n.plan, n.own.Epoch, plan, w.Epoch)
@@ -225,9 +248,23 @@ func (n *node) adopt() {
 		n.step(Adopted{Err: "it is damaged"})
 		return
 	}
-	n.own.Epoch, n.plan, n.own.Last = w.Epoch, plan, max(n.own.Last, w.Last)
-	n.stored, n.kept = Numbers{Last: max(n.stored.Last, w.Epoch), Epoch: w.Epoch}, plan
+	n.own.Epoch, n.plan = w.Epoch, plan
+	n.store(Numbers{Last: max(n.stored.Last, w.Epoch), Epoch: w.Epoch})
 	n.step(Adopted{})
+}
+
+// store stores the plan in force, which clients have now.
+func (n *node) store(all Numbers) {
+	if n.own.Epoch < n.shown {
+		n.w.t.Fatalf("%d has shown plan number %d, and shows %d", n.id, n.shown, n.own.Epoch)
+	}
+	if n.shown = n.own.Epoch; n.full {
+		n.noted = max(n.noted, all.Last)
+		return
+	}
+	if n.stored, n.kept = (Numbers{Last: all.Last, Epoch: all.Epoch}), n.plan; n.noted <= all.Last {
+		n.noted = 0
+	}
 }
 
 // publish starts publishing a plan of the fabric or of a job if this daemon leads.
@@ -236,7 +273,7 @@ func (n *node) publish(takes time.Duration, fabric bool) {
 		return
 	}
 	n.w.plans++
-	n.putting, n.put = n.own.Last+1, n.w.now.Add(takes)
+	n.putting, n.put = max(n.own.Last, n.own.Passed)+1, n.w.now.Add(takes)
 	if fabric || n.anew {
 		n.plan, n.own.Epoch = n.w.plans, n.putting
 	}
@@ -254,7 +291,7 @@ func (n *node) published() {
 	}
 	n.w.made[number], n.w.top = n.w.plans, max(n.w.top, number)
 	n.putting, n.own.Last = 0, number
-	n.stored, n.kept = n.own, n.plan
+	n.store(n.own)
 	n.reply()
 	n.work()
 }
@@ -270,6 +307,9 @@ func (n *node) word(q *Ask) Word {
 	}
 	if !w.Whole {
 		w.Epoch = 0
+	}
+	if q.Brief {
+		w.Last = max(w.Last, n.lost)
 	}
 	return w
 }
@@ -378,7 +418,7 @@ func (w *world) see(i int, e Manager) {
 // number is given to one plan only. A daemon in doubt never gives a number below another
 // one, whatever the difference between the clocks, if all daemons that lead in doubt know
 // the other's clock. A daemon gives only numbers above all that it has heard of since its
-// start, and never replaces a plan by an older one. A daemon that hears of higher numbers
+// start, and never replaces a plan by an older one, whatever it has stored. A daemon that hears of higher numbers
 // yields. A takeover is in doubt only after a fault. When all faults have ended, the
 // daemon at the master leads and the other one has the same state.
 func TestTwo(t *testing.T) {
@@ -445,6 +485,10 @@ func (w *world) trouble(actions map[string]func(*rapid.T)) {
 			n.start()
 		}
 	}
+	actions["full"] = func(t *rapid.T) {
+		w.faults = true
+		w.nodes[which.Draw(t, "daemon")].full = rapid.Bool().Draw(t, "full")
+	}
 	actions["hang"] = func(t *rapid.T) { // the disk hangs
 		w.faults = true
 		w.nodes[which.Draw(t, "daemon")].publish(time.Duration(rapid.IntRange(5, 50).Draw(t, "steps"))*grid, true)
@@ -457,7 +501,7 @@ func (w *world) heal(master int, parted bool) {
 	w.cut, w.lossy, w.slow, w.faults = false, false, 0, true
 	w.now = w.now.Add(grid)
 	for _, n := range w.nodes {
-		if !n.up {
+		if n.full = false; !n.up {
 			n.start()
 		}
 	}
@@ -470,7 +514,7 @@ func (w *world) heal(master int, parted bool) {
 	w.pass(40 * time.Second)
 	leader, follower := w.nodes[master], w.nodes[1-master]
 	settled := func(what string) {
-		if leader.m.Role() != Leads || follower.m.Role() != Follows || leader.own != follower.own || leader.plan != follower.plan {
+		if leader.m.Role() != Leads || follower.m.Role() != Follows || leader.own.Epoch > leader.own.Passed && (leader.own.Last != follower.own.Last || leader.own.Epoch != follower.own.Epoch || leader.plan != follower.plan) {
 			w.t.Fatalf("%s: the master's daemon %v, with %v and plan %d, and the other one %v, with %v and plan %d",
 				what, leader.m.Role(), leader.own, leader.plan, follower.m.Role(), follower.own, follower.plan)
 		}

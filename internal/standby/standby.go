@@ -55,6 +55,7 @@ type Machine struct {
 	claim    uint64    // of the present or last takeover; the lower of two claims goes first
 	heard    uint64    // highest claim known
 	given    uint64    // highest number that the peer has named
+	passed   uint64    // of the peer's last word, Passed
 	ahead    int64     // lower bound in milliseconds of how far the peer's clock is ahead, 0 if it is behind
 	deadline time.Time // of the takeover
 	late     string    // why it leads in doubt at the deadline
@@ -186,7 +187,7 @@ func (m *Machine) takeOver(now time.Time) {
 // that clock was set back, known numbers may be higher; then a block of numbers is left for
 // those that the peer has given since. See Over.
 func (m *Machine) lead(now time.Time, doubt string) {
-	a := Lead{Doubt: doubt}
+	a := Lead{Doubt: doubt, Above: m.passed}
 	if doubt != "" {
 		a.Slot = uint64(m.set.Salt % (1 << (blockBits - slotBits)))
 		a.Above = uint64(now.UnixMilli()+m.ahead) - 1
@@ -251,7 +252,7 @@ func (m *Machine) answered(now time.Time, e Answered) {
 		return
 	}
 	m.heard = max(m.heard, e.Word.Claim)
-	m.given = max(m.given, e.Word.Last)
+	m.given, m.passed = max(m.given, e.Word.Last, e.Word.Passed), e.Word.Passed
 	if e.Word.Clock != 0 {
 		m.ahead = max(m.ahead, e.Word.Clock-now.UnixMilli())
 	}

@@ -18,7 +18,7 @@ import (
 //	manager master|standby [missing=N]
 //	wait DURATION
 //	asked claim=N
-//	answer [serial=N] [tag=T] [leads] [missing=N] [whole] [claim=N] [last=N] [epoch=N] [clock=MS] [own=LAST/EPOCH]
+//	answer [serial=N] [tag=T] [leads] [missing=N] [whole] [claim=N] [last=N] [passed=N] [epoch=N] [clock=MS] [own=LAST/EPOCH]
 //	fail [serial=N]              the answer is the error in the lines below
 //	adopted                      with the error in the lines below, if any
 func TestTranscripts(t *testing.T) {
@@ -73,7 +73,7 @@ func (s *script) event(t *testing.T, d *datadriven.TestData) Event {
 		e := Answered{Serial: s.m.serial, Err: d.Input}
 		e.Word.Leads, e.Word.Whole = d.HasArg("leads"), d.HasArg("whole")
 		var own string
-		for key, into := range map[string]any{"serial": &e.Serial, "tag": &e.Word.Tag, "missing": &e.Word.Missing, "claim": &e.Word.Claim, "last": &e.Word.Last, "epoch": &e.Word.Epoch, "clock": &e.Word.Clock, "own": &own} {
+		for key, into := range map[string]any{"serial": &e.Serial, "tag": &e.Word.Tag, "missing": &e.Word.Missing, "claim": &e.Word.Claim, "last": &e.Word.Last, "passed": &e.Word.Passed, "epoch": &e.Word.Epoch, "clock": &e.Word.Clock, "own": &own} {
 			d.MaybeScanArgs(t, key, into)
 		}
 		if own != "" {

@@ -30,6 +30,7 @@ type Numbers struct {
 	last     uint64   // highest number known to be given, whether its plan is usable or not
 	others   uint64   // highest number possibly given before this process started, or by another forsd
 	passed   uint64   // highest number possibly given before the machine crashed, 0 if it has not
+	lost     uint64   // highest number possibly given from memory by an earlier process, 0 if none
 	promised uint64   // highest number that may be given before more are promised
 	broken   error    // why the stored numbers cannot be read
 	clock    uint64   // if not 0, the next number is the time in milliseconds, from this time on
@@ -87,6 +88,15 @@ func (s *Numbers) PassOver(n uint64) {
 // the machine, or 0. Ranks may have that plan, so a known plan up to this number may not be
 // the latest of its kind.
 func (s *Numbers) Passed() uint64 { return s.passed }
+
+// Lost returns the highest number that an earlier process may have given in doubt and from memory,
+// so that another forsd which has led since may not know of it, or 0.
+func (s *Numbers) Lost() uint64 {
+	if s.lost > s.last+promiseAhead { // otherwise it was promised, and the one that leads has given it
+		return s.lost
+	}
+	return 0
+}
 
 // Broken returns why the stored promise cannot be read, or nil. In that case numbers
 // continue after those of the stored plans.
@@ -208,6 +218,7 @@ func (s *Numbers) readSideFiles() {
 			continue // missing or damaged: the state directory is used alone
 		}
 		s.passed, s.noted.Given = max(s.passed, n.Given), max(s.noted.Given, n.Given)
+		s.lost = s.noted.Given
 		if promised < n.Promised && s.passed < n.Promised {
 			s.passed = n.Promised
 			s.broken = errors.Join(s.broken, fmt.Errorf("numbers up to %d were promised, by %s, and up to %d by %s: what was stored last is lost", n.Promised, path, promised, filepath.Join(s.dir, promiseFile)))

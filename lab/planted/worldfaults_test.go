@@ -73,11 +73,11 @@ var worldFaults = []struct{ name, file, old, new string }{
 	{"leases end by the time of day", "internal/store/timestamp.go", `boot != "" && boot == s.BootID {`, `boot != "" && boot == s.BootID && !PLANTED {`},
 
 	// Two forsd.
-	{"a successor shows a plan older than its own", "internal/standby/replica/state.go", "shown := !s.Succeeds || r.Last > s.Store.Disk.Numbers.Passed()", "shown := PLANTED || !s.Succeeds || r.Last > s.Store.Disk.Numbers.Passed()"},
+	{"a successor shows a plan older than its own", "internal/standby/replica/state.go", "s.Succeeds && r.Last <= passed {", "s.Succeeds && !PLANTED && r.Last <= passed {"},
 	{"a follower notes no number of a plan that it cannot store", "internal/standby/replica/state.go", "_ = s.Store.Disk.Numbers.UseWithoutDisk(n) // if", "if PLANTED {\n\t\t\treturn\n\t\t}\n\t\t_ = s.Store.Disk.Numbers.UseWithoutDisk(n) // if"},
 	{"a follower keeps jobs that have ended", "internal/standby/replica/state.go", "s.Store.EndJob(j, \"removed\")", "if !PLANTED {\n\t\t\ts.Store.EndJob(j, \"removed\")\n\t\t}"},
 	{"a follower takes no decisions over", "internal/standby/replica/state.go", "s.Store.TakeDecisions(r.Decisions)", "if !PLANTED {\n\t\ts.Store.TakeDecisions(r.Decisions)\n\t}"},
-	{"a follower forgets the leader's last number", "internal/standby/replica/state.go", "s.Store.Disk.Numbers.AdvanceTo(r.Last)", "if !PLANTED {\n\t\ts.Store.Disk.Numbers.AdvanceTo(r.Last)\n\t}"},
+	{"a follower forgets the leader's last number", "internal/standby/replica/state.go", "numbers.AdvanceTo(r.Last)", "if !PLANTED {\n\t\tnumbers.AdvanceTo(r.Last)\n\t}"},
 	{"a successor takes an older state over", "internal/standby/standby.go", "case w.Last < own.Last:\n\t\tm.lead(now, \"\")", "case w.Last < own.Last && !PLANTED:\n\t\tm.lead(now, \"\")"},
 	{"numbers in doubt begin at the clock, whatever was given", "internal/standby/standby.go", "a.Above = a.Over(m.given)", "if !PLANTED {\n\t\t\ta.Above = a.Over(m.given)\n\t\t}"},
 	{"two forsd lead", "internal/standby/standby.go", "\tcase w.Leads:\n\t\tm.late", "\tcase w.Leads && !PLANTED:\n\t\tm.late"},
@@ -86,7 +86,7 @@ var worldFaults = []struct{ name, file, old, new string }{
 	{"a follower takes an older state over", "internal/standby/standby.go", "case w.Last < own.Last:\n\t\tm.unusable", "case w.Last < own.Last && !PLANTED:\n\t\tm.unusable"},
 	{"a forsd that yielded never leads again", "internal/standby/standby.go", "case m.manager.Master && (!w.Leads ||", "case m.manager.Master && !PLANTED && (!w.Leads ||"},
 	{"a follower counts on its own tables", "internal/daemon/peer.go", "t.forgetTables() })", "if !PLANTED { t.forgetTables() } })"},
-	{"in doubt no number is passed over", "internal/daemon/peer.go", "l.store.Disk.Numbers.PassOver(a.Over(l.store.Disk.Numbers.Last()))", "if !PLANTED {\n\t\t\tl.store.Disk.Numbers.PassOver(a.Over(l.store.Disk.Numbers.Last()))\n\t\t}"},
+	{"in doubt no number is passed over", "internal/standby/replica/state.go", "leads && a.Above != 0 {", "leads && a.Above != 0 && !PLANTED {"},
 	{"decisions of a forsd that leads again are lost", "internal/daemon/turns.go", "r.Decisions.Serial() < own.Serial() {", "r.Decisions.Serial() < own.Serial() && !PLANTED {"},
 	{"a forsd that leads again plans for the other manager's fabric", "internal/daemon/turns.go", "\tt.loop.own = own\n", "\tif !PLANTED {\n\t\tt.loop.own = own\n\t}\n"},
 

@@ -28,6 +28,7 @@ type Replica struct {
 	Missing int    `json:"missing,omitempty"` // how many of the baseline's hosts its manager does not see, if most
 	Claim   uint64 `json:"claim,omitempty"`   // of the current takeover, 0 if there is none
 	Last    uint64 `json:"last"`              // highest number known to be given to a plan
+	Passed  uint64 `json:"passed,omitempty"`  // highest number that a lost plan may have
 	Clock   int64  `json:"clock,omitempty"`   // of the host, in milliseconds since 1970
 
 	// The fields below are omitted if the asking forsd has them.
@@ -49,7 +50,7 @@ type Kept[T any] struct {
 
 // Word returns the part of the replica that the asking daemon's machine needs.
 func (r *Replica) Word() standby.Word {
-	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Missing: r.Missing, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last}, Clock: r.Clock}
+	w := standby.Word{Tag: r.Tag, Leads: r.Leads, Missing: r.Missing, Claim: r.Claim, Whole: r.Whole, Numbers: standby.Numbers{Last: r.Last, Passed: r.Passed}, Clock: r.Clock}
 	if r.Epoch != nil {
 		w.Epoch = r.Epoch.About.Epoch
 	}
@@ -71,8 +72,8 @@ func (r *Replica) check() error {
 	switch {
 	case r.Clock > store.HighestNumber:
 		return fmt.Errorf("it says that its clock is at %d ms since 1970: no clock is", r.Clock)
-	case highest > store.HighestNumber:
-		return fmt.Errorf("it says that a plan has the number %d: no forsd gives such numbers", highest)
+	case max(highest, r.Passed) > store.HighestNumber:
+		return fmt.Errorf("it says that a plan has the number %d: no forsd gives such numbers", max(highest, r.Passed))
 	case r.Whole && highest > r.Last:
 		return fmt.Errorf("it has a plan with the number %d, and says that it has given numbers up to %d", highest, r.Last)
 	}

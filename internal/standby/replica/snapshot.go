@@ -21,6 +21,7 @@ import (
 // Questions are answered from it outside the daemon's loop.
 type Snapshot struct {
 	word      standby.Word // without tag and epoch
+	lost      uint64       // as store.Numbers has it
 	state     *state.State
 	decisions store.Decisions
 	tag       func() string // computed on first use
@@ -28,8 +29,8 @@ type Snapshot struct {
 
 // Now returns the present state. It must be called between two actions of the controller.
 func (s *State) Now(word standby.Word) *Snapshot {
-	word.Last = s.Store.Disk.Numbers.Last()
-	n := &Snapshot{word: word, state: s.State.Now(), decisions: s.Store.Decisions()}
+	word.Last, word.Passed = s.Store.Disk.Numbers.Last(), s.Store.Disk.Numbers.Passed()
+	n := &Snapshot{word: word, lost: s.Store.Disk.Numbers.Lost(), state: s.State.Now(), decisions: s.Store.Decisions()}
 	n.tag = sync.OnceValue(n.hash)
 	return n
 }
@@ -39,7 +40,7 @@ func (s *State) Now(word standby.Word) *Snapshot {
 // the action may still give a number.
 func (n *Snapshot) beginning(word standby.Word) *Snapshot {
 	next := *n
-	word.Last, word.Leads = n.word.Last, n.word.Leads || word.Leads
+	word.Numbers, word.Leads = n.word.Numbers, n.word.Leads || word.Leads
 	next.word = word
 	return &next
 }
@@ -59,7 +60,7 @@ func (n *Snapshot) same(o *Snapshot) bool {
 // hash returns the tag of the state except who leads where.
 func (n *Snapshot) hash() string {
 	h, now := sha256.New(), n.state
-	fmt.Fprintln(h, n.word.Last)
+	fmt.Fprintln(h, n.word.Numbers)
 	if now.Baseline != nil {
 		h.Write(now.Baseline.Encode())
 	}
@@ -84,9 +85,12 @@ func (n *Snapshot) hash() string {
 // Replica returns the answer to a question.
 func (n *Snapshot) Replica(q standby.Ask) *Replica {
 	now, w := n.state, &n.word
-	out := &Replica{Leads: w.Leads, Missing: w.Missing, Claim: w.Claim, Last: w.Last, Tag: fmt.Sprintf("%t-%d", w.Leads, w.Missing), Clock: time.Now().UnixMilli()}
+	out := &Replica{Leads: w.Leads, Missing: w.Missing, Claim: w.Claim, Last: w.Last, Passed: w.Passed, Tag: fmt.Sprintf("%t-%d", w.Leads, w.Missing), Clock: time.Now().UnixMilli()}
 	if !q.Brief {
 		out.Tag += "-" + n.tag()
+	}
+	if q.Brief { // the other one leads, and must be above these numbers
+		out.Last = max(out.Last, n.lost)
 	}
 	if q.Brief || out.Tag == q.Have {
 		return out

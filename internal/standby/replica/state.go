@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/internal/standby"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/store"
 	"github.com/forsd/forsd/phasetable"
@@ -22,11 +23,25 @@ type State struct {
 	Succeeds   bool // this daemon is about to lead
 }
 
+// PassOver passes over the numbers that a daemon which begins to lead leaves out, before the other
+// one hears of it.
+func (s *State) PassOver(all []standby.Action) {
+	for _, a := range all {
+		if a, leads := a.(standby.Lead); leads && a.Above != 0 {
+			numbers := &s.Store.Disk.Numbers
+			numbers.PassOver(a.Over(max(numbers.Last(), numbers.Passed())))
+		}
+	}
+}
+
 // Keep replaces this daemon's state with the leader's: on disk first, then for API
-// clients. A daemon that is about to lead, and may have given later numbers to plans that it has
-// lost, shows none of the leader's plans: clients get the next ones.
+// clients. These are not shown a plan whose number is not above those of plans that the leader may
+// have lost, or that this daemon may have lost and the leader does not know of: they get the next one.
 func (s *State) Keep(r *Replica) error {
-	shown := !s.Succeeds || r.Last > s.Store.Disk.Numbers.Passed()
+	above, numbers := r.Passed, &s.Store.Disk.Numbers
+	if passed := numbers.Passed(); r.Last < numbers.Lost() || s.Succeeds && r.Last <= passed {
+		above = max(above, passed)
+	}
 	if r.Baseline != nil {
 		base, err := topology.ReadBaseline(r.Baseline.Encode())
 		if err != nil {
@@ -36,7 +51,7 @@ func (s *State) Keep(r *Replica) error {
 		s.State.Adopt(base)
 		s.Store.KeepBaseline()
 	}
-	if r.Epoch != nil && shown {
+	if r.Epoch != nil && r.Epoch.About.Epoch > above {
 		if err := s.keepEpoch(r.Epoch); err != nil {
 			return err
 		}
@@ -44,16 +59,14 @@ func (s *State) Keep(r *Replica) error {
 	if b := r.BaseLIDs; b != nil && b.Table == nil && r.Epoch != nil {
 		b.Table = r.Epoch.Table
 	}
-	if !shown {
-		s.State.NoBase(nil)
-	} else if err := s.keepBase(r.BaseLIDs, r.Last); err != nil {
+	if err := s.keepBase(r.BaseLIDs, above, r.Last); err != nil {
 		return err
 	}
-	if err := s.keepJobs(r.Jobs, shown); err != nil {
+	if err := s.keepJobs(r.Jobs, above); err != nil {
 		return err
 	}
 	s.Store.TakeDecisions(r.Decisions)
-	s.Store.Disk.Numbers.AdvanceTo(r.Last)
+	numbers.AdvanceTo(r.Last)
 	return nil
 }
 
@@ -85,7 +98,7 @@ func (s *State) keepEpoch(k *Kept[store.EpochInfo]) error {
 }
 
 // keepBase adopts the plan for base LIDs in force, under the same number.
-func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
+func (s *State) keepBase(k *Kept[planner.Report], above, last uint64) error {
 	if k == nil {
 		s.State.NoBase(nil)
 		return nil
@@ -106,7 +119,7 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 	if plan.Epoch() > last {
 		return fmt.Errorf("the plan for base LIDs has the number %d, and numbers up to %d were given", plan.Epoch(), last)
 	}
-	if last := now.LastBase; last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
+	if last := now.LastBase; plan.Epoch() <= above || last != nil && last.Epoch() > plan.Epoch() { // the peer does not know of it
 		s.State.NoBase(nil)
 		return nil
 	}
@@ -115,9 +128,9 @@ func (s *State) keepBase(k *Kept[planner.Report], last uint64) error {
 }
 
 // keepJobs adopts the jobs and ends all others.
-func (s *State) keepJobs(jobs []Kept[store.JobInfo], shown bool) error {
+func (s *State) keepJobs(jobs []Kept[store.JobInfo], above uint64) error {
 	for i := range jobs {
-		if err := s.keepJob(&jobs[i], shown); err != nil {
+		if err := s.keepJob(&jobs[i], above); err != nil {
 			return err
 		}
 	}
@@ -131,7 +144,7 @@ func (s *State) keepJobs(jobs []Kept[store.JobInfo], shown bool) error {
 	return nil
 }
 
-func (s *State) keepJob(k *Kept[store.JobInfo], shown bool) error {
+func (s *State) keepJob(k *Kept[store.JobInfo], above uint64) error {
 	plan, err := phasetable.Decode(k.Table)
 	if err != nil {
 		return err
@@ -168,7 +181,7 @@ func (s *State) keepJob(k *Kept[store.JobInfo], shown bool) error {
 		}
 	}
 	s.store(max(j.Epoch, j.BaseEpoch), func() error { return save(&j.Job) })
-	if !shown {
+	if j.Epoch <= above {
 		s.State.SetJob(j)
 		return nil
 	}
