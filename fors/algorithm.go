@@ -8,20 +8,16 @@ import "context"
 // M0 − |clean| > f (the paper's precondition m ≤ f for K = M0 lanes), if no lane is clean,
 // and if the plan would use a lane that is closed to a destination.
 func PlanAlgorithm(ctx context.Context, t *Tree) (*Plan, error) {
-	b := ComputeBounds(t)
-	p, err := planAlgorithm(ctx, t, newShape(t), b.Reduction)
+	b, sh := ComputeBounds(t), newShape(t)
+	if sh.reduction() > b.Reduction || !sh.schedulable() {
+		return nil, ErrNotApplicable
+	}
+	p, err := sh.section4(ctx, t, Algorithm)
 	if err != nil {
 		return nil, err
 	}
 	p.Bounds = b
 	return p, nil
-}
-
-func planAlgorithm(ctx context.Context, t *Tree, sh *shape, f int) (*Plan, error) {
-	if sh.reduction() > f || !sh.schedulable() {
-		return nil, ErrNotApplicable
-	}
-	return sh.section4(ctx, t, Algorithm)
 }
 
 // schedulable reports whether section 4 applies to the tree: one exchange, f < M0.

@@ -7,11 +7,10 @@ import (
 )
 
 // Make plans the complete exchange on a tree by the first engine that reaches the lower
-// bound: the rotation, the linear shift, section 4's algorithm, a repaired plan with the
-// shift's lanes, the exact planner. Several exchanges are planned by the last two, or by
-// Remaining if a leaf is in several. The shift and section 4 leave the slots of absent servers empty, and the latter may leave too few idle slots for
-// same-leaf pairs. If no engine reaches the bound, the shortest plan is taken, the earlier
-// engine's among equals. The exact planner may prove a higher bound than ComputeBounds. It
+// bound: the rotation, the linear shift, a repaired plan with the shift's lanes, the exact
+// planner. Several exchanges are planned by the last two, or by Remaining if a leaf is in
+// several. The shift leaves the slots of absent servers empty. If no engine reaches the bound,
+// the shortest plan is taken, the earlier engine's among equals. The exact planner may prove a higher bound than ComputeBounds. It
 // is left out if a living lane is closed to a server; the conservative engine then takes
 // its place if none of the others comes within 1/32 of the bound. Make fails only if the
 // tree's dimensions or slots are inconsistent or it has no servers, and with ctx.Err() soon
@@ -55,16 +54,13 @@ func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	return p, nil
 }
 
-// regular plans by the rotation, the shift or section 4's algorithm.
+// regular plans by the rotation or the shift.
 func (sh *shape) regular(ctx context.Context, t *Tree, b Bounds) (*Plan, error) {
 	p, err := planRotation(ctx, t, b)
-	switch {
-	case !errors.Is(err, ErrNotApplicable):
-		return p, err
-	case sh.shiftable(t):
+	if errors.Is(err, ErrNotApplicable) && sh.shiftable(t) {
 		return sh.shift(ctx, Shift)
 	}
-	return planAlgorithm(ctx, t, sh, b.Reduction)
+	return p, err
 }
 
 // PlanConservative returns a conflict-free plan for any tree. It serves every pair whose

@@ -163,8 +163,8 @@ func TestFewerLanes(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustCheck(t, tree, p)
-	if p.Engine != Algorithm || p.Reduction != 3 || p.Affected != 0 || p.Phases != 64 {
-		t.Errorf("%s, f=%d, m=%d, %d phases; want the algorithm, 3, 0, 64", p.Engine, p.Reduction, p.Affected, p.Phases)
+	if p.Engine != Exact || p.Reduction != 3 || p.Affected != 0 || p.Phases != 64 {
+		t.Errorf("%s, f=%d, m=%d, %d phases; want the exact planner, 3, 0, 64", p.Engine, p.Reduction, p.Affected, p.Phases)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestSmallest(t *testing.T) {
 		{"one leaf and an empty one", &Tree{Slots: [][]int{{0, 1, 2}, {}}, Up: [][]bool{{}, {}}}, Shift, 2, 0},
 		{"two leaves without lanes", evenTree(3, 2, 0), Exact, 2, 18},
 		{"leaf cut off", func() *Tree { t := fullTree(2, 3); t.cutCables(1, 0, 1); return t }(), Exact, 3, 16},
-		{"two leaves on one lane", evenTree(3, 2, 1), Algorithm, 9, 0},
+		{"two leaves on one lane", evenTree(3, 2, 1), Exact, 9, 0},
 	} {
 		p, err := Make(bg, c.tree)
 		if err != nil {
@@ -390,7 +390,7 @@ func TestAnyTree(t *testing.T) {
 				t.Fatalf("%s: bounds %v, want %v", p.Engine, p.Bounds, bounds)
 			}
 		}
-		want := choose(shift, rotation, algorithm, exact, conservative)
+		want := choose(shift, rotation, exact, conservative)
 		if made.Engine != want.Engine || made.Phases != want.Phases {
 			t.Fatalf("made by %s in %d phases, want %s in %d", made.Engine, made.Phases, want.Engine, want.Phases)
 		}
@@ -398,13 +398,10 @@ func TestAnyTree(t *testing.T) {
 }
 
 // choose returns the plan that Make is to take, given those there are.
-func choose(shift, rotation, algorithm, exact, conservative *Plan) *Plan {
+func choose(shift, rotation, exact, conservative *Plan) *Plan {
 	want := rotation
 	if want == nil {
 		want = shift
-	}
-	if want == nil {
-		want = algorithm
 	}
 	other := exact
 	if exact == nil && (want == nil || 32*want.Gap() > want.LowerBound) {

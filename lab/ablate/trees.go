@@ -3,7 +3,6 @@ package main
 // trees are the heuristics of the planners of fat trees. What they save that no set shows is
 // processor time, a linear shift on base LIDs, or lanes that stay.
 var trees = []heuristic{
-	{"section 4's algorithm", "trees", "fors/make.go", "return planAlgorithm(ctx, t, sh, b.Reduction)", "return nil, ErrNotApplicable"},
 	{"rotation", "trees", "fors/make.go", "p, err := planRotation(ctx, t, b)", "p, err := (*Plan)(nil), ErrNotApplicable"},
 	{"slot lanes", "trees", "fors/make.go", "planSlotLanes(ctx, t, b)\n\t\tif !errors.Is(err, ErrNotApplicable)", "planSlotLanes(ctx, t, b)\n\t\tif err == nil && own == nil"},
 	{"prices raised", "trees", "fors/exactspread.go", "!found && proof <= mostProof", "!found && proof <= 1"},
