@@ -134,7 +134,7 @@ func TestSteps(t *testing.T) {
 		if want == nil {
 			continue
 		}
-		if got := newNetwork(&topology.FatTree{Fabric: &topology.Fabric{}, Lanes: k}).steps; !slices.Equal(got, want) {
+		if got := newNetwork(&topology.FatTree{Common: topology.Common{Fabric: &topology.Fabric{}}, Lanes: k}).steps; !slices.Equal(got, want) {
 			t.Errorf("%d lanes: steps %v, want %v", k, got, want)
 		}
 	}

@@ -94,7 +94,7 @@ func (t *Tables) ByNode(f *topology.Fabric) [][]uint8 {
 
 // ranked routes a whole fabric up and down by rank.
 func ranked(t *topology.PodTree) *updown {
-	u := &updown{FatTree: &topology.FatTree{Fabric: t.Fabric, Rank: t.Rank}, alien: make([]bool, len(t.Fabric.Nodes)), slow: map[topology.PortRef]bool{},
+	u := &updown{FatTree: &topology.FatTree{Common: topology.Common{Fabric: t.Fabric, Rank: t.Rank}}, alien: make([]bool, len(t.Fabric.Nodes)), slow: map[topology.PortRef]bool{},
 		down: make([]int32, len(t.Fabric.Nodes)), dist: make([]int32, len(t.Fabric.Nodes))}
 	for i := range t.Fabric.Nodes {
 		if t.Fabric.Nodes[i].Kind == topology.Switch {

@@ -314,7 +314,7 @@ func TestDumps(t *testing.T) {
 		if err != nil {
 			return nil //nolint:nilerr // it has none
 		}
-		if r, err = Make(bg, tree.Divide(x), Settings{}); err != nil {
+		if r, err = Make(bg, x.Divide(tree), Settings{}); err != nil {
 			return err
 		}
 		if walkBase(t, r); r.Load.BusiestCable != busiest(t, r) {

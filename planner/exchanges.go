@@ -65,8 +65,6 @@ func ReadGroups(data []byte) (Groups, error) {
 func (g Groups) Divide(t *topology.FatTree, skip bool) (out *topology.FatTree, notes []string, err error) {
 	var x *topology.Exchanges
 	switch {
-	case t.Pods != nil && (g.Rails || g.Rows != nil):
-		err = errors.New("this is a fat tree of three levels, on which one exchange of all servers is planned")
 	case g.Rails:
 		x, notes, err = topology.Rails(t)
 	case g.Rows != nil:
@@ -75,7 +73,7 @@ func (g Groups) Divide(t *topology.FatTree, skip bool) (out *topology.FatTree, n
 	if err != nil {
 		return nil, nil, err
 	}
-	return t.Divide(x), notes, nil
+	return x.Divide(t), notes, nil
 }
 
 // resolve finds the servers of a file's rows.
@@ -117,31 +115,40 @@ type GroupReport struct {
 	LowerBound int `json:"lower_bound"`
 }
 
-// groupReports returns the figures of the exchanges of a plan, nil if there is one of all.
-func (s *Schedule) groupReports() []GroupReport {
-	t := s.Tree
+// GroupReports returns the figures of the exchanges of a plan by its rows, nil if there is one of
+// all. Bound returns the least number of phases for some servers alone.
+func GroupReports[S ~int32](t *topology.Common, to []S, bound func(alone topology.Common) int) []GroupReport {
 	if len(t.Exchanges) == 0 {
 		return nil
 	}
-	out := make([]GroupReport, len(t.Exchanges))
-	for x, servers := range t.ByExchange() {
-		members := make([]ib.GUID, len(servers))
-		for i := range servers {
-			members[i] = servers[i].GUID
-		}
+	out, of := make([]GroupReport, len(t.Exchanges)), make([][]int, len(t.Exchanges))
+	for _, i := range t.Servers {
+		x := t.ExchangeOf(&t.Hosts[i])
+		of[x] = append(of[x], i)
+	}
+	for x, servers := range of {
 		out[x] = GroupReport{Name: t.Exchanges[x], Servers: len(servers)}
-		if len(servers) > 0 {
-			alone := forsTree(Restrict(t, members))
-			alone.Closed = nil // tables may open the lanes
-			out[x].LowerBound = fors.ComputeBounds(alone).LowerBound
+		if alone := *t; len(servers) > 0 {
+			alone.Servers, alone.Exchanges = servers, nil
+			out[x].LowerBound = bound(alone)
 		}
 	}
-	n := s.Plan.Servers
-	for i, d := range s.Plan.To {
-		if d != fors.Idle {
+	for i, d := range to {
+		if n := len(t.Servers); d >= 0 {
 			g := &out[t.ExchangeOf(&t.Hosts[t.Servers[i%n]])]
 			g.Phases = max(g.Phases, i/n+1)
 		}
 	}
 	return out
+}
+
+// groupReports returns the figures of the exchanges of a plan.
+func (s *Schedule) groupReports() []GroupReport {
+	return GroupReports(&s.Tree.Common, s.Plan.To, func(alone topology.Common) int {
+		t := *s.Tree
+		t.Common = alone
+		tree := forsTree(&t)
+		tree.Closed = nil // tables may open the lanes
+		return fors.ComputeBounds(tree).LowerBound
+	})
 }

@@ -221,7 +221,7 @@ func (w *fit) plan(ctx context.Context, b fors.Bounds) (*fors.Plan, error) {
 			return nil, err
 		}
 		for place, s := range at {
-			if d := at[(place+shift)%len(at)]; s >= 0 && d >= 0 && t.ExchangeOf(&t.Hosts[t.Servers[s]]) == t.ExchangeOf(&t.Hosts[t.Servers[d]]) {
+			if d := at[(place+shift)%len(at)]; s >= 0 && d >= 0 && t.Together(s, d) {
 				w.place(s, d)
 			}
 		}

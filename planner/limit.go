@@ -70,18 +70,10 @@ func LaneLess(t *topology.FatTree) (pairs, of int) {
 			}
 		}
 	}
-	return pairs, demand(t)
+	return pairs, t.Pairs()
 }
 
 // leftOut counts the pairs that the plan leaves out, of all.
 func (s *Schedule) leftOut() (pairs, of int) {
-	return len(s.Plan.Unreachable), demand(s.Tree)
-}
-
-// demand counts the ordered pairs of servers that exchange data.
-func demand(t *topology.FatTree) (pairs int) {
-	for _, servers := range t.ByExchange() {
-		pairs += len(servers) * (len(servers) - 1)
-	}
-	return pairs
+	return len(s.Plan.Unreachable), s.Tree.Pairs()
 }

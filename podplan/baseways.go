@@ -47,6 +47,7 @@ type baseWays struct {
 	sent   []bool    // [block] of a table, see block: that it changes anyway
 	window int       // blocks of a table
 	laned  bool      // plans go by the lanes of LIDs
+	sends  func(a, d int) int64 // how many servers of a leaf send to a server
 }
 
 // entry is what a table has for a base LID, while units use it.
@@ -80,6 +81,11 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
 	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
 	w.usual, w.laned = usual.ByNode(t.Fabric), lids(t) >= len(t.Lanes)
+	senders := r.shape.Senders()
+	w.sends = func(a, d int) int64 {
+		b := int(w.home(int32(d)))
+		return int64(senders(a, b, d-int(w.Plan.Base[b])))
+	}
 	for _, out := range w.usual {
 		w.window = max(w.window, len(out)/lft.Block+1)
 	}
@@ -138,7 +144,7 @@ func (w *baseWays) use(a, d int, way int16, uses int16) {
 	t := w.Tree
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
 	for _, i := range of[:n] {
-		w.load[i] += int32(uses) * int32(len(w.shape.Leaves[a].Slots))
+		w.load[i] += int32(uses) * int32(w.sends(a, d))
 	}
 	if w.steps != nil && way != w.whole[a*w.n+d] {
 		w.pass(a, d, way, uses)
@@ -167,7 +173,7 @@ func (r *Result) midOf(a, j int) int {
 func (w *baseWays) excess(a, d int, way int16) (excess int64) {
 	of, n := w.cablesOf(a, int(w.home(int32(d))), way)
 	for _, i := range of[:n] {
-		excess += w.over(w.load[i], int64(len(w.shape.Leaves[a].Slots)))
+		excess += w.over(w.load[i], w.sends(a, d))
 	}
 	return excess
 }
@@ -233,7 +239,7 @@ func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 func (w *baseWays) best(a, d int, than move, barred func(way int16) bool) (best move) {
 	t, b, lanes := w.Tree, int(w.home(int32(d))), len(w.Tree.Lanes)
 	A, B := &w.shape.Leaves[a], &w.shape.Leaves[b]
-	more, outs, ins := int64(len(A.Slots)), w.podLoads(A.Pod), w.podLoads(t.Pods+B.Pod)
+	more, outs, ins := w.sends(a, d), w.podLoads(A.Pod), w.podLoads(t.Pods+B.Pod)
 	best = move{at: a*w.n + d, way: -1}
 	worse := func(excess int64) bool {
 		return than.way >= 0 && excess > than.excess || best.way >= 0 && excess > best.excess

@@ -17,7 +17,7 @@ import (
 
 // MayPlan returns an error if too few servers have a path to each other.
 func (s Settings) MayPlan(t *topology.PodTree) error {
-	return planner.Settings{MaxUnreachable: s.MaxUnreachable}.MayLeaveOut(len(pods.Unreachable(Shape(t))), len(t.Servers)*(len(t.Servers)-1))
+	return planner.Settings{MaxUnreachable: s.MaxUnreachable}.MayLeaveOut(len(pods.Unreachable(Shape(t))), t.Pairs())
 }
 
 // verify verifies the tables, and the plans on them.

@@ -3,6 +3,7 @@ package podplan
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/forsd/forsd/lft"
@@ -34,15 +35,8 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	if shift != nil && !over(shift, shift.LowerBound) {
 		return nil, nil
 	}
-	tables, err := lft.BuildPods(ctx, t, nil)
+	tables, w, err := ground.spread(ctx)
 	if err != nil {
-		return nil, err
-	}
-	w := newBaseWays(ground, tables)
-	if !w.spread() {
-		return nil, errors.New("the ways of base LIDs stand in each other's way")
-	}
-	if err := tables.Pin(ctx, t.Fabric, w.pins()); err != nil {
 		return nil, err
 	}
 	built := time.Since(start)
@@ -81,6 +75,52 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 			} else if fresh != nil {
 				r = fresh
 			}
+		}
+	}
+	r.Times.Tables = built
+	r.setBase(base)
+	return r, r.verify(ctx)
+}
+
+// spread builds tables with the ways of base LIDs spread over the cables.
+func (r *Result) spread(ctx context.Context) (*lft.Tables, *baseWays, error) {
+	tables, err := lft.BuildPods(ctx, r.Tree, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newBaseWays(r, tables)
+	if !w.spread() {
+		return nil, nil, errors.New("the ways of base LIDs stand in each other's way")
+	}
+	return tables, w, tables.Pin(ctx, r.Tree.Fabric, w.pins())
+}
+
+// several plans several exchanges at the same time, on tables with the ways of base LIDs spread for
+// them: by base LIDs, and by all LIDs if that is shorter.
+func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, error) {
+	start := time.Now()
+	if n := len(t.Servers); n > singlesLimit {
+		return nil, fmt.Errorf("several exchanges are planned for at most %d servers on three levels: there are %d", singlesLimit, n)
+	}
+	ground := newGround(t, Shape(t))
+	tables, w, err := ground.spread(ctx)
+	if err != nil {
+		return nil, err
+	}
+	built := time.Since(start)
+	base, err := ground.on(ctx, tables, 1)
+	if err != nil {
+		return nil, err
+	}
+	base.moved = w.moved()
+	r := base
+	if base.Plan.Gap() > 0 && lids(t) > 1 {
+		all, err := ground.on(ctx, tables, lids(t))
+		if err != nil {
+			return nil, err
+		}
+		if all.Plan.Phases() < base.Plan.Phases() {
+			r = all
 		}
 	}
 	r.Times.Tables = built

@@ -12,10 +12,10 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// Make plans the complete exchange of the tree's servers, builds the tables and verifies
-// the plan on them, with a plan for base LIDs. Undamaged trees get the linear shift, and
-// damaged ones as much of it as is alive: see kept. Otherwise, plans for single senders use
-// tables that do not depend on them if each server has an LID for every lane; if not, the
+// Make plans the complete exchange of the tree's servers, or several: see several. It builds the
+// tables and verifies the plan on them, with a plan for base LIDs. Undamaged trees get the linear
+// shift, and damaged ones as much of it as is alive: see kept. Otherwise, plans for single senders
+// use tables that do not depend on them if each server has an LID for every lane; if not, the
 // senders of a leaf form a group, and the tables follow from the plan.
 func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	if len(t.Servers) == 0 {
@@ -24,6 +24,26 @@ func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	if err := s.MayPlan(t); err != nil {
 		return nil, err
 	}
+	plan := ofAll
+	if len(t.Exchanges) > 1 {
+		plan = several
+	}
+	r, err := plan(ctx, t, s)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.AtOnce {
+		r.certify(ctx)
+	}
+	r.warn()
+	return r, nil
+}
+
+// ofAll plans one exchange of all servers.
+func ofAll(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error) {
 	r, last := kept(ctx, t, s)
 	for _, plan := range []func() (*Result, error){
 		func() (*Result, error) { return makePlan(ctx, t, pods.Make, true) },
@@ -39,17 +59,7 @@ func Make(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 			last = r.finish(ctx)
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if last != nil {
-		return nil, last
-	}
-	if !s.AtOnce {
-		r.certify(ctx)
-	}
-	r.warn()
-	return r, nil
+	return r, last
 }
 
 // finerLimit is how many servers may have plans for more groups of a leaf tried than one,

@@ -82,12 +82,14 @@ func (r *Result) frame() *pods.Plan {
 	return p
 }
 
-// singlesLimit is how many servers may have plans for single senders where leaves differ. Blocks
+// singlesLimit is how many servers may have plans for single senders where leaves differ, or in several exchanges. Blocks
 // would last there as long as the largest leaf needs.
 const singlesLimit = 4096
 
 // bySingles reports if plans on given tables are for single senders.
-func bySingles(r *Result) bool { return pods.Ragged(r.shape) && len(r.Tree.Servers) <= singlesLimit }
+func bySingles(r *Result) bool {
+	return (pods.Ragged(r.shape) || len(r.Tree.Exchanges) > 1) && len(r.Tree.Servers) <= singlesLimit
+}
 
 // roads are the ways that tables have.
 type roads struct {

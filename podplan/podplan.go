@@ -164,6 +164,9 @@ func Shape(t *topology.PodTree) *pods.Tree {
 		if s.Places > 0 {
 			l.Place = append(l.Place, h.First+h.Alpha)
 		}
+		if len(t.Exchanges) > 1 {
+			l.Exchange = append(l.Exchange, h.Exchange)
+		}
 	}
 	return s
 }

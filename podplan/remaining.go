@@ -44,7 +44,7 @@ func Remaining(ctx context.Context, on *Result, old *phasetable.View, done int) 
 	x := newRoads(out, lids(on.Tree))
 	out.home(0)
 	x.leafOf, r.pairs = out.homes, r.lacking()
-	out.Plan.Bounds = x.boundOf(r.pairs)
+	out.Plan.Bounds = pods.BoundsOf(on.shape, r.pairs)
 	for _, more := range spares {
 		if err := r.pack(x, more); err != nil {
 			return nil, err
@@ -133,63 +133,14 @@ func (r *Rest) lacking() *fors.PairSet {
 	pairs := fors.NewPairSet(n)
 	for s := range fors.Server(n) {
 		for d := range fors.Server(n) {
-			pairs.Add(s, d)
+			if r.Tree.Together(int(s), int(d)) {
+				pairs.Add(s, d)
+			}
 		}
 	}
 	r.Had(func(s, d fors.Server) { pairs.Remove(s, d) })
 	r.Plan.Unreachable = slices.DeleteFunc(r.Plan.Unreachable, func(u fors.Pair) bool { return !pairs.Remove(u.Src, u.Dst) })
 	return pairs
-}
-
-// boundOf returns the phases that some pairs need: by servers, by the cables of leaves, and by those
-// of pods to tops.
-func (x *roads) boundOf(pairs *fors.PairSet) pods.Bounds {
-	t := x.Tree
-	servers, leaves, inPods := make([]int, 2*len(t.Servers)), make([]int, 2*len(x.shape.Leaves)), make([]int, 2*x.shape.Pods)
-	for _, u := range pairs.List() {
-		servers[2*u.Src]++
-		servers[2*u.Dst+1]++
-		a, b := x.homes[u.Src], x.homes[u.Dst]
-		if a == b {
-			continue
-		}
-		leaves[2*a]++
-		leaves[2*b+1]++
-		if A, B := x.shape.Leaves[a].Pod, x.shape.Leaves[b].Pod; A != B {
-			inPods[2*A]++
-			inPods[2*B+1]++
-		}
-	}
-	b := pods.Bounds{Certificate: fors.ByServers}
-	raise := func(load, cables int, by fors.Certificate) {
-		if least := (load + max(cables, 1) - 1) / max(cables, 1); least > b.LowerBound {
-			b.LowerBound, b.Certificate = least, by
-		}
-	}
-	for _, load := range servers {
-		raise(load, 1, fors.ByServers)
-	}
-	for i, load := range leaves {
-		raise(load, x.living(x.node[i/2], false), fors.ByLeaf)
-	}
-	of := make([]int, x.shape.Pods)
-	for m := range t.Mids {
-		of[t.Mids[m].Pod] += x.living(t.Mids[m].Node, true)
-	}
-	for i, load := range inPods {
-		raise(load, of[i/2], pods.ByPod)
-	}
-	return b
-}
-
-// living returns how many cables of a leaf, or upwards of a mid, plans may use.
-func (x *roads) living(node int32, mid bool) (n int) {
-	for i := x.first[max(0, node)]; node >= 0 && i < x.first[node+1]; i++ {
-		if x.up[i] && (x.lane[i] >= 0 || !mid) {
-			n++
-		}
-	}
-	return n
 }
 
 // Check walks the plan through tables after the phases that have run.

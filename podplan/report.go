@@ -12,9 +12,9 @@ import (
 // Report is plan.json of a fat tree of three levels: as on two, with tops as spines, and more.
 type Report struct {
 	planner.Report
-	Levels   int `json:"levels"` // 3
-	Pods     int `json:"pods"`
-	Planes   int `json:"planes"`
+	Levels   int `json:"levels,omitempty"` // 3
+	Pods     int `json:"pods,omitempty"`
+	Planes   int `json:"planes,omitempty"`
 	*Changes     // nil where the plan was made from no other one
 }
 
@@ -37,10 +37,15 @@ func Figures(r *Result) planner.Report {
 	for 1<<lmc < lids(t) {
 		lmc++
 	}
+	groups := planner.GroupReports(&t.Common, p.To, func(alone topology.Common) int {
+		tree := *t
+		tree.Common = alone
+		return pods.ComputeBounds(Shape(&tree)).LowerBound
+	})
 	return planner.Report{Version: 1, Summary: phasetable.Summarize(string(p.Engine), p.Phases(), p.LowerBound),
 		Proof: phasetable.Proof{UnreachablePairs: len(p.Unreachable), Certificate: string(p.Certificate)},
 		Size:  phasetable.Size{Servers: len(t.Servers), Leaves: len(t.Leaves), Spines: len(t.Tops), Lanes: len(t.Lanes), LMC: lmc},
-		LIDs:  planner.LIDs(r.LIDs), UncoveredPairs: t.Uncovered.Pairs(len(t.Servers)), Group: p.Group, Blocks: p.Blocks,
+		LIDs:  planner.LIDs(r.LIDs), UncoveredPairs: t.Uncovered.Pairs(len(t.Servers)), Group: p.Group, Blocks: p.Blocks, Groups: groups,
 		Warnings: planner.Codes(r.Warnings, r.Notes, t.Findings), PlanSeconds: r.Times.Plan.Seconds(), TopologyHash: t.Fabric.Hash()}
 }
 

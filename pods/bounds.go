@@ -13,28 +13,125 @@ func (t *Tree) twoLevels() *fors.Tree {
 	two := &fors.Tree{Lanes: t.Planes()}
 	for i := range t.Leaves {
 		two.Slots, two.Up = append(two.Slots, t.Leaves[i].Slots), append(two.Up, t.Leaves[i].Up)
+		two.Exchange = append(two.Exchange, t.Leaves[i].Exchange...)
 	}
 	return two
 }
 
 // ComputeBounds returns a lower bound on the phases of any plan on these lanes: by servers,
-// each of which sends to all others; by leaf, its transfers over its living cables; by pod,
-// its transfers over its cables to tops.
+// each of which sends to all others of its exchange; by leaf, its transfers over its living
+// cables; by pod, its transfers over its cables to tops.
 func ComputeBounds(t *Tree) Bounds {
 	x := newInstance(t, 1, 1)
-	b := Bounds{Certificate: fors.ByServers, LowerBound: x.mostPeers()}
-	var c fors.LaneFlow
-	for a := range t.Leaves {
-		if n := x.leafCut(&c, a, b.LowerBound); n > b.LowerBound {
-			b = Bounds{n, fors.ByLeaf}
+	return x.bounds(x.complete())
+}
+
+// BoundsOf does so for some pairs, each of which has a way.
+func BoundsOf(t *Tree, pairs *fors.PairSet) Bounds {
+	x := newInstance(t, 1, 1)
+	d, n := demand{between: make([]int32, len(t.Leaves)*len(t.Leaves))}, int(x.base[len(t.Leaves)])
+	sent, heard := make([]int, n), make([]int, n)
+	for _, u := range pairs.List() {
+		sent[u.Src]++
+		heard[u.Dst]++
+		d.most = max(d.most, sent[u.Src], heard[u.Dst])
+		d.between[int(x.homeOf[u.Src])*len(t.Leaves)+int(x.homeOf[u.Dst])]++
+	}
+	return x.bounds(&d)
+}
+
+// demand counts the transfers that bounds are for.
+type demand struct {
+	between []int32 // [A·leaves + B]; those within leaves take no cable
+	most    int     // of one server, out or in
+}
+
+// complete returns the demand of the complete exchanges, as far as there are ways.
+func (r *reach) complete() *demand {
+	leaves := len(r.Leaves)
+	d, crowds := &demand{between: make([]int32, leaves*leaves)}, r.crowds()
+	for a := range r.Leaves {
+		for _, on := range crowds {
+			if on[a] == 0 {
+				continue
+			}
+			peers := -1
+			for b, n := range on {
+				if r.ok(a, b) {
+					d.between[a*leaves+b] += int32(on[a] * n)
+					peers += n
+				}
+			}
+			d.most = max(d.most, peers)
 		}
 	}
-	for p := range t.Pods {
-		if n := x.podCut(&c, p, b.LowerBound); n > b.LowerBound {
-			b = Bounds{n, ByPod}
+	return d
+}
+
+// crowds counts the servers of each exchange on each leaf, [exchange][leaf].
+func (t *Tree) crowds() (crowds [][]int) {
+	for a := range t.Leaves {
+		for i := range t.Leaves[a].Slots {
+			x := t.exchangeOf(a, i)
+			for len(crowds) <= x {
+				crowds = append(crowds, make([]int, len(t.Leaves)))
+			}
+			crowds[x][a]++
+		}
+	}
+	return crowds
+}
+
+// exchangeOf returns the exchange of server i of a leaf.
+func (t *Tree) exchangeOf(a, i int) int {
+	if x := t.Leaves[a].Exchange; x != nil {
+		return x[i]
+	}
+	return 0
+}
+
+// Senders returns how many servers of a leaf send to server i of another one.
+func (t *Tree) Senders() func(a, b, i int) int {
+	crowds := t.crowds()
+	return func(a, b, i int) int { return crowds[t.exchangeOf(b, i)][a] }
+}
+
+// bounds returns the bounds of a demand.
+func (x *instance) bounds(d *demand) Bounds {
+	b := Bounds{Certificate: fors.ByServers, LowerBound: d.most}
+	var c fors.LaneFlow
+	for a := range x.Leaves {
+		for _, in := range []bool{outward, inward} {
+			if n := x.leafCut(&c, d, a, in, b.LowerBound); n > b.LowerBound {
+				b = Bounds{n, fors.ByLeaf}
+			}
+		}
+	}
+	x.blocks = 1 << 20
+	x.setCells()
+	cells := x.betweenCells(d)
+	for p := range x.Pods {
+		for _, in := range []bool{outward, inward} {
+			if n := x.podCut(&c, cells, p, in, b.LowerBound); n > b.LowerBound {
+				b = Bounds{n, ByPod}
+			}
 		}
 	}
 	return b
+}
+
+// betweenCells sums a demand up for cells, [C·cells + D], without transfers within leaves.
+func (x *instance) betweenCells(d *demand) []int32 {
+	leaves, cells := len(x.Leaves), len(x.cells)
+	sums := make([]int32, cells*cells)
+	for a := range leaves {
+		for b, n := range d.between[a*leaves:][:leaves] {
+			if a != b {
+				sums[int(x.cellOf[a])*cells+int(x.cellOf[b])] += n
+			}
+		}
+	}
+	return sums
 }
 
 // OneLID returns the bounds of plans that only use base LIDs, given those of any plan: a
@@ -46,39 +143,47 @@ func OneLID(t *Tree, lanes Bounds) Bounds {
 	return lanes
 }
 
-// leafCut returns the least number of phases for the transfers from leaf a to other leaves
-// by its planes.
-func (r *reach) leafCut(c *fors.LaneFlow, a, phases int) int {
+// ends returns one of two first, or the other if transfers come in.
+func ends(a, b int, in bool) (from, to int) {
+	if in {
+		return b, a
+	}
+	return a, b
+}
+
+// leafCut returns the least number of phases for the transfers from leaf a to other leaves, or
+// to it, by its planes.
+func (r *reach) leafCut(c *fors.LaneFlow, d *demand, a int, in bool, phases int) int {
 	c.Reset(r.Planes())
 	var planes []bool
 	for b := range r.Leaves {
-		if a == b || !r.ok(a, b) {
+		from, to := ends(a, b, in)
+		n := d.between[from*len(r.Leaves)+to]
+		if a == b || n == 0 {
 			continue
 		}
 		planes = r.planes(a, b, planes)
-		c.Add(func(j int) bool { return planes[j] }, len(r.Leaves[a].Slots)*len(r.Leaves[b].Slots))
+		c.Add(func(j int) bool { return planes[j] }, int(n))
 	}
 	return c.Least(phases)
 }
 
-// podCut returns the least number of phases for the transfers from pod p to other pods by
-// its cables to tops. Leaves of a pod with the same planes count together.
-func (x *instance) podCut(c *fors.LaneFlow, p, phases int) int {
+// podCut returns the least number of phases for the transfers from pod p to other pods, or to
+// it, by its cables to tops. Leaves of a pod with the same planes count together.
+func (x *instance) podCut(c *fors.LaneFlow, between []int32, p int, in bool, phases int) int {
 	c.Reset(x.Lanes())
-	x.blocks = 1 << 20
-	if x.cells == nil {
-		x.setCells()
-	}
 	for _, a := range x.ofPod[p] {
 		for b := range x.cells {
 			A, B := &x.cells[a], &x.cells[b]
-			if A.pod == B.pod || !x.linked(a, int32(b)) {
+			from, to := ends(int(a), b, in)
+			n := between[from*len(x.cells)+to]
+			if A.pod == B.pod || n == 0 {
 				continue
 			}
 			c.Add(func(k int) bool {
 				j := x.planeOf[k]
 				return A.up[j] && B.up[j] && x.laneUp(int(A.pod), k) && x.laneUp(int(B.pod), k)
-			}, int(A.size()*A.n*B.size()*B.n))
+			}, int(n))
 		}
 	}
 	return c.Least(phases)
@@ -94,13 +199,8 @@ func PriceBound(ctx context.Context, t *Tree, bound int) int {
 	x.blocks = 1 << 20
 	x.setCells()
 	x.blocks = 1
-	s, _ := network(x, true, func(c, d int32) int32 {
-		units, leaves := x.units(c, d), x.cells[c].size()
-		if c == d { // transfers within a leaf take no cable
-			units -= units / leaves
-		}
-		return units
-	})
+	between := x.betweenCells(x.complete())
+	s, _ := network(x, true, func(c, d int32) int32 { return between[int(c)*len(x.cells)+int(d)] })
 	return s.Prove(ctx, bound, proofWork)
 }
 
@@ -143,21 +243,6 @@ func (r *reach) planes(a, b int, out []bool) []bool {
 // ok reports whether leaf a has a path to leaf b.
 func (r *reach) ok(a, b int) bool { return r.leaves[a*len(r.Leaves)+b] }
 
-// mostPeers returns the most servers that one sends to.
-func (r *reach) mostPeers() int {
-	most := 0
-	for a := range r.Leaves {
-		n := -1
-		for b := range r.Leaves {
-			if r.ok(a, b) {
-				n += len(r.Leaves[b].Slots)
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
 // unreachable lists the pairs of servers without a way, in order.
 func (r *reach) unreachable(base []int32) []fors.Pair {
 	var pairs []fors.Pair
@@ -171,7 +256,9 @@ func (r *reach) unreachable(base []int32) []fors.Pair {
 					continue
 				}
 				for d := base[b]; d < base[b+1]; d++ {
-					pairs = append(pairs, fors.Pair{Src: fors.Server(s), Dst: fors.Server(d)})
+					if r.exchangeOf(a, int(s-base[a])) == r.exchangeOf(b, int(d-base[b])) {
+						pairs = append(pairs, fors.Pair{Src: fors.Server(s), Dst: fors.Server(d)})
+					}
 				}
 			}
 		}

@@ -93,17 +93,69 @@ func LinearShift(t *Tree, b Bounds) *Plan {
 	return p
 }
 
-// Steps calls for each server and each other one with the phase of the linear shift in which it
-// sends there, phase by phase.
+// Steps calls for each server and each other one of its exchange with the phase of the linear shift
+// in which it sends there, phase by phase. Each exchange has a circle of its own.
 func Steps(t *Tree, unit func(phase, server int, to int32)) {
-	at, on := circle(t)
-	for phase := range len(on) - 1 {
-		for s, i := range at {
-			if d := on[(int(i)+phase+1)%len(on)]; d != Idle {
-				unit(phase, s, d)
+	rounds, longest := rings(t), 0
+	for _, r := range rounds {
+		longest = max(longest, len(r.on))
+	}
+	for phase := range longest - 1 {
+		for _, r := range rounds {
+			for i, s := range r.servers {
+				if d := r.on[(int(r.at[i])+phase+1)%len(r.on)]; phase < len(r.on)-1 && d != Idle {
+					unit(phase, int(s), d)
+				}
 			}
 		}
 	}
+}
+
+// ring is the circle of an exchange.
+type ring struct {
+	servers []int32
+	at      []int32 // [index in servers] place
+	on      []int32 // [place] server, or Idle
+}
+
+// rings returns the circles of all exchanges. If there are several, the leaves of each are lined up
+// with as many places as its servers have different indices, in order.
+func rings(t *Tree) []ring {
+	crowds := t.crowds()
+	out := make([]ring, len(crowds))
+	if len(out) == 1 {
+		r := &out[0]
+		r.at, r.on = circle(t)
+		for s := range r.at {
+			r.servers = append(r.servers, int32(s))
+		}
+		return out
+	}
+	slots := make([][]int, len(out)) // [exchange] different indices
+	each := func(server func(a, x, α int)) {
+		for a := range t.Leaves {
+			for i, α := range t.Leaves[a].Slots {
+				server(a, t.exchangeOf(a, i), α)
+			}
+		}
+	}
+	each(func(_, x, α int) { slots[x] = append(slots[x], α) })
+	for x := range slots {
+		slices.Sort(slots[x])
+		slots[x] = slices.Compact(slots[x])
+	}
+	last, s := slices.Repeat([]int{-1}, len(out)), int32(0) // [exchange] leaf
+	each(func(a, x, α int) {
+		r, n := &out[x], len(slots[x])
+		if last[x] != a {
+			last[x], r.on = a, append(r.on, slices.Repeat([]int32{Idle}, n)...)
+		}
+		i, _ := slices.BinarySearch(slots[x], α)
+		place := len(r.on) - n + i
+		r.servers, r.at, r.on[place] = append(r.servers, s), append(r.at, int32(place)), s
+		s++
+	})
+	return out
 }
 
 // Ragged reports if leaves or pods differ in servers, or the circle of the linear shift has free places.

@@ -32,6 +32,9 @@ type Leaf struct {
 	Slots []int  // the indices α of its servers, strictly ascending
 	Place []int  // of each server on the circle, if there is one
 	Up    []bool // [plane] whether its cable to the mid lives
+	// Exchange has the exchange of each server: it sends to those of the same alone. Nil is one
+	// exchange of all, without which there are only bounds and Steps.
+	Exchange []int
 }
 
 // Planes returns the number of planes.

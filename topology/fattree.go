@@ -59,7 +59,7 @@ type Host struct {
 	First  int
 	Server bool // takes part in the exchange; a bystander otherwise
 	// Exchange is the index of the exchange in which a server takes part, of
-	// FatTree.Exchanges; see ExchangeOf.
+	// Common.Exchanges; see ExchangeOf.
 	Exchange int
 	Out      bool // its leaf is drained: no plan has it, and it is routed as a bystander
 	Moved    bool // some leaves send to its base LID over other lanes than LIDLane: DLID avoids it
@@ -94,28 +94,34 @@ const (
 // FatTree is a fabric seen through its baseline. Leaves, spines and lanes are numbered as
 // in the baseline, whether present or not.
 type FatTree struct {
-	Fabric   *Fabric
-	Baseline *Baseline // with the newcomers of this fabric
-	Lanes    int       // K
-	LaneOf   []int     // [lane] index of its spine
-	Spines   []Spine
-	Leaves   []Leaf
-	Hosts    []Host // those on leaves by (leaf, α), then those on spines by node GUID and port
-	Servers  []int  // indices into Hosts, ascending: the servers of the exchange
+	Common
+	Baseline  *Baseline // with the newcomers of this fabric
+	Lanes     int       // K
+	LaneOf    []int     // [lane] index of its spine
+	Spines    []Spine
+	Leaves    []Leaf
+	NewSpines []int32  // nodes of switches that join leaves and wait for the baseline to be accepted
+	Pods      *PodTree // the tree of three levels of which this is PodTree.Exchange, nil otherwise
+}
+
+// Common is what trees of two and of three levels have.
+type Common struct {
+	Fabric *Fabric
+	// Hosts are those on leaves by (leaf, α), then those on other switches by node GUID and port.
+	Hosts   []Host
+	Servers []int // indices into Hosts, ascending: the servers of the exchange
 	// Exchanges names those that are planned together, nil for one of all servers.
 	Exchanges []string
-	// Routed are the end ports on leaves and spines that are routed but neither servers nor
+	// Routed are the end ports on the tree's switches that are routed but neither servers nor
 	// bystanders: aggregation nodes, and ports that cannot be told apart. They have no
 	// index of their own; Alpha spreads them over the lanes.
-	Routed    []Host
-	NewSpines []int32 // nodes of switches that join leaves and wait for the baseline to be accepted
+	Routed []Host
 	// Rank is the order of the switches, [node]: paths that go up by rank first and then
 	// down cannot deadlock; see rank.go. 0 for other nodes.
 	Rank     []int32
 	Findings []Finding
 	// Uncovered is the part of the fabric outside the tree.
 	Uncovered Uncovered
-	Pods      *PodTree // the tree of three levels of which this is PodTree.Exchange, nil otherwise
 }
 
 // LaneUp reports whether schedules may use the lane at the leaf.

@@ -39,7 +39,7 @@ func Fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) (*FatTree, error) {
 
 func fit(f *Fabric, b *Baseline, exclude *regexp.Regexp) *fitter {
 	b = b.clone()
-	t := &fitter{FatTree: &FatTree{Fabric: f, Baseline: b, Lanes: b.Lanes()}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}
+	t := &fitter{FatTree: &FatTree{Common: Common{Fabric: f}, Baseline: b, Lanes: b.Lanes()}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}
 	t.placeSwitches()
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]

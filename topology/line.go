@@ -29,16 +29,16 @@ func (t *podFitter) line() {
 		wide[b.Leaves[l].Pod]++
 	}
 	servers, most, largest := len(t.Servers), slices.Max(leaves), slices.Max(pods)
-	if servers == 0 || servers == b.Pods*slices.Max(wide)*most || most > planes || largest > planes*t.turns {
+	if servers == 0 || servers == b.Pods*slices.Max(wide)*most || most > planes || largest > planes*t.Turns {
 		return
 	}
 	columns, need := (servers+planes-1)/planes, (largest+planes-1)/planes
 	even := columns
-	for even/rounds(even, t.turns) < need { // t.turns columns at most
+	for even/rounds(even, t.Turns) < need { // t.Turns columns at most
 		even++
 	}
 	if even*planes <= servers+servers/costs {
-		columns, b.Rounds = even, rounds(even, t.turns)
+		columns, b.Rounds = even, rounds(even, t.Turns)
 	}
 	b.Places = columns * planes
 	for n, i := range t.Servers {
@@ -87,7 +87,7 @@ func (t *PodTree) Turn(h *Host) (plane, turn int) {
 	}
 	plane, column, columns, n := (h.First+h.Alpha)%planes, (h.First+h.Alpha)/planes, t.Baseline.Places/planes, t.Baseline.Rounds
 	if n == 0 {
-		return plane, column % max(1, t.turns)
+		return plane, column % max(1, t.Turns)
 	}
 	round := ((column+1)*n - 1) / columns
 	return plane, column - round*columns/n

@@ -44,17 +44,17 @@ func FitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) (*PodTree, error
 
 func fitPods(f *Fabric, b *PodBaseline, exclude *regexp.Regexp) *podFitter {
 	b = b.clone()
-	t := &podFitter{PodTree: &PodTree{Fabric: f, Baseline: b, Pods: b.Pods, Planes: len(b.MidOf), MidOf: b.MidOf},
-		two: &fitter{FatTree: &FatTree{Fabric: f, Baseline: &Baseline{}}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}}
+	t := &podFitter{PodTree: &PodTree{Common: Common{Fabric: f}, Baseline: b, Pods: b.Pods, Planes: len(b.MidOf), MidOf: b.MidOf},
+		two: &fitter{FatTree: &FatTree{Common: Common{Fabric: f}, Baseline: &Baseline{}}, near: f.neighbours(), rate: ib.ParseRate(b.Rate)}}
 	t.First = make([]int, t.Planes+1)
 	for _, l := range b.Lanes {
 		t.Lanes = append(t.Lanes, PodLane(l))
 		t.First[l.Plane+1] = len(t.Lanes)
 	}
-	t.turns = len(b.Lanes)
+	t.Turns = len(b.Lanes)
 	for j := range t.Planes {
 		t.First[j+1] = max(t.First[j+1], t.First[j])
-		t.turns = min(t.turns, t.First[j+1]-t.First[j])
+		t.Turns = min(t.Turns, t.First[j+1]-t.First[j])
 	}
 	t.placeUppers()
 	t.placeLeaves()

@@ -14,7 +14,7 @@ import (
 // PodTree is a fat tree of three levels seen through its baseline. Pods, planes, lanes,
 // leaves, mids and tops are numbered as in the baseline, whether present or not.
 type PodTree struct {
-	Fabric   *Fabric
+	Common                // of a host on a mid or top, Spine is the node of that switch
 	Baseline *PodBaseline // with the newcomers of this fabric
 	Pods     int
 	// Planes counts the cables that a leaf may have upwards: one plane for each mid of a
@@ -26,17 +26,9 @@ type PodTree struct {
 	MidOf  []int     // [plane] the index of its mids within their pods
 	Leaves []PodLeaf
 	InPod  []int // [leaf] its number in its pod
-	turns  int   // how many lanes every plane has
+	Turns  int   // how many lanes every plane has
 	Mids   []Mid // [pod·mids of a pod + index]
 	Tops   []Top
-
-	Hosts   []Host // as in FatTree; Spine is −1, or the node of the mid or top that a host is on
-	Servers []int  // indices into Hosts, ascending: the servers of the exchange
-	Routed  []Host // as in FatTree
-	// Rank is the order of the switches, as in FatTree.
-	Rank      []int32
-	Findings  []Finding
-	Uncovered Uncovered
 }
 
 // PodLane is a way through the top of the tree.
@@ -139,8 +131,7 @@ func (t *PodTree) HoldMid(mid, lane int) { t.Mids[mid].Cables[lane].hold() }
 // its two cables, but never Missing: the cables have no ports, and their baseline is that
 // of three levels.
 func (t *PodTree) Exchange() *FatTree {
-	two := &FatTree{Fabric: t.Fabric, Baseline: &Baseline{Pods: t.Baseline}, Hosts: t.Hosts, Servers: t.Servers, Routed: t.Routed, Rank: t.Rank, Findings: t.Findings,
-		Uncovered: t.Uncovered, Lanes: len(t.Lanes) + t.Planes, Pods: t}
+	two := &FatTree{Common: t.Common, Baseline: &Baseline{Pods: t.Baseline}, Lanes: len(t.Lanes) + t.Planes, Pods: t}
 	for l := range t.Leaves {
 		leaf := &t.Leaves[l]
 		cables := make([]Cable, two.Lanes)

@@ -53,7 +53,7 @@ type adapterOf struct{ host, adapter string }
 // the rail of most others on their leaf. Hosts with at most half of the adapters take no
 // part. notes say what was found. An error says why these are not rails.
 func Rails(t *FatTree) (x *Exchanges, notes []string, err error) {
-	known := t.adapters()
+	known := adapters(t)
 	hosts := map[string][]string{} // [host] its adapters
 	for _, a := range known {
 		hosts[a.host] = append(hosts[a.host], a.adapter)
@@ -144,7 +144,7 @@ func Rails(t *FatTree) (x *Exchanges, notes []string, err error) {
 
 // adapters returns the host and the adapter of each server, by index into Hosts, that has
 // them.
-func (t *FatTree) adapters() map[int]adapterOf {
+func adapters(t *FatTree) map[int]adapterOf {
 	known, images := map[int]adapterOf{}, map[ib.GUID][]int{}
 	for _, i := range t.Servers {
 		h := &t.Hosts[i]

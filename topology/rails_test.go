@@ -102,7 +102,7 @@ func TestRecognisedRails(t *testing.T) {
 				t.Errorf("%s: notes %q, want %q", c.name, notes, want)
 			}
 		}
-		divided := tree.Divide(x)
+		divided := x.Divide(tree)
 		if len(divided.Servers) != rails*hosts-c.out {
 			t.Errorf("%s: %d servers", c.name, len(divided.Servers))
 		}

@@ -22,7 +22,7 @@ func (c *exchange) diagnose(ph, s int, unreachable [][2]int32) *Violation {
 	if slices.Contains(unreachable, [2]int32{int32(s), d}) {
 		return violation(NotUnreachable, ph, "%s is called unreachable and has a transfer", c.pairLabel(int32(s), d))
 	}
-	if !c.sameExchange(s, int(d)) {
+	if !c.tree.Together(s, int(d)) {
 		return violation(PairForeign, ph, "%s: the two are in different exchanges", c.pairLabel(int32(s), d))
 	}
 	for before := range ph {

@@ -1,6 +1,10 @@
 package verify
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/forsd/forsd/topology"
+)
 
 // pairs is a set of ordered pairs of servers. A server and itself count as seen.
 type pairs struct {
@@ -23,6 +27,17 @@ func (p *pairs) see(s, d int32) bool {
 	fresh := *word&mask == 0
 	*word |= mask
 	return fresh
+}
+
+// others adds the pairs of servers of different exchanges, which are not missing, and returns one
+// that has been added before; ok is false if there is none.
+func (p *pairs) others(t *topology.Common) (s, d int32, ok bool) {
+	for i := 0; len(t.Exchanges) > 1 && i < p.n*p.n; i++ {
+		if a, b := i/p.n, i%p.n; !t.Together(a, b) && !p.see(int32(a), int32(b)) {
+			s, d, ok = int32(a), int32(b), true
+		}
+	}
+	return s, d, ok
 }
 
 // missing returns the first pair that has not been added; ok is false if there is none.

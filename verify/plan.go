@@ -122,15 +122,7 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 			lid: int32(host.LID), lids: 1 << host.LMC, slot: slots}
 		slots += 1 << host.LMC
 	}
-	if len(t.Exchanges) > 1 { // pairs of different exchanges are not missing
-		for s := range count {
-			for d := range count {
-				if !c.sameExchange(s, d) {
-					c.seen.see(int32(s), int32(d))
-				}
-			}
-		}
-	}
+	c.seen.others(&t.Common)
 	c.arrives, c.several = make([]int16, slots), t.Lanes > len(t.Spines)
 	c.up, c.down = make([]hop, len(t.Leaves)*t.Lanes), make([]hop, len(t.Leaves)*t.Lanes)
 	for l := range t.Leaves {
@@ -144,12 +136,6 @@ func newExchange(t *topology.FatTree, n *network, r Rows) *exchange {
 		}
 	}
 	return c
-}
-
-// sameExchange reports whether two servers are in the same exchange.
-func (c *exchange) sameExchange(s, d int) bool {
-	t := c.tree
-	return t.ExchangeOf(&t.Hosts[t.Servers[s]]) == t.ExchangeOf(&t.Hosts[t.Servers[d]])
 }
 
 func (c *exchange) run(unreachable [][2]int32) *Violation {

@@ -83,7 +83,7 @@ func (c *exchange) countPast(past Past) (*history, *Violation) {
 			}
 			s, here := now[past.Servers[i]]
 			d, there := now[past.Servers[to]]
-			if !here || !there || !c.sameExchange(int(s), int(d)) {
+			if !here || !there || !c.tree.Together(int(s), int(d)) {
 				continue
 			}
 			if !c.seen.see(s, d) {

@@ -318,9 +318,12 @@ func (w *Walk) step(t Transfer, mark int32) *Violation {
 	}
 }
 
-// Done checks that every ordered pair has occurred once, or is declared unreachable and has
-// no path in the tree over cables that are up at full rate.
+// Done checks that every ordered pair of an exchange has occurred once, or is declared
+// unreachable and has no path in the tree over cables that are up at full rate.
 func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
+	if s, d, ok := w.seen.others(&t.Common); ok {
+		return violation(PairTwice, NoPhase, "%s occurs, of different exchanges", w.pair(s, d))
+	}
 	for _, u := range unreachable {
 		if !w.seen.see(u[0], u[1]) {
 			return violation(PairTwice, NoPhase, "%s is called unreachable, and occurs or is called so twice", w.pair(u[0], u[1]))

@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -60,9 +61,8 @@ have to send over all their cables together, by linear programming.
 
 A fat tree of three levels is planned too. Its bounds may also be proved by pod: what
 one has to send over its cables to the highest level. --engine and --lids are for two
-levels alone. Transfers are written out for up to 2048 servers. With --from, the plan
-in the directory is repaired on its tables, and one is made anew: that which changes
-fewer blocks of tables is written, though it may be the longer one, and both are told.`,
+levels alone. Transfers are written out for up to 2048 servers. With --from, blocks of
+tables that differ from those in the directory are counted too: table_blocks_changed.`,
 		Example: `  forsctl plan ibnetdiscover.txt --out plan
   forsctl plan opensm-subnet.lst --lmc 5 --fail Leaf007/31 --fail Spine010 --out plan
   forsctl plan ibnetdiscover.txt --from plan --fail Leaf007/31 --out hurt`,
@@ -104,32 +104,51 @@ func (f *planFlags) run(cmd *cobra.Command) error {
 	if len(tree.Servers) == 0 {
 		return fmt.Errorf("%s: no host takes part in the exchange: let --exclude leave some", f.fabric.Topology)
 	}
+	var made *planMade
 	if tree.Pods != nil {
-		return f.planPods(cmd, tree.Pods)
+		made, err = f.planPods(cmd, tree.Pods)
+	} else {
+		made, err = f.planTree(cmd, tree, planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut})
 	}
-	settings := planner.Settings{Engine: f.engine, LIDs: use, MaxUnreachable: &f.mayLeaveOut}
-	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would start again
-	result, err := f.plan(cmd.Context(), tree, settings)
-	if errors.Is(err, context.Canceled) { // the result is the plan that auto has so far
-		settings.Engine = planner.Auto
-		result, err = f.plan(context.WithoutCancel(cmd.Context()), tree, settings)
-	}
-	done()
 	if err != nil {
 		return err
 	}
-	if err := f.write(result.WriteDir, tree.Baseline.Encode()); err != nil {
+	if err := f.write(made.writeDir, tree.Baseline.Encode()); err != nil {
 		return err
 	}
-	told := planTold{result.Times.Tables.Seconds(), result.Times.Verify.Seconds(), slices.Concat(result.Warnings, result.Notes), result.Tree.Findings}
-	if result.Base != nil && result.Base != result.Schedule {
-		told.Details = append(told.Details, result.Base.Warnings...)
-	}
+	made.told.Tables, made.told.Verify = made.times.Tables.Seconds(), made.times.Verify.Seconds()
 	err = command.Show(cmd, struct {
-		planner.Report
+		podplan.Report
 		planTold
-	}{result.Report(), told}, func(w io.Writer) { f.print(w, result, &told) })
+	}{made.report, made.told}, func(w io.Writer) { f.print(w, made) })
 	return cmp.Or(err, command.Interrupted(cmd))
+}
+
+// planMade is a plan on a tree of any levels.
+type planMade struct {
+	report   podplan.Report
+	times    planner.Times
+	told     planTold
+	writeDir func(dir string) error
+}
+
+// planTree plans a fat tree of two levels.
+func (f *planFlags) planTree(cmd *cobra.Command, tree *topology.FatTree, settings planner.Settings) (*planMade, error) {
+	done := command.Searching(cmd, "planning", f.engine != planner.Auto) // auto would start again
+	r, err := f.plan(cmd.Context(), tree, settings)
+	if errors.Is(err, context.Canceled) { // the result is the plan that auto has so far
+		settings.Engine = planner.Auto
+		r, err = f.plan(context.WithoutCancel(cmd.Context()), tree, settings)
+	}
+	done()
+	if err != nil {
+		return nil, err
+	}
+	out := &planMade{podplan.Report{Report: r.Report()}, r.Times, planTold{Details: slices.Concat(r.Warnings, r.Notes), Findings: r.Tree.Findings}, r.WriteDir}
+	if r.Base != nil && r.Base != r.Schedule {
+		out.told.Details = append(out.told.Details, r.Base.Warnings...)
+	}
+	return out, nil
 }
 
 // planTold has the parts of the output of forsctl plan that a report lacks.
@@ -167,18 +186,21 @@ func (f *planFlags) write(dir func(string) error, baseline []byte) error {
 }
 
 // print prints the report, the warnings and the findings as text.
-func (f *planFlags) print(w io.Writer, r *planner.Result, told *planTold) {
+func (f *planFlags) print(w io.Writer, r *planMade) {
 	if f.fabric.Numbered {
 		fmt.Fprintf(w, "note: the LIDs of %s leave no room for LMC %d; the plan and its tables are for renumbered LIDs\n", f.fabric.Topology, f.fabric.Value)
 	}
 	for _, note := range f.fabric.Rails {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	report := r.Report()
-	printReport(w, &report)
-	fmt.Fprintf(w, "time\tplan %s, base plan %s, tables %s, verification %s\n", command.Took(r.Times.Plan), command.Took(r.Times.Base), command.Took(r.Times.Tables), command.Took(r.Times.Verify))
+	printReport(w, &r.report)
+	base := ""
+	if r.report.Levels == 0 { // on three levels it is a part of the plan
+		base = ", base plan " + command.Took(r.times.Base)
+	}
+	fmt.Fprintf(w, "time\tplan %s%s, tables %s, verification %s\n", command.Took(r.times.Plan), base, command.Took(r.times.Tables), command.Took(r.times.Verify))
 	fmt.Fprintf(w, "written\t%s\n", cmp.Or(f.out, writesNothing))
-	told.print(w)
+	r.told.print(w)
 }
 
 // plan makes a plan, starting from an earlier plan if --from names its directory.
@@ -239,7 +261,7 @@ func loadText(l phasetable.Load) string {
 }
 
 // printReport prints the figures of a plan.
-func printReport(w io.Writer, r *planner.Report) {
+func printReport(w io.Writer, r *podplan.Report) {
 	fmt.Fprintf(w, "phases\t%d (bound %d by %s, gap %d)\n", r.Phases, r.LowerBound, r.Certificate, r.Gap)
 	if b := r.Base; b != nil {
 		fmt.Fprintf(w, "base LIDs\t%d phases (bound %d by %s, gap %d), %d entries moved\n", b.Phases, b.LowerBound, b.Certificate, b.Gap, b.Moved)
@@ -250,11 +272,24 @@ func printReport(w io.Writer, r *planner.Report) {
 	if r.FairShare > 0 {
 		fmt.Fprintf(w, "all at once\t%s\n", loadText(r.Load))
 	}
-	fmt.Fprintf(w, "engine\t%s\n", r.Engine)
-	if n := r.PairsChanged; n != nil {
-		fmt.Fprintf(w, "changes\t%s\n", changedPairs(*n, r.Servers))
+	engine, above, changes := string(r.Engine), fmt.Sprintf("%d leaves, %d spines", r.Leaves, r.Spines), ""
+	if r.Levels > 0 {
+		engine += ", in blocks of " + command.Plural(r.Group, "phase", "phases")
+		above = fmt.Sprintf("%d leaves in %d pods, %d planes", r.Leaves, r.Pods, r.Planes)
 	}
-	fmt.Fprintf(w, "servers\t%d on %d leaves, %d spines, %d lanes, LMC %d\n", r.Servers, r.Leaves, r.Spines, r.Lanes, r.LMC)
+	if c := r.Changes; c != nil {
+		changes = fmt.Sprintf("; %d of %d blocks of tables", c.BlocksChanged, c.TableBlocks)
+	}
+	fmt.Fprintf(w, "engine\t%s\n", engine)
+	if n := r.PairsChanged; n != nil {
+		fmt.Fprintf(w, "changes\t%s%s\n", changedPairs(*n, r.Servers), changes)
+	}
+	fmt.Fprintf(w, "servers\t%d on %s, %d lanes, LMC %d\n", r.Servers, above, r.Lanes, r.LMC)
+	if r.Levels > 0 {
+		fmt.Fprintf(w, "LIDs\t%d a server\n", r.LIDs)
+		fmt.Fprintf(w, "failures\t%d pairs unreachable%s\n", r.UnreachablePairs, notCovered(r.UncoveredPairs))
+		return
+	}
 	if r.LIDs > 0 {
 		fmt.Fprintf(w, "LIDs\t%s a server; the tables follow from the plan\n", r.LIDs)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
-	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 )
 
 // whatIf are the flags of forsctl whatif.
@@ -100,14 +100,14 @@ func (f *whatIf) ask(ctx context.Context, cmd *cobra.Command, c *api.Client, q a
 	if err != nil {
 		return err
 	}
-	var report planner.Report
+	var report podplan.Report
 	if err := json.Unmarshal(forecast.Plan, &report); err != nil {
 		return fmt.Errorf("read the plan in forsd's answer: %w", err)
 	}
 	return command.Show(cmd, forecast, func(w io.Writer) { printForecast(w, forecast, &report) })
 }
 
-func printForecast(w io.Writer, f *api.Forecast, report *planner.Report) {
+func printForecast(w io.Writer, f *api.Forecast, report *podplan.Report) {
 	for _, what := range f.What {
 		fmt.Fprintln(w, what)
 	}

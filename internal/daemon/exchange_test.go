@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/forsd/forsd/internal/config"
+	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/testbed/fabgen"
 	"github.com/forsd/forsd/topology"
@@ -79,5 +80,43 @@ func TestGroupsExchange(t *testing.T) {
 	}
 	if text := d.warning(topology.ExchangeDiffers); !strings.Contains(text, "not in the fabric: nobody") {
 		t.Errorf("the warning says %q", text)
+	}
+}
+
+// TestRailsThreeLevels has forsd plan exchanges within rails, one to a leaf of each pod, on a fat tree
+// of three levels: while nothing has failed, with a dead cable, and back.
+func TestRailsThreeLevels(t *testing.T) {
+	for _, lmc := range []uint8{0, 2} {
+		spec := fabgen.KAry(4)
+		spec.LMC = lmc
+		healthy := fabgen.GenerateTree(spec)
+		for i := range healthy.Nodes {
+			if n := &healthy.Nodes[i]; n.Kind == topology.Adapter {
+				number := int(n.GUID-fabgen.HostGUID) / 2
+				n.Name = fmt.Sprintf("node%d mlx5_%d", number/4*2+number%2, number/2%2)
+			}
+		}
+		d := readable(newDaemon(t))
+		d.cfg.Planning.Exchange = config.Exchange{Groups: planner.Groups{Rails: true}}
+		check := func(when string, phases int) {
+			t.Helper()
+			e, base := d.state.Now().Epoch, d.state.Now().Base
+			if e.Plan.Phases() != phases || len(e.Report.Groups) != 2 || e.Plan.Servers() != 16 || base == nil || base.Plan.Phases() != phases {
+				t.Errorf("LMC %d, %s: %d phases, %+v, %d servers, want %d; the base plan is %+v", lmc, when, e.Plan.Phases(), e.Report.Groups, e.Plan.Servers(), phases, base)
+			}
+			if text := d.warning(topology.ExchangeDiffers); text != "" {
+				t.Errorf("LMC %d, %s: %s", lmc, when, text)
+			}
+		}
+		d.atRest(t, healthy)
+		check("healthy", 7)
+		whole := d.state.Now().Epoch.Plan
+		d.atRest(t, failing(t, healthy, "Leaf001/3"))
+		check("a dead cable", 12)
+		d.atRest(t, healthy)
+		check("the cable back", 7)
+		if n := len(phasetable.Changes(whole, d.state.Now().Epoch.Plan)); n > 0 {
+			t.Errorf("LMC %d: %d pairs have other LIDs than before", lmc, n)
+		}
 	}
 }

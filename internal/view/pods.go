@@ -38,7 +38,7 @@ func (k threeLevels) identity() string {
 	for m := range t.Mids {
 		note(t.Mids[m].GUID, t.Mids[m].Cables)
 	}
-	return digest(withHosts(facts, t.Hosts))
+	return digest(withHosts(facts, &t.Common))
 }
 
 func (k threeLevels) Held(lanes []controller.Lane) *topology.FatTree {

@@ -42,12 +42,7 @@ func (k twoLevels) identity() string {
 			facts = append(facts, c.LeafPort, c.SpinePort, byte(c.State))
 		}
 	}
-	if len(t.Exchanges) > 1 {
-		for _, i := range t.Servers {
-			facts = le.AppendUint32(facts, uint32(t.Hosts[i].Exchange))
-		}
-	}
-	return digest(withHosts(facts, t.Hosts))
+	return digest(withHosts(facts, &t.Common))
 }
 
 func (k twoLevels) without(leaves []ib.GUID) kind {

@@ -157,18 +157,21 @@ func divided(t *topology.FatTree, x *config.Exchange) *topology.FatTree {
 		notes = notes[1:] // the first only says what was found
 	}
 	if len(notes) > 0 {
-		withNotes := *out
-		withNotes.Findings = append(slices.Clone(out.Findings), topology.Finding{Code: topology.ExchangeDiffers, Text: strings.Join(notes, "; ")})
-		out = &withNotes
+		out = out.Noting(topology.Finding{Code: topology.ExchangeDiffers, Text: strings.Join(notes, "; ")})
 	}
 	return out
 }
 
 // withHosts appends the facts about hosts that determine plans and tables.
-func withHosts(facts []byte, hosts []topology.Host) []byte {
+func withHosts(facts []byte, t *topology.Common) []byte {
 	le := binary.LittleEndian
-	for i := range hosts {
-		h := &hosts[i]
+	for _, i := range t.Servers {
+		if len(t.Exchanges) > 1 {
+			facts = le.AppendUint32(facts, uint32(t.Hosts[i].Exchange))
+		}
+	}
+	for i := range t.Hosts {
+		h := &t.Hosts[i]
 		facts = le.AppendUint64(facts, uint64(h.GUID))
 		facts = le.AppendUint32(facts, uint32(h.Leaf))
 		facts = le.AppendUint32(facts, uint32(h.Alpha)|uint32(h.First)<<16)

@@ -15,6 +15,7 @@ import (
 	"github.com/forsd/forsd/lft"
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
+	"github.com/forsd/forsd/podplan"
 	"github.com/forsd/forsd/testbed/fabgen"
 )
 
@@ -136,6 +137,37 @@ func TestQuestions(t *testing.T) {
 		var refused *api.Error
 		if !errors.As(refusal(err), &refused) {
 			t.Errorf("%v is not the API's", err)
+		}
+	}
+}
+
+// TestRaggedPods asks for plans of trees of three levels with hosts missing: another process must
+// plan as this one does.
+func TestRaggedPods(t *testing.T) {
+	all, turned := 1., 0
+	for seed := uint64(0); turned < 4; seed++ {
+		tree, err := fabgen.Ragged(seed, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tree.Baseline.Places == 0 || tree.Baseline.Rounds > 0 {
+			continue // the baseline tells the turns
+		}
+		turned++
+		r, err := podplan.Make(t.Context(), tree, podplan.Settings{MaxUnreachable: &all})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := phasetable.Encode(r.Rows(8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := task[whatIfResult](t, whatIfTask, &WhatIfRequest{Tree: tree.Exchange(), Settings: Settings{MaxUnreachable: &all}, Epoch: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Table, want) {
+			t.Errorf("tree %d: another plan", seed)
 		}
 	}
 }

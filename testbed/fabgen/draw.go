@@ -59,7 +59,7 @@ func Divided(t *topology.FatTree, rng *rand.Rand, exchanges int, strays float64)
 			x.Of[h.GUID] = rng.IntN(exchanges)
 		}
 	}
-	return t.Divide(x)
+	return x.Divide(t)
 }
 
 // Ragged is a random fat tree of three levels, or of 16 ports a switch, of which 1 to 40 % of the
