@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/forsd/forsd/controller"
 	"github.com/forsd/forsd/internal/exclusions"
 	"github.com/forsd/forsd/internal/published"
 	"github.com/forsd/forsd/topology"
@@ -227,6 +228,9 @@ func (w *world) walk(when string, plan *published.Plan) error {
 		}
 	}
 	w.mourn()
+	undone := func(leaf, lid int) bool { // forsd has yet to hear of it, or has the tables sent again
+		return w.unheard(leaf, lid) || !first && w.forsd.d.core.State() != controller.Idle && w.astray(leaf, lid, nil)
+	}
 	dead := func(r topology.PortRef) bool { return j.died[p.cableAt(int(r.Node), int(r.Port))] }
 	for phase := range t.Phases() {
 		j.phase++
@@ -267,7 +271,7 @@ func (w *world) walk(when string, plan *published.Plan) error {
 			for _, r := range ports {
 				at := 256*int(r.Node) + int(r.Port)
 				// A new process mends the tables before it plans: the plan of the one before may meet.
-				if other := j.by[at]; j.used[at] == j.phase && !w.forsd.blind && !w.unheard(leaf, lid) && !w.unheard(leaves[other], int(t.At(other, phase).DLID)) {
+				if other := j.by[at]; j.used[at] == j.phase && !w.forsd.blind && !undone(leaf, lid) && !undone(leaves[other], int(t.At(other, phase).DLID)) {
 					return fmt.Errorf("plan %d, when %s: two transfers of phase %d leave %s by port %d: %s to LID %d, meant for %s, and %s to LID %d, meant for %s", plan.Epoch, when, phase, p.whole.Nodes[r.Node].Name, r.Port,
 						p.whole.Nodes[host[s]].Name, lid, w.names(j.ways[phase*len(host)+s]), p.whole.Nodes[host[other]].Name, t.At(other, phase).DLID, w.names(j.ways[phase*len(host)+other]))
 				}

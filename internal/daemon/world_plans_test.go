@@ -104,17 +104,19 @@ func (w *world) inUse() []bool {
 }
 
 // forgo checks that no plan takes a dead cable which the one before has left out, and remembers
-// those that this one leaves out.
+// those that this one leaves out and forsd knows to be dead.
 func (w *world) forgo(number uint64) error {
 	if number == w.forsd.first { // its process has yet to see the fabric
 		return nil
 	}
-	used := w.inUse()
+	used, known := w.inUse(), w.forsd.d.state.Now().Latest.Fabric
 	for c := range used {
 		if used[c] && w.judge.forgone[c] {
 			return fmt.Errorf("plan %d takes %s, which is dead, and the plan before does not", number, w.name(c))
 		}
-		w.judge.forgone[c] = w.plant.trunk(c) && !used[c] && !w.plant.live(c)
+		at := w.plant.cables[c].a
+		node := known.Find(w.plant.guid(int(at.Node)))
+		w.judge.forgone[c] = w.plant.trunk(c) && !used[c] && !w.plant.live(c) && (node < 0 || known.Nodes[node].Ports[at.Port].Peer == topology.None)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type pluginEnd struct {
 
 	held, wish [][]uint8 // [node] the tables installed last, and those that it would have again
 	outdated   bool      // another manager has been the master since
+	whose      *process  // the forsd that has given them
 }
 
 // deadline is how long the plugin waits for tables.
@@ -188,7 +189,7 @@ func (m *subnetManager) done(request uint64, result plugin.Result) {
 // install loads forsd's tables. The plugin wishes for what they replace where that leads nowhere now.
 func (m *subnetManager) install(t *lft.Tables) {
 	p := m.w.plant
-	m.held, m.outdated = make([][]uint8, len(p.nodes)), false
+	m.held, m.outdated, m.whose = make([][]uint8, len(p.nodes)), false, m.side.forsd
 	if m.wish == nil {
 		m.wish = make([][]uint8, len(p.nodes))
 	}
@@ -228,6 +229,7 @@ func (m *subnetManager) mend() {
 	for _, suffix := range []string{"", ".last"} {
 		if m.held == nil {
 			m.held, _ = m.readFile(m.side.tableFile + suffix)
+			m.whose = m.side.forsd
 		}
 	}
 	m.w.spoilt = m.w.spoilt || m.held == nil || m.outdated
@@ -237,12 +239,16 @@ func (m *subnetManager) mend() {
 		n := &p.nodes[i]
 		n.mended = append(n.mended, bytes.Clone(tables[i]))
 		for lid, port := range tables[i] {
-			if m.held != nil && (m.held[i] == nil || port != m.held[i][lid]) {
+			if m.held == nil {
+				continue
+			}
+			if other := m.held[i] == nil || port != m.held[i][lid]; other || m.whose != m.side.forsd { // a forsd that has been started since does not know them
 				if n.strays == nil {
 					n.strays = map[int]bool{}
 				}
-				n.strays[lid] = true
-				changed++
+				if n.strays[lid] = true; other {
+					changed++
+				}
 			}
 		}
 	}
@@ -253,8 +259,13 @@ func (m *subnetManager) mend() {
 // unheard reports whether packets from a switch to a LID meet an entry that OpenSM's plugin has made
 // without forsd, and of which forsd has not heard: it has not read it, and counts on others.
 func (w *world) unheard(from, lid int) bool {
+	return w.astray(from, lid, w.forsd.d.desk.Possible())
+}
+
+// astray reports whether packets from a switch to a LID meet an entry that OpenSM's plugin has made
+// without forsd, and that is not in some tables.
+func (w *world) astray(from, lid int, on []*lft.Tables) bool {
 	p := w.plant
-	on := w.forsd.d.desk.Possible()
 	ports, ok := p.route(nil, from, lid, true)
 	nodes := []int{from}
 	for _, r := range ports {
