@@ -33,20 +33,20 @@ const (
 // baseWays chooses a way from each leaf to the base LID of each server.
 type baseWays struct {
 	*Result
-	n      int       // servers
-	way    []int16   // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
-	whole  []int16   // [leaf·n + server] that of the whole tree, −2 if it is dead
-	mid    []entry   // [mid·n + server] the lane that it takes upwards
-	top    []entry   // [top·n + server] the lane downwards, where the top has several
-	down   []entry   // [index of a mid in its pod·n + server] the plane downwards
-	many   []bool    // [top] whether it has several
-	steps  [][]int32 // [cable] number of servers from the first of the sending leaf to the receiver, of units off the ways of the complete tree; nil until relieve
-	load   []int32   // [cable] transfers of the exchange
-	fair   int32     // transfers that some cable carries with any tables
-	usual  [][]uint8 // [node] the tables of the tree without a plan
-	sent   []bool    // [block] of a table, see block: that it changes anyway
-	window int       // blocks of a table
-	laned  bool      // plans go by the lanes of LIDs
+	n      int                  // servers
+	way    []int16              // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
+	whole  []int16              // [leaf·n + server] that of the whole tree, −2 if it is dead
+	mid    []entry              // [mid·n + server] the lane that it takes upwards
+	top    []entry              // [top·n + server] the lane downwards, where the top has several
+	down   []entry              // [index of a mid in its pod·n + server] the plane downwards
+	many   []bool               // [top] whether it has several
+	steps  [][]int32            // [cable] number of servers from the first of the sending leaf to the receiver, of units off the ways of the complete tree; nil until relieve
+	load   []int32              // [cable] transfers of the exchange
+	fair   int32                // transfers that some cable carries with any tables
+	usual  [][]uint8            // [node] the tables of the tree without a plan
+	sent   []bool               // [block] of a table, see block: that it changes anyway
+	window int                  // blocks of a table
+	laned  bool                 // plans go by the lanes of LIDs
 	sends  func(a, d int) int64 // how many servers of a leaf send to a server
 }
 
