@@ -76,19 +76,11 @@ opensm.conf may hold the M_Key, and forsd.yaml the address of a webhook.`,
 			if err != nil {
 				return err
 			}
-			data, err := pack(cmd, keptFiles(path, c))
+			packed, err := pack(cmd, keptFiles(path, c))
 			if err != nil {
 				return err
 			}
-			if at, serr := os.Stat(out); out == "-" || serr == nil && !at.Mode().IsRegular() {
-				err = command.WriteOut(cmd, out, data)
-			} else {
-				err = writeSecret(out, data)
-			}
-			if err == nil && command.WantsJSON(cmd) {
-				err = command.PrintJSON(cmd, map[string]any{"file": out, "bytes": len(data)})
-			}
-			return err
+			return packed.write(cmd, out, "")
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration; the default one may be absent")
@@ -120,14 +112,29 @@ func (a *archive) add(head *tar.Header, data []byte) error {
 	return err
 }
 
-// end finishes the archive and returns its bytes.
-func (a *archive) end() ([]byte, error) {
-	err := errors.Join(a.tape.Close(), a.zip.Close())
-	return a.Bytes(), err
+// write finishes the archive and writes it, for its owner alone. If there is something to say of a
+// file, it says so on standard error.
+func (a *archive) write(cmd *cobra.Command, out, remark string) error {
+	if err := errors.Join(a.tape.Close(), a.zip.Close()); err != nil {
+		return err
+	}
+	if at, err := os.Stat(out); out == "-" || err == nil && !at.Mode().IsRegular() {
+		return command.WriteOut(cmd, out, a.Bytes())
+	}
+	if err := writeSecret(out, a.Bytes()); err != nil {
+		return err
+	}
+	if remark != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: wrote %s (%d kB): %s\n", out, a.Len()>>10, remark)
+	}
+	if command.WantsJSON(cmd) {
+		return command.PrintJSON(cmd, map[string]any{"file": out, "bytes": a.Len()})
+	}
+	return nil
 }
 
 // pack archives the files that exist, and prints the names of the others.
-func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
+func pack(cmd *cobra.Command, files []keptFile) (*archive, error) {
 	out := newArchive()
 	kept := 0
 	for _, f := range files {
@@ -156,7 +163,7 @@ func pack(cmd *cobra.Command, files []keptFile) ([]byte, error) {
 	if kept == 0 {
 		return nil, errors.New("there is nothing to back up: name forsd's configuration by --config")
 	}
-	return out.end()
+	return out, nil
 }
 
 func restoreCommand() *cobra.Command {
@@ -178,7 +185,10 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 			if err != nil {
 				return err
 			}
-			c, err := restoredConfig(cmd, path, content["forsd.yaml"].data)
+			c, err := stateConfig(cmd, path)
+			if kept, has := content["forsd.yaml"]; has { // as it will be after the restore
+				c, err = config.Parse(kept.data, path)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: forsd.yaml: %w", args[0], err)
 			}
@@ -209,14 +219,6 @@ With --opensm it puts back opensm.conf and guid2lid, too: stop OpenSM for that.`
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "check the archive and say what would be done")
 	cmd.Flags().BoolVar(&manager, "opensm", false, "put back OpenSM's files as well")
 	return cmd
-}
-
-// restoredConfig returns the configuration as it will be after the restore.
-func restoredConfig(cmd *cobra.Command, path string, data []byte) (*config.Config, error) {
-	if data == nil {
-		return stateConfig(cmd, path)
-	}
-	return config.Parse(data, path)
 }
 
 // stopped fails if forsd answers, because a running forsd would overwrite the restored files.
@@ -263,7 +265,12 @@ func unpack(path string) (map[string]content, error) {
 		head, err := tape.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			return out, checkBaseline(path, out["baseline.json"].data)
+			if base, has := out["baseline.json"]; has {
+				if _, err := topology.ReadBaseline(base.data); err != nil {
+					return nil, fmt.Errorf("%s, baseline.json: %w", path, err)
+				}
+			}
+			return out, nil
 		case err == nil && !known[head.Name]:
 			err = fmt.Errorf("it holds %.80q", head.Name)
 		case err == nil && head.Size > maxKept:
@@ -285,17 +292,6 @@ func unpack(path string) (map[string]content, error) {
 }
 
 var errTooLarge = fmt.Errorf("it holds more than %d MiB", maxKept>>20)
-
-// checkBaseline checks the baseline of an archive, if it has one.
-func checkBaseline(path string, base []byte) error {
-	if base == nil {
-		return nil
-	}
-	if _, err := topology.ReadBaseline(base); err != nil {
-		return fmt.Errorf("%s, baseline.json: %w", path, err)
-	}
-	return nil
-}
 
 // putBack restores a file, and keeps a copy of the file it replaces.
 func putBack(f keptFile, x content, dry bool) (restored, error) {

@@ -173,8 +173,15 @@ func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable, 
 	for i := range chosen {
 		c := &chosen[i]
 		a, b := &c.Leaf.Counted, &c.Spine.Counted
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d/%d\t%s\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port, c.Lane, link(c), c.State, clock(c.Since),
-			a.Symbols, b.Symbols, a.Received, b.Received, a.Downed, b.Downed, cableWhy(c))
+		link, why := c.Link, strings.Join(c.Why, "; ")
+		if c.Held && c.State != "isolated" {
+			link += ", held"
+		}
+		if c.Refused != "" {
+			why += "; it stays: " + c.Refused
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d/%d\t%s\n", c.Leaf.Name, c.Leaf.Port, c.Spine.Name, c.Spine.Port, c.Lane, link, c.State, clock(c.Since),
+			a.Symbols, b.Symbols, a.Received, b.Received, a.Downed, b.Downed, why)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -187,29 +194,12 @@ func (f *cablesFlags) print(out io.Writer, all *api.Cables, chosen []api.Cable, 
 	return nil
 }
 
-// link describes the state of a cable's link, and whether the plan leaves the cable out.
-func link(c *api.Cable) string {
-	if c.Held && c.State != "isolated" {
-		return c.Link + ", held"
-	}
-	return c.Link
-}
-
 // clock formats a time in local time, or "-" for the zero time.
 func clock(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
 	return command.Clock(t)
-}
-
-// cableWhy returns the reason for a cable's state.
-func cableWhy(c *api.Cable) string {
-	text := strings.Join(c.Why, "; ")
-	if c.Refused != "" {
-		text += "; it stays: " + c.Refused
-	}
-	return text
 }
 
 // detail prints all counters of a cable and the last decisions about it.

@@ -49,14 +49,11 @@ func offline(c *cobra.Command, connection *pflag.FlagSet) *cobra.Command {
 // defaultSocket is where forsd listens unless its configuration says otherwise.
 const defaultSocket = "/run/forsd/forsd.sock"
 
-// defaultServer is forsd's socket, unless the environment names another place.
-func defaultServer() string { return cmp.Or(os.Getenv("FORSD_SERVER"), defaultSocket) }
-
 // connectionFlags are the flags about forsd: its address, how long to wait for it, and for TLS
 // the client's credentials and how it verifies forsd.
 func connectionFlags() *pflag.FlagSet {
 	f, files := pflag.NewFlagSet("", pflag.ContinueOnError), command.CredentialsFromEnvironment()
-	f.String("server", defaultServer(), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
+	f.String("server", cmp.Or(os.Getenv("FORSD_SERVER"), defaultSocket), "address of forsd: a socket path, http://host:port or https://host:port (environment FORSD_SERVER)")
 	f.String("ca", files.CA, "PEM `file` of the authorities for https (environment FORSD_CA; default those of the system)")
 	f.String("cert", files.Cert, "PEM `file` of a certificate to show over https (environment FORSD_CERT)")
 	f.String("key", files.Key, "PEM `file` of its key (environment FORSD_KEY)")

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +42,14 @@ func atMost(n int, f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
+// each completes a word for each element of a list.
+func each[T any](list []T, word func(*T) (name, about string)) (out []cobra.Completion) {
+	for i := range list {
+		out = append(out, cobra.CompletionWithDesc(word(&list[i])))
+	}
+	return out
+}
+
 // hostNames completes hosts that have a unique name.
 var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	t, err := c.Topology(ctx)
@@ -50,33 +60,24 @@ var hostNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Comp
 	for i := range t.Hosts {
 		count[ib.FirstWord(t.Hosts[i].Name)]++
 	}
-	for i := range t.Hosts {
-		h := &t.Hosts[i]
+	return each(t.Hosts, func(h *api.Host) (string, string) {
 		word := ib.FirstWord(h.Name)
 		if word == "" || count[word] > 1 {
 			word = h.GUID.String()
 		}
-		out = append(out, cobra.CompletionWithDesc(word, fmt.Sprintf("%s, LID %d", h.Name, h.LID)))
-	}
-	return out
+		return word, fmt.Sprintf("%s, LID %d", h.Name, h.LID)
+	})
 })
 
 // failureNames completes the arguments of --fail: switches and cables.
-var failureNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
+var failureNames = names(func(ctx context.Context, c *api.Client) []cobra.Completion {
 	t, err := c.Topology(ctx)
 	if err != nil {
 		return nil
 	}
-	for i := range t.Spines {
-		out = append(out, cobra.CompletionWithDesc(t.Spines[i].Name, "spine "+t.Spines[i].GUID.String()))
-	}
-	for i := range t.Leaves {
-		out = append(out, cobra.CompletionWithDesc(t.Leaves[i].Name, "leaf "+t.Leaves[i].GUID.String()))
-	}
-	for i := range t.Mids {
-		out = append(out, cobra.CompletionWithDesc(t.Mids[i].Name, "mid "+t.Mids[i].GUID.String()))
-	}
-	return append(out, cables(ctx, c)...)
+	return slices.Concat(each(t.Spines, func(s *api.Spine) (string, string) { return s.Name, "spine " + s.GUID.String() }),
+		each(t.Leaves, func(l *api.Leaf) (string, string) { return l.Name, "leaf " + l.GUID.String() }),
+		each(t.Mids, func(m *api.Mid) (string, string) { return m.Name, "mid " + m.GUID.String() }), cables(ctx, c))
 })
 
 // cableNames completes cables by the ports of their leaves.
@@ -87,40 +88,29 @@ func cables(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	if err != nil {
 		return nil
 	}
-	for i := range all.Cables {
-		x := &all.Cables[i]
-		out = append(out, cobra.CompletionWithDesc(fmt.Sprintf("%s/%d", x.Leaf.Name, x.Leaf.Port), fmt.Sprintf("cable to %s port %d, %s", x.Spine.Name, x.Spine.Port, x.State)))
-	}
-	return out
+	return each(all.Cables, func(x *api.Cable) (string, string) {
+		return fmt.Sprintf("%s/%d", x.Leaf.Name, x.Leaf.Port), fmt.Sprintf("cable to %s port %d, %s", x.Spine.Name, x.Spine.Port, x.State)
+	})
 }
 
 // drainNames completes the names of drained parts.
 var drainNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	all, _ := c.Drains(ctx)
-	for i := range all {
-		out = append(out, cobra.CompletionWithDesc(all[i].Name, all[i].State))
-	}
-	return out
+	return each(all, func(d *api.Drain) (string, string) { return d.Name, d.State })
 })
 
 // jobNames completes jobs.
 var jobNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	jobs, _ := c.Jobs(ctx)
-	for i := range jobs {
-		word := jobs[i].Name
-		if word == "" {
-			word = fmt.Sprint(jobs[i].ID)
-		}
-		out = append(out, cobra.CompletionWithDesc(word, fmt.Sprintf("%d servers", jobs[i].Servers)))
-	}
-	return out
+	return each(jobs, func(j *api.Job) (string, string) {
+		return cmp.Or(j.Name, fmt.Sprint(j.ID)), fmt.Sprintf("%d servers", j.Servers)
+	})
 })
 
 // epochNames completes epochs that are kept.
 var epochNames = names(func(ctx context.Context, c *api.Client) (out []cobra.Completion) {
 	list, _ := c.Epochs(ctx)
-	for i := range list {
-		out = append(out, cobra.CompletionWithDesc(fmt.Sprint(list[i].Epoch), fmt.Sprintf("%d phases, published %s", list[i].Phases, command.Clock(list[i].PublishedAt))))
-	}
-	return out
+	return each(list, func(e *api.Epoch) (string, string) {
+		return fmt.Sprint(e.Epoch), fmt.Sprintf("%d phases, published %s", e.Phases, command.Clock(e.PublishedAt))
+	})
 })

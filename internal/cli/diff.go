@@ -34,7 +34,11 @@ content.
 
 Exit code 0: no difference; 1: there is one; 2: the input cannot be used.`,
 		Example: "  forsctl diff yesterday.txt today.txt\n  forsctl diff plan/lfts.dump /var/log/opensm-lfts.dump\n  forsctl diff healthy/ hurt/\n  forsctl diff 41 42",
-		Args:    cobra.ExactArgs(2), ValidArgsFunction: epochsOrFiles,
+		Args:    cobra.ExactArgs(2),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			epochs, _ := epochNames(cmd, args, word)
+			return epochs, cobra.ShellCompDirectiveDefault // files if forsd does not answer
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a, b, ok := epochNumbers(args); ok {
 				return diffEpochs(cmd, a, b)
@@ -59,12 +63,6 @@ Exit code 0: no difference; 1: there is one; 2: the input cannot be used.`,
 		},
 	}
 	return cmd
-}
-
-// epochsOrFiles completes epochs, or files if forsd does not answer.
-func epochsOrFiles(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	epochs, _ := epochNames(cmd, args, word)
-	return epochs, cobra.ShellCompDirectiveDefault
 }
 
 // epochNumbers reads the arguments as epochs, if neither is a file.
@@ -143,12 +141,6 @@ func looksLikeTables(data []byte) bool {
 	return false
 }
 
-// fabricDiff is the output of forsctl diff --json for two topologies.
-type fabricDiff struct {
-	Equal   bool              `json:"equal"`
-	Changes []topology.Change `json:"changes"`
-}
-
 func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 	if a.source != b.source {
 		// Only ibnetdiscover reports the LMC, so a missing LMC is not a difference.
@@ -159,7 +151,10 @@ func diffFabrics(cmd *cobra.Command, a, b *compared) error {
 		}
 	}
 	changes := topology.Diff(a.fabric, b.fabric)
-	return differ(len(changes) == 0, command.Show(cmd, fabricDiff{len(changes) == 0, append([]topology.Change{}, changes...)}, func(w io.Writer) {
+	return differ(len(changes) == 0, command.Show(cmd, struct {
+		Equal   bool              `json:"equal"`
+		Changes []topology.Change `json:"changes"`
+	}{len(changes) == 0, append([]topology.Change{}, changes...)}, func(w io.Writer) {
 		if len(changes) == 0 {
 			fmt.Fprintln(w, "no difference")
 		}

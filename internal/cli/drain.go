@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,11 +148,7 @@ returns when all that has begun are safe.`,
 					if err != nil {
 						return err
 					}
-					late := false
-					for i := range all {
-						late = late || all[i].State == "draining"
-					}
-					if wait && late {
+					if wait && slices.ContainsFunc(all, func(d api.Drain) bool { return d.State == "draining" }) {
 						select {
 						case <-time.After(200 * time.Millisecond):
 							continue

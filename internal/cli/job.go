@@ -214,20 +214,15 @@ func jobListCommand() *cobra.Command {
 			}, func(w io.Writer, all api.JobList) {
 				fmt.Fprintln(w, "job\tname\tepoch\tservers\tphases\tbound\tbase LIDs\town lanes\tengine\tlease until\tremarks")
 				for i := range all.Jobs {
-					j := &all.Jobs[i]
-					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, cmp.Or(j.Name, "-"), j.Epoch, j.Servers, j.Phases, j.LowerBound, basePhases(j), lanesOf(j), j.Engine, command.Clock(j.Expires), remarks(j))
+					j, base := &all.Jobs[i], "-"
+					if j.Base != nil {
+						base = strconv.Itoa(j.Base.Phases)
+					}
+					fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", j.ID, cmp.Or(j.Name, "-"), j.Epoch, j.Servers, j.Phases, j.LowerBound, base, lanesOf(j), j.Engine, command.Clock(j.Expires), remarks(j))
 				}
 			})
 		},
 	}
-}
-
-// basePhases returns the number of phases of a job's plan for base LIDs.
-func basePhases(j *api.Job) string {
-	if j.Base == nil {
-		return "-"
-	}
-	return strconv.Itoa(j.Base.Phases)
 }
 
 // lanesOf returns "yes", "no" or "-" for whether a job has lanes of its own.

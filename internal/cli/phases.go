@@ -23,25 +23,20 @@ text. FILE - is standard output.`,
 		Example: "  forsctl phases --out phases.bin\n  forsctl phases --csv --out - | head",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return savePhases(cmd, path, func(ctx context.Context, c *api.Client) ([]byte, uint64, error) {
-				return fetchPhases(ctx, c, csv)
+				if csv {
+					return c.PhasesCSV(ctx)
+				}
+				view, err := c.Table(ctx)
+				if err != nil {
+					return nil, 0, err
+				}
+				return view.Bytes(), view.Epoch(), nil
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&csv, "csv", false, "as text instead of the binary table")
 	cmd.Flags().StringVar(&path, "out", "", "the file to write, - for standard output")
 	return cmd
-}
-
-// fetchPhases fetches the table in one of its formats.
-func fetchPhases(ctx context.Context, c *api.Client, csv bool) ([]byte, uint64, error) {
-	if csv {
-		return c.PhasesCSV(ctx)
-	}
-	view, err := c.Table(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	return view.Bytes(), view.Epoch(), nil
 }
 
 // savePhases fetches a table, writes it and prints a description of it.

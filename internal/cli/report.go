@@ -68,7 +68,12 @@ Exit code 1: the cabling is not as intended.`,
 				if err != nil {
 					return err
 				}
-				if err := writeReport(cmd, r, out); err != nil {
+				if command.WantsJSON(cmd) {
+					err = command.PrintJSON(cmd, r)
+				} else {
+					err = command.WritePage(cmd, out, r.WriteHTML)
+				}
+				if err != nil {
 					return err
 				}
 				if r.Intended != nil && len(r.Intended.Differences) > 0 {
@@ -86,12 +91,4 @@ Exit code 1: the cabling is not as intended.`,
 	f.StringVar(&out, "out", "", "the page to write, - for standard output")
 	_ = cmd.MarkFlagFilename("intended")
 	return cmd
-}
-
-// writeReport writes the page or prints JSON.
-func writeReport(cmd *cobra.Command, r *report.Report, out string) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintJSON(cmd, r)
-	}
-	return command.WritePage(cmd, out, r.WriteHTML)
 }

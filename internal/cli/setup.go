@@ -139,8 +139,10 @@ func (s *setup) do(ctx context.Context, topologyFile string) error {
 		if err := s.write(); err != nil {
 			return err
 		}
-		if s.boot {
-			s.enable(ctx)
+		if s.boot && s.systemctl(ctx, "forsd.service starts at boot, and with OpenSM", "enable", "forsd.service") {
+			if state, found := bootState(ctx); found && !state.manager {
+				s.systemctl(ctx, "opensm.service starts at boot", "add-wants", "multi-user.target", "opensm.service")
+			}
 		}
 	}
 	s.judge()
@@ -187,8 +189,7 @@ func (s *setup) fabric(ctx context.Context, file string) (*topology.Fabric, erro
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Source, err)
 	}
-	r := &s.config.Planning.Roles
-	f.SetRoles(topology.Roles(*r))
+	f.SetRoles(topology.Roles(s.config.Planning.Roles))
 	return f, nil
 }
 
@@ -290,15 +291,6 @@ func (s *setup) undo(ctx context.Context) error {
 		s.systemctl(ctx, "forsd.service is stopped, and does not start at boot", "disable", "--now", "forsd.service")
 	}
 	return os.Remove(backup)
-}
-
-// enable makes systemd start forsd and OpenSM at boot.
-func (s *setup) enable(ctx context.Context) {
-	if s.systemctl(ctx, "forsd.service starts at boot, and with OpenSM", "enable", "forsd.service") {
-		if state, found := bootState(ctx); found && !state.manager {
-			s.systemctl(ctx, "opensm.service starts at boot", "add-wants", "multi-user.target", "opensm.service")
-		}
-	}
 }
 
 // systemctl runs systemctl, and adds the note, or the error if the command fails.

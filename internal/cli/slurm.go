@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,11 +45,6 @@ type slurmFlags struct {
 	out    string
 }
 
-func (s *slurmFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.format, "format", "", "write Slurm's topology.yaml (slurm, slurm-block) or topology.conf (slurm-conf, slurm-block-conf)")
-	cmd.Flags().StringVar(&s.out, "out", "-", "with --format, the file to write, - for standard output")
-}
-
 // check returns an error for flags that do not fit together.
 func (s *slurmFlags) check(cmd *cobra.Command) error {
 	switch {
@@ -65,36 +58,15 @@ func (s *slurmFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// askBaseline returns the baseline of forsd's fabric, and the hosts that take no part in it.
-func askBaseline(ctx context.Context, c *api.Client) (b *topology.Baseline, aside map[ib.GUID]bool, err error) {
-	seen, err := c.Topology(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	b, aside = &topology.Baseline{}, map[ib.GUID]bool{}
-	for i := range seen.Hosts {
-		aside[seen.Hosts[i].GUID] = standsAside(seen.Hosts[i].Server, seen.Hosts[i].LID)
-	}
-	return b, aside, c.Call(ctx, http.MethodGet, "/v1/baseline", nil, b)
-}
-
-// bystanders returns the hosts of a tree that take no part.
-func bystanders(t *topology.FatTree) map[ib.GUID]bool {
+// write writes the baseline for Slurm. Hosts that are temporarily down are included, as are those
+// that wait for their LIDs; without them, Slurm would schedule jobs as if those hosts had no
+// location. Hosts whose role excludes them are not. A file is replaced atomically, and only if there
+// is something to write.
+func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, seen *api.Topology, exclude *regexp.Regexp) error {
 	aside := map[ib.GUID]bool{}
-	for i := range t.Hosts {
-		aside[t.Hosts[i].GUID] = standsAside(t.Hosts[i].Server, t.Hosts[i].LID)
+	for i := range seen.Hosts {
+		aside[seen.Hosts[i].GUID] = !seen.Hosts[i].Server && seen.Hosts[i].LID != 0
 	}
-	return aside
-}
-
-// standsAside reports whether the role of a host excludes it. A host that waits for its LID is
-// not excluded: it is temporarily down.
-func standsAside(server bool, lid ib.LID) bool { return !server && lid != 0 }
-
-// write writes the baseline for Slurm. Hosts that are temporarily down are included; without
-// them, Slurm would schedule jobs as if those hosts had no location. A file is replaced
-// atomically, and only if there is something to write.
-func (s *slurmFlags) write(cmd *cobra.Command, b *topology.Baseline, aside map[ib.GUID]bool, exclude *regexp.Regexp) error {
 	leaves, notes, err := slurmSwitches(b, aside, exclude)
 	if err != nil {
 		return err
@@ -161,9 +133,12 @@ func switchName(description string, guid ib.GUID, taken map[string]bool) string 
 // slurmFile returns the file for Slurm in a format.
 func slurmFile(format string, leaves []slurmSwitch) []byte {
 	var out strings.Builder
-	names, size, quoted := []string{}, len(leaves[0].nodes), func(text string) string { return text }
-	if !strings.HasSuffix(format, "conf") {
-		quoted = yamlText
+	names, size := []string{}, len(leaves[0].nodes)
+	quoted := func(text string) string {
+		if strings.HasSuffix(format, "conf") || plainText.MatchString(text) {
+			return text
+		}
+		return strconv.Quote(text)
 	}
 	f := slurmFormats[format]
 	for _, l := range leaves {
@@ -178,11 +153,3 @@ func slurmFile(format string, leaves []slurmSwitch) []byte {
 // a dot after a letter, unlike any word with a special meaning, and nothing that YAML could
 // interpret, such as a colon at the end.
 var plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z_]*[0-9.\[-][A-Za-z0-9_.,\[\]-]*$`)
-
-// yamlText writes a value that YAML reads as text, with quotes if necessary.
-func yamlText(text string) string {
-	if plainText.MatchString(text) {
-		return text
-	}
-	return strconv.Quote(text)
-}

@@ -80,7 +80,14 @@ func printStatus(w io.Writer, s *api.Status, all bool) {
 		if s.FairShare > 0 {
 			fmt.Fprintf(w, "all at once\t%s\n", loadText(s.Load))
 		}
-		fmt.Fprintf(w, "fabric     \t%s%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", nameText(s.Fabric), s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kindText(s.FabricKind))
+		name, kind := "", ""
+		if s.Fabric != "" {
+			name = s.Fabric + ": "
+		}
+		if s.FabricKind != "fat-tree" {
+			kind = command.InBrackets(s.FabricKind)
+		}
+		fmt.Fprintf(w, "fabric     \t%s%d servers on %d leaves, %d spines, %d lanes, LMC %d%s\n", name, s.Servers, s.Leaves, s.Spines, s.Lanes, s.LMC, kind)
 	}
 	printWarnings(w, s.Warnings, all)
 	fmt.Fprintf(w, "OpenSM     \t%s\n", managerText(&s.OpenSM))
@@ -187,22 +194,6 @@ func managerText(o *api.OpenSM) string {
 		text += ", last seen " + command.Clock(o.DumpedAt)
 	}
 	return text
-}
-
-// kindText describes a fabric that is not a plain fat tree.
-func kindText(kind string) string {
-	if kind == "" || kind == "fat-tree" {
-		return ""
-	}
-	return " (" + kind + ")"
-}
-
-// nameText begins a description of a fabric that has a name.
-func nameText(name string) string {
-	if name == "" {
-		return ""
-	}
-	return name + ": "
 }
 
 // sourceText describes forsd's source of information about the fabric.

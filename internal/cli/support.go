@@ -68,21 +68,7 @@ Run it as root to have everything.`,
 			b := &bundle{archive: newArchive(), ctx: cmd.Context(), now: time.Now(), clean: newCleaner(secrets(path, token)...)}
 			b.gather(cmd, path, c)
 			b.put("missing.txt", []byte(b.missing.String()), nil)
-			data, err := b.end()
-			if err != nil {
-				return err
-			}
-			if out == "-" {
-				return command.WriteOut(cmd, out, data)
-			}
-			if err := writeSecret(out, data); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: wrote %s (%d kB): look at it before you send it\n", out, len(data)>>10)
-			if command.WantsJSON(cmd) {
-				return command.PrintJSON(cmd, map[string]any{"file": out, "bytes": len(data)})
-			}
-			return nil
+			return b.write(cmd, out, "look at it before you send it")
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", config.DefaultPath, "forsd's configuration")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/command"
 	"github.com/forsd/forsd/internal/describe"
+	"github.com/forsd/forsd/topology"
 )
 
 func topologyCommand() *cobra.Command {
@@ -59,39 +61,40 @@ never by an empty one.`,
 			}
 			if fabric.Topology == "" {
 				return with(cmd, func(ctx context.Context, c *api.Client) error {
-					if slurm.format != "" {
-						base, aside, err := askBaseline(ctx, c)
-						if err != nil {
-							return err
-						}
-						return slurm.write(cmd, base, aside, exclude)
-					}
 					t, err := c.Topology(ctx)
 					if err != nil {
 						return err
 					}
-					return show(t, 0, 0)
+					if slurm.format == "" {
+						return show(t, 0, 0)
+					}
+					base := &topology.Baseline{}
+					if err := c.Call(ctx, http.MethodGet, "/v1/baseline", nil, base); err != nil {
+						return err
+					}
+					return slurm.write(cmd, base, t, exclude)
 				})
 			}
 			tree, err := fabric.Tree()
 			if err != nil {
 				return err
 			}
-			leaf, mid := 0.0, 0.0
+			leaf, mid, seen := 0.0, 0.0, describe.Topology(tree, time.Time{})
 			switch {
 			case tree.Pods != nil && slurm.format != "":
 				return fmt.Errorf("--format is for fat trees of two levels")
 			case tree.Pods != nil:
 				leaf, mid = tree.Pods.Subscription()
 			case slurm.format != "":
-				return slurm.write(cmd, tree.Baseline, bystanders(tree), exclude)
+				return slurm.write(cmd, tree.Baseline, seen, exclude)
 			}
-			return show(describe.Topology(tree, time.Time{}), leaf, mid)
+			return show(seen, leaf, mid)
 		},
 	}
 	registerFabric(&fabric, cmd)
 	fabric.TakesFile(cmd)
-	slurm.register(cmd)
+	cmd.Flags().StringVar(&slurm.format, "format", "", "write Slurm's topology.yaml (slurm, slurm-block) or topology.conf (slurm-conf, slurm-block-conf)")
+	cmd.Flags().StringVar(&slurm.out, "out", "-", "with --format, the file to write, - for standard output")
 	return cmd
 }
 
@@ -103,8 +106,12 @@ func printTopology(w io.Writer, t *api.Topology) {
 	} else {
 		fmt.Fprintf(w, "two-level fat tree: %d leaves, %d spines, %d lanes, %d servers, %d bystanders\n", len(t.Leaves), len(t.Spines), t.Lanes, t.Servers, t.Bystanders)
 	}
-	if text := roleCounts(t.Roles); text != "" {
-		fmt.Fprintf(w, "host ports by role: %s\n", text)
+	var roles []string
+	for _, role := range slices.Sorted(maps.Keys(t.Roles)) {
+		roles = append(roles, fmt.Sprintf("%d %s", t.Roles[role], role))
+	}
+	if roles != nil {
+		fmt.Fprintf(w, "host ports by role: %s\n", strings.Join(roles, ", "))
 	}
 	fmt.Fprintln(w, "leaf\tGUID\tservers\tlanes up")
 	for _, l := range byName(t.Leaves, func(l *api.Leaf) string { return l.Name }) {
@@ -118,7 +125,11 @@ func printTopology(w io.Writer, t *api.Topology) {
 	}
 	fmt.Fprintln(w, "spine\tGUID\tlanes")
 	for _, s := range byName(t.Spines, func(s *api.Spine) string { return s.Name }) {
-		fmt.Fprintf(w, "%s\t%s\t%s%s\n", s.Name, s.GUID, laneRange(&s), absent(s.Present))
+		lanes := fmt.Sprint(s.FirstLane)
+		if s.Lanes != 1 {
+			lanes += fmt.Sprintf("–%d", s.FirstLane+s.Lanes-1)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s%s\n", s.Name, s.GUID, lanes, absent(s.Present))
 	}
 	for _, f := range t.Findings {
 		fmt.Fprintf(w, "%s: %s\n", f.Code, f.Text)
@@ -130,22 +141,6 @@ func byName[T any](all []T, name func(*T) string) []T {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b T) int { return natural.Compare(name(&a), name(&b)) })
 	return sorted
-}
-
-// roleCounts lists how many host ports have each role.
-func roleCounts(roles map[string]int) string {
-	var parts []string
-	for _, role := range slices.Sorted(maps.Keys(roles)) {
-		parts = append(parts, fmt.Sprintf("%d %s", roles[role], role))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func laneRange(s *api.Spine) string {
-	if s.Lanes == 1 {
-		return fmt.Sprint(s.FirstLane)
-	}
-	return fmt.Sprintf("%d–%d", s.FirstLane, s.FirstLane+s.Lanes-1)
 }
 
 // absent marks parts of the baseline that the fabric does not have.

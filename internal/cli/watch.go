@@ -51,7 +51,12 @@ func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count i
 			fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %v; trying again\n", err)
 			continue
 		}
-		if err := printEvent(cmd, e); err != nil {
+		if command.WantsJSON(cmd) {
+			err = command.PrintLine(cmd, e)
+		} else {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), command.Clock(eventTime(e))+"  "+eventText(e))
+		}
+		if err != nil {
 			return err
 		}
 		if seen++; seen == count {
@@ -59,14 +64,6 @@ func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count i
 		}
 	}
 	return nil
-}
-
-func printEvent(cmd *cobra.Command, e api.Event) error {
-	if command.WantsJSON(cmd) {
-		return command.PrintLine(cmd, e)
-	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), command.Clock(eventTime(e))+"  "+eventText(e))
-	return err
 }
 
 // eventTime returns the time in an event's data, or else the current time.
