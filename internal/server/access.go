@@ -2,10 +2,15 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/user"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/forsd/forsd/api"
@@ -73,8 +78,8 @@ func (s *service) identify(r *http.Request) (*api.Caller, error) {
 			c.Peer = s.Access.Peer != "" && shown.VerifyHostname(s.Access.Peer) == nil
 		}
 	}
-	secret, has := bearer(r)
-	if !has {
+	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
 		return &c, nil
 	}
 	if s.via == byTCP {
@@ -82,7 +87,7 @@ func (s *service) identify(r *http.Request) (*api.Caller, error) {
 		return nil, unauthorized("tokens are accepted over TLS and on the Unix socket only: this one has crossed the network in the clear, revoke it")
 	}
 	if s.Access != nil && s.Access.Tokens != nil {
-		if t, valid := s.Access.Tokens.Find(secret, time.Now()); valid {
+		if t, valid := s.Access.Tokens.Find(strings.TrimSpace(secret), time.Now()); valid {
 			c.Way, c.User, c.Role, c.Peer = api.WayToken, t.Name, t.Role, false
 			return &c, nil
 		}
@@ -106,12 +111,6 @@ func (s *service) onSocket(c *api.Caller) api.Role {
 // unauthorized returns the error of a caller that is not known.
 func unauthorized(format string, args ...any) *api.Error {
 	return api.Errorf(api.CodeUnauthorized, format, args...)
-}
-
-// bearer returns the token that a request has.
-func bearer(r *http.Request) (string, bool) {
-	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return strings.TrimSpace(secret), strings.EqualFold(kind, "Bearer")
 }
 
 // permit refuses what a caller may not do.
@@ -221,11 +220,6 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// whoami answers GET /v1/whoami.
-func whoami(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, access.CallerOf(r.Context()))
-}
-
 // policy is what browsers may do with an answer: a page of forsd's has its scripts, styles
 // and data from forsd alone.
 var policy = map[string]string{
@@ -234,4 +228,98 @@ var policy = map[string]string{
 	"X-Content-Type-Options":       "nosniff",
 	"Referrer-Policy":              "no-referrer",
 	"Cross-Origin-Resource-Policy": "same-origin",
+}
+
+// withCaller notes who has made a connection.
+func withCaller(ctx context.Context, c net.Conn) context.Context {
+	b, bounded := c.(*boundedConn)
+	if !bounded || b.peer == nil {
+		return ctx
+	}
+	p := b.peer
+	who := &api.Caller{Way: api.WaySocket, User: users.name(p.Uid, time.Now()), UID: &p.Uid, PID: p.Pid, Groups: append(p.Groups, p.Gid)}
+	if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.Pid)); err == nil {
+		who.Process = strings.TrimSpace(string(comm))
+	}
+	return access.With(ctx, &access.Request{Caller: who})
+}
+
+// users holds names of users.
+var users userNames
+
+// userNames are the names of users for a minute: to read them for each connection takes longer
+// than most answers.
+type userNames struct {
+	mu    sync.Mutex // guards the fields below
+	names map[uint32]string
+	until time.Time
+}
+
+// name returns a user's name, "" if there is none.
+func (n *userNames) name(uid uint32, now time.Time) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now.After(n.until) {
+		n.names, n.until = map[uint32]string{}, now.Add(time.Minute)
+	}
+	name, known := n.names[uid]
+	if !known {
+		if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
+			name = u.Username
+		}
+		n.names[uid] = name
+	}
+	return name
+}
+
+// createToken answers POST /v1/tokens.
+func (s *service) createToken(r *http.Request) (any, error) {
+	var q api.TokenRequest
+	if err := ReadJSON(r, &q); err != nil {
+		return nil, err
+	}
+	life := api.DefaultTokenLife
+	if q.ExpiresSeconds != 0 {
+		if q.ExpiresSeconds < 0 || q.ExpiresSeconds > int64(access.MostLife/time.Second) {
+			return nil, api.BadRequest("expires_seconds %d: %v", q.ExpiresSeconds, access.ErrLife)
+		}
+		life = time.Duration(q.ExpiresSeconds) * time.Second
+	}
+	secret, made, err := s.Access.Tokens.Create(q.Name, q.Role, life, access.CallerOf(r.Context()).Name(), time.Now())
+	if err != nil {
+		return nil, tokenError(q.Name, err)
+	}
+	s.told(r.Context(), "create token "+made.Name+" for the role "+made.Role.String()+" until "+made.Expires.Format(time.RFC3339), nil)
+	return api.NewToken{Token: made, Secret: secret}, nil
+}
+
+// revokeToken answers DELETE /v1/tokens/{token}.
+func (s *service) revokeToken(r *http.Request) (any, error) {
+	was, err := s.Access.Tokens.Revoke(r.PathValue("token"), time.Now())
+	if err != nil {
+		return nil, tokenError(r.PathValue("token"), err)
+	}
+	s.told(r.Context(), "revoke token "+was.Name, nil)
+	return was, nil
+}
+
+// told records an order in words of its own.
+func (s *service) told(ctx context.Context, what string, err error) {
+	if s.Ordered != nil {
+		s.Ordered(ctx, what, "done", err)
+		access.RequestOf(ctx).Told = true
+	}
+}
+
+// tokenError is why there is no such token, as the API has it.
+func tokenError(name string, err error) error {
+	switch {
+	case errors.Is(err, access.ErrUnknown):
+		return api.NotFound("token %.80q: %v", name, err)
+	case errors.Is(err, access.ErrTaken), errors.Is(err, access.ErrMany):
+		return api.Refused("token %.80q: %v", name, err)
+	case errors.Is(err, access.ErrName), errors.Is(err, access.ErrRole), errors.Is(err, access.ErrLife):
+		return api.BadRequest("token %.80q: %v", name, err)
+	}
+	return err
 }

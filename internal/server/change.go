@@ -20,19 +20,13 @@ func unhurried(w http.ResponseWriter, r *http.Request, most time.Duration) (cont
 }
 
 // reroute answers POST /v1/reroute. A body is allowed as long as it is {}.
-func (s *service) reroute(w http.ResponseWriter, r *http.Request) error {
+func (s *service) reroute(r *http.Request) (any, error) {
 	if r.ContentLength != 0 {
 		if err := ReadJSON(r, &struct{}{}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	ctx, cancel := unhurried(w, r, maxChange)
-	defer cancel()
-	change, err := s.Backend.Reroute(ctx)
-	if err != nil {
-		return err
-	}
-	return WriteJSON(w, r, change)
+	return s.Backend.Reroute(r.Context())
 }
 
 // The forms of a forecast: JSON, or its plan's phases.
@@ -87,19 +81,13 @@ func sendTable(w http.ResponseWriter, table *phasetable.View, f form) error {
 }
 
 // rollback answers POST /v1/rollback.
-func (s *service) rollback(w http.ResponseWriter, r *http.Request) error {
+func (s *service) rollback(r *http.Request) (any, error) {
 	var q api.RollbackRequest
 	if err := ReadJSON(r, &q); err != nil {
-		return err
+		return nil, err
 	}
 	if q.Epoch == 0 {
-		return api.BadRequest(`no epoch to go back to: want {"epoch": 41}`)
+		return nil, api.BadRequest(`no epoch to go back to: want {"epoch": 41}`)
 	}
-	ctx, cancel := unhurried(w, r, maxChange)
-	defer cancel()
-	change, err := s.Backend.Rollback(ctx, q.Epoch)
-	if err != nil {
-		return err
-	}
-	return WriteJSON(w, r, change)
+	return s.Backend.Rollback(r.Context(), q.Epoch)
 }

@@ -69,27 +69,15 @@ func jobName(name string) bool {
 
 // handleJobs registers the endpoints of jobs.
 func (s *service) handleJobs() {
-	s.handle(api.Reader, "GET /v1/jobs", s.listJobs)
-	s.handle(api.Reader, "GET /v1/jobs/{job}", s.showJob)
+	s.handle(api.Reader, "GET /v1/jobs", look(func(*http.Request) (any, error) { return api.JobList{Jobs: append([]api.Job{}, s.Jobs.Jobs()...)}, nil }))
+	s.handle(api.Reader, "GET /v1/jobs/{job}", look(func(r *http.Request) (any, error) { return s.Jobs.Job(r.PathValue("job")) }))
 	s.handle(api.Reader, "GET /v1/jobs/{job}/plan", ofPlan(s.jobPlans, sendPlan))
 	s.handle(api.Reader, "GET /v1/jobs/{job}/phases", ofPlan(s.jobPlans, sendPhases))
 	s.handle(api.Reader, "GET /v1/jobs/{job}/servers/{server...}", ofPlan(s.jobPlans, sendServer))
 	s.handle(api.Reader, "POST /v1/jobs/{job}/times", ofPlan(s.jobPlans, ofTimes(s.Backend)))
-	s.handle(api.Operator, "POST /v1/jobs", s.createJob)
-	s.handle(api.Operator, "POST /v1/jobs/{job}/renew", s.renewJob)
-	s.handle(api.Operator, "DELETE /v1/jobs/{job}", s.removeJob)
-}
-
-func (s *service) listJobs(w http.ResponseWriter, r *http.Request) error {
-	return writeMade(w, r, func() (any, error) { return api.JobList{Jobs: append([]api.Job{}, s.Jobs.Jobs()...)}, nil })
-}
-
-func (s *service) showJob(w http.ResponseWriter, r *http.Request) error {
-	job, err := s.Jobs.Job(r.PathValue("job"))
-	if err != nil {
-		return err
-	}
-	return WriteJSON(w, r, job)
+	s.handle(api.Operator, "POST /v1/jobs", work(s.createJob))
+	s.handle(api.Operator, "POST /v1/jobs/{job}/renew", work(s.renewJob))
+	s.handle(api.Operator, "DELETE /v1/jobs/{job}", work(func(r *http.Request) (any, error) { return s.Jobs.RemoveJob(r.Context(), r.PathValue("job")) }))
 }
 
 // jobPlans returns the plans of a job for the LIDs that the request is for. Where its plan
@@ -110,47 +98,29 @@ func (s *service) jobPlans(r *http.Request) (*published.Plans, error) {
 }
 
 // createJob answers POST /v1/jobs.
-func (s *service) createJob(w http.ResponseWriter, r *http.Request) error {
+func (s *service) createJob(r *http.Request) (any, error) {
 	var q api.JobRequest
 	if err := ReadJSON(r, &q); err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkJob(&q); err != nil {
-		return err
+		return nil, err
 	}
 	q.RanksPerHost = max(q.RanksPerHost, 1)
-	return changeJob(w, r, func(ctx context.Context) (*api.Job, error) { return s.Jobs.CreateJob(ctx, q) })
+	return s.Jobs.CreateJob(r.Context(), q)
 }
 
 // renewJob answers POST /v1/jobs/{job}/renew; without a body the lease is the
 // default one.
-func (s *service) renewJob(w http.ResponseWriter, r *http.Request) error {
+func (s *service) renewJob(r *http.Request) (any, error) {
 	var q api.Renewal
 	if r.ContentLength != 0 {
 		if err := ReadJSON(r, &q); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := checkLease(q.LeaseSeconds); err != nil {
-		return err
+		return nil, err
 	}
-	return changeJob(w, r, func(ctx context.Context) (*api.Job, error) {
-		return s.Jobs.RenewJob(ctx, r.PathValue("job"), api.LeaseOf(q.LeaseSeconds))
-	})
-}
-
-// removeJob answers DELETE /v1/jobs/{job} with the job that was.
-func (s *service) removeJob(w http.ResponseWriter, r *http.Request) error {
-	return changeJob(w, r, func(ctx context.Context) (*api.Job, error) { return s.Jobs.RemoveJob(ctx, r.PathValue("job")) })
-}
-
-// changeJob gives a change its time and answers with the job.
-func changeJob(w http.ResponseWriter, r *http.Request, change func(context.Context) (*api.Job, error)) error {
-	ctx, cancel := unhurried(w, r, maxChange)
-	defer cancel()
-	job, err := change(ctx)
-	if err != nil {
-		return err
-	}
-	return WriteJSON(w, r, job)
+	return s.Jobs.RenewJob(r.Context(), r.PathValue("job"), api.LeaseOf(q.LeaseSeconds))
 }

@@ -1,11 +1,15 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/ib"
@@ -13,21 +17,12 @@ import (
 	"github.com/forsd/forsd/phasetable"
 )
 
-// healthz answers as long as the daemon runs.
-func healthz(w http.ResponseWriter, r *http.Request) error {
-	return WriteJSON(w, r, map[string]string{"status": "ok"})
-}
-
 // readyz answers 200 once a verified epoch is in force.
-func (s *service) readyz(w http.ResponseWriter, r *http.Request) error {
+func (s *service) readyz(*http.Request) (any, error) {
 	if st := s.Backend.Status(); !st.Ready {
-		return api.Errorf(api.CodeNotReady, "no verified epoch is in force: the controller is in state %s", st.State)
+		return nil, api.Errorf(api.CodeNotReady, "no verified epoch is in force: the controller is in state %s", st.State)
 	}
-	return WriteJSON(w, r, map[string]string{"status": "ready"})
-}
-
-func (s *service) status(w http.ResponseWriter, r *http.Request) error {
-	return writeMade(w, r, func() (any, error) { return s.Backend.Status(), nil })
+	return map[string]string{"status": "ready"}, nil
 }
 
 func (s *service) topology(w http.ResponseWriter, _ *http.Request) error {
@@ -61,13 +56,6 @@ func (s *shown) of(t *api.Topology) (body []byte, err error) {
 		s.t, s.body = t, body
 	}
 	return s.body, nil
-}
-
-func (s *service) epochs(w http.ResponseWriter, r *http.Request) error {
-	return writeMade(w, r, func() (any, error) {
-		epochs, err := s.Backend.Epochs()
-		return api.EpochList{Epochs: append([]api.Epoch{}, epochs...)}, err
-	})
 }
 
 // ofPlan returns an endpoint that passes the plans that a request is for to send.
@@ -182,4 +170,153 @@ func serverPlan(t *phasetable.View, n int) api.ServerPlan {
 		out.Rows[p] = api.ServerPhase{Phase: p, SendTo: guids[x.SendTo], RecvFrom: guids[x.RecvFrom], Lane: x.Lane, DLID: x.DLID}
 	}
 	return out
+}
+
+// maxTimes is how many bytes the times of an exchange may have.
+const maxTimes = 8 << 20
+
+// ofTimes returns what answers POST …/times?epoch=N: the backend measures the fabric by an exchange
+// that ranks have timed.
+func ofTimes(b Backend) func(http.ResponseWriter, *http.Request, *published.Plans) error {
+	return func(w http.ResponseWriter, r *http.Request, plans *published.Plans) error {
+		p, err := exactly(plans, "epoch", r.URL.Query().Get("epoch"))
+		if err == nil && p == nil {
+			err = published.ErrEnded
+		}
+		if err != nil {
+			return err
+		}
+		return work(func(r *http.Request) (any, error) {
+			body, err := ReadBody(r, maxTimes)
+			if err != nil {
+				return nil, err
+			}
+			return b.Measure(r.Context(), p.Table, body)
+		})(w, r)
+	}
+}
+
+// changes answers GET /v1/plan/changes: what the plan in force, or that of the epoch that
+// the request names, changes since another one.
+func (s *service) changes(w http.ResponseWriter, r *http.Request) error {
+	plans, err := s.byLIDs(r)
+	if err != nil {
+		return err
+	}
+	p, err := requestedPlan(r, plans)
+	if err != nil {
+		return err
+	}
+	if p == nil {
+		return api.Errorf(api.CodeNoPlan, "no plan is in force yet")
+	}
+	since, old, err := earlier(plans, r.URL.Query().Get("since"))
+	if err != nil {
+		return err
+	}
+	return writeMade(w, r, func() (any, error) {
+		return api.PlanChanges{Since: since, Epoch: p.Epoch, Pairs: append([]phasetable.PairChange{}, phasetable.Changes(old, p.Table)...)}, nil
+	})
+}
+
+// earlier returns the plan of the epoch that text names, from memory or from where epochs
+// are kept.
+func earlier(plans *published.Plans, text string) (epoch uint64, old *phasetable.View, err error) {
+	p, err := exactly(plans, "since", text)
+	if err == nil && p == nil {
+		err = api.Errorf(api.CodeNoPlan, "no plan is in force yet")
+	}
+	if err == nil {
+		return p.Epoch, p.Table, nil
+	}
+	if epoch, bad := strconv.ParseUint(text, 10, 64); bad == nil && plans.Stored != nil {
+		if old, missing := plans.Stored(epoch); missing == nil {
+			return epoch, old, nil
+		}
+	}
+	return 0, nil, err
+}
+
+// phase answers GET /v1/plan/phase?phase=N.
+func (s *service) phase(w http.ResponseWriter, r *http.Request) error {
+	plans, err := s.byLIDs(r)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(r.URL.Query().Get("phase"))
+	if err != nil || n < 0 {
+		return api.BadRequest("phase=%.40s: want a number from 0 on", r.URL.Query().Get("phase"))
+	}
+	p, err := fresh(w, r, plans)
+	if p == nil {
+		return err
+	}
+	t := p.Table
+	if n >= t.Phases() {
+		return api.NotFound("phase %d: the plan has %d phases, from 0 on", n, t.Phases())
+	}
+	out := api.PlanPhase{Epoch: t.Epoch(), Phases: t.Phases(), Phase: n, Transfers: []api.Transfer{}}
+	for i := range t.Servers() {
+		if x := t.At(i, n); x.SendTo != phasetable.Idle {
+			out.Transfers = append(out.Transfers, api.Transfer{Src: t.Server(i).GUID, Dst: t.Server(x.SendTo).GUID, Lane: x.Lane, DLID: x.DLID})
+		}
+	}
+	return WriteJSON(w, r, out)
+}
+
+// Past serves past events: see Config.
+type Past interface {
+	// History returns a page of past events. The error is one of the API.
+	History(ctx context.Context, q api.HistoryQuery) (*api.HistoryPage, error)
+}
+
+// history answers GET /v1/history.
+func (s *service) history(r *http.Request) (any, error) {
+	q, err := historyQuery(r.URL.Query())
+	if err != nil {
+		return nil, err
+	}
+	return s.Past.History(r.Context(), q)
+}
+
+// historyQuery reads the parameters of a request.
+func historyQuery(v url.Values) (q api.HistoryQuery, err error) {
+	for name := range v {
+		switch name {
+		case "kind", "about", "by", "since", "until", "order", "limit", "cursor":
+		default:
+			return q, api.BadRequest("%.40s is not a parameter of the history: there are kind, about, by, since, until, order, limit and cursor", name)
+		}
+	}
+	for _, k := range v["kind"] {
+		for kind := range strings.SplitSeq(k, ",") {
+			if kind = strings.TrimSpace(kind); kind != "" {
+				q.Kinds = append(q.Kinds, kind)
+			}
+		}
+	}
+	if len(q.Kinds) > 32 {
+		return q, api.BadRequest("%d kinds: want 32 at most", len(q.Kinds))
+	}
+	q.About, q.By, q.Cursor = v.Get("about"), v.Get("by"), v.Get("cursor")
+	for name, into := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
+		if text := v.Get(name); text != "" {
+			if *into, err = time.Parse(time.RFC3339, text); err != nil {
+				return q, api.BadRequest("%s=%.40s: want a time such as 2026-07-01T08:00:00Z", name, text)
+			}
+		}
+	}
+	switch order := v.Get("order"); order {
+	case "", "newest":
+	case "oldest":
+		q.Oldest = true
+	default:
+		return q, api.BadRequest("order=%.40s: want newest or oldest", order)
+	}
+	if text := v.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > api.MostHistory {
+			return q, api.BadRequest("limit=%.40s: want 1 to %d", text, api.MostHistory)
+		}
+	}
+	return q, nil
 }

@@ -71,10 +71,10 @@ func Handler(c Config, tcp bool) http.Handler {
 
 func newService(c Config, via via) *service {
 	s := &service{Config: c, mux: http.NewServeMux(), via: via, roles: map[string]api.Role{}}
-	s.handle(api.Nobody, "GET /v1/whoami", whoami)
-	s.handle(api.Nobody, "GET /healthz", healthz)
-	s.handle(api.Nobody, "GET /readyz", s.readyz)
-	s.handle(api.Reader, "GET /v1/status", s.status)
+	s.handle(api.Nobody, "GET /v1/whoami", look(func(r *http.Request) (any, error) { return access.CallerOf(r.Context()), nil }))
+	s.handle(api.Nobody, "GET /healthz", look(func(*http.Request) (any, error) { return map[string]string{"status": "ok"}, nil }))
+	s.handle(api.Nobody, "GET /readyz", look(s.readyz))
+	s.handle(api.Reader, "GET /v1/status", look(func(*http.Request) (any, error) { return s.Backend.Status(), nil }))
 	s.handle(api.Reader, "GET /v1/topology", s.topology)
 	s.handle(api.Reader, "GET /v1/plan", ofPlan(s.byLIDs, sendPlan))
 	s.handle(api.Reader, "GET /v1/plan/phases", ofPlan(s.byLIDs, sendPhases))
@@ -82,20 +82,23 @@ func newService(c Config, via via) *service {
 	s.handle(api.Reader, "GET /v1/plan/servers/{server...}", ofPlan(s.byLIDs, sendServer))
 	s.handle(api.Reader, "POST /v1/plan/times", ofPlan(s.byLIDs, ofTimes(c.Backend)))
 	s.handle(api.Reader, "GET /v1/events", s.events)
-	s.handle(api.Reader, "GET /v1/epochs", s.epochs)
+	s.handle(api.Reader, "GET /v1/epochs", look(func(*http.Request) (any, error) {
+		epochs, err := s.Backend.Epochs()
+		return api.EpochList{Epochs: append([]api.Epoch{}, epochs...)}, err
+	}))
 	s.handle(api.Viewer, "POST /v1/whatif", s.whatIf)
-	s.handle(api.Operator, "POST /v1/reroute", s.reroute)
-	s.handle(api.Operator, "POST /v1/rollback", s.rollback)
+	s.handle(api.Operator, "POST /v1/reroute", work(s.reroute))
+	s.handle(api.Operator, "POST /v1/rollback", work(s.rollback))
 	if c.Access != nil && c.Access.Tokens != nil {
-		s.handle(api.Administrator, "GET /v1/tokens", s.listTokens)
-		s.handle(api.Administrator, "POST /v1/tokens", s.createToken)
-		s.handle(api.Administrator, "DELETE /v1/tokens/{token}", s.revokeToken)
+		s.handle(api.Administrator, "GET /v1/tokens", look(func(*http.Request) (any, error) { return api.TokenList{Tokens: c.Access.Tokens.List(time.Now())}, nil }))
+		s.handle(api.Administrator, "POST /v1/tokens", look(s.createToken))
+		s.handle(api.Administrator, "DELETE /v1/tokens/{token}", look(s.revokeToken))
 	}
 	s.handle(api.Reader, "GET /v1/plan/phase", s.phase)
 	s.handle(api.Nobody, "GET /{$}", mounted(http.HandlerFunc(page)))
 	s.handle(api.Nobody, "GET /page/{file}", mounted(http.HandlerFunc(page)))
 	if c.Past != nil {
-		s.handle(api.Reader, "GET /v1/history", s.history)
+		s.handle(api.Reader, "GET /v1/history", look(s.history))
 	}
 	if c.Jobs != nil {
 		s.handleJobs()
@@ -120,6 +123,26 @@ const ForPeer = "GET /v1/replica"
 // endpoint answers a request, or returns the error to answer with as long as it
 // has written nothing.
 type endpoint func(w http.ResponseWriter, r *http.Request) error
+
+// look returns an endpoint that answers with a value, which is made quickly.
+func look(f func(*http.Request) (any, error)) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		return writeMade(w, r, func() (any, error) { return f(r) })
+	}
+}
+
+// work returns an endpoint that answers with a value, which takes as long to make as a change may.
+func work(f func(*http.Request) (any, error)) endpoint {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		ctx, cancel := unhurried(w, r, maxChange)
+		defer cancel()
+		v, err := f(r.WithContext(ctx))
+		if err != nil {
+			return err
+		}
+		return WriteJSON(w, r, v)
+	}
+}
 
 // mounted returns the endpoint of a handler that answers its errors itself.
 func mounted(h http.Handler) endpoint {
@@ -296,7 +319,7 @@ func Answer(f func(r *http.Request) (any, error)) http.Handler {
 // time.
 func Read(f func(r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := writeMade(w, r, func() (any, error) { return f(r) }); err != nil {
+		if err := look(f)(w, r); err != nil {
 			WriteError(w, err)
 		}
 	})
