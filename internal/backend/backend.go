@@ -20,7 +20,6 @@ import (
 	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery/desk"
 	"github.com/forsd/forsd/internal/exclusions"
-	"github.com/forsd/forsd/internal/health"
 	"github.com/forsd/forsd/internal/history"
 	"github.com/forsd/forsd/internal/state"
 	"github.com/forsd/forsd/internal/view"
@@ -110,7 +109,10 @@ func (b *Backend) Status() api.Status {
 	warnings := b.State.Health.List(time.Now())
 	match, readAt := b.TablesMatch()
 	s := b.State.Now().Status()
-	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, shownWarnings(warnings)
+	s.Version, s.Fabric, s.Started, s.Warnings = b.Version, b.Fabric, b.Started, make([]api.Warning, len(warnings))
+	for i, w := range warnings {
+		s.Warnings[i] = api.Warning{Code: w.Code, Severity: string(w.Severity), Title: w.Title, Text: w.Text, Since: w.Since, Advice: w.Advice, Runbook: w.Runbook}
+	}
 	manager := b.OpenSM()
 	manager.Standby, manager.DumpedAt = s.OpenSM.Standby, s.OpenSM.DumpedAt
 	manager.TablesMatch, manager.ReadBackAt = match, readAt
@@ -120,15 +122,6 @@ func (b *Backend) Status() api.Status {
 		s.State, s.OpenSM.Standby = "watching", false
 	}
 	return s
-}
-
-// shownWarnings are warnings in the form of the API.
-func shownWarnings(warnings []health.Warning) []api.Warning {
-	out := make([]api.Warning, len(warnings))
-	for i, w := range warnings {
-		out[i] = api.Warning{Code: w.Code, Severity: string(w.Severity), Title: w.Title, Text: w.Text, Since: w.Since, Advice: w.Advice, Runbook: w.Runbook}
-	}
-	return out
 }
 
 // TablesMatch reports whether the tables that were last read back are the planned ones, or

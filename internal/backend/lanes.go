@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/forsd/forsd/api"
-	"github.com/forsd/forsd/gpu/lanes"
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/internal/server"
 	"github.com/forsd/forsd/internal/worker"
@@ -77,7 +76,11 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 	if err := api.Decode(body, &q.Request); err != nil {
 		return nil, err
 	}
-	if n := transfers(&q.Request); n > lanesTransfers {
+	n := 0
+	for _, stage := range q.Request.Stages {
+		n += len(stage)
+	}
+	if n > lanesTransfers {
 		return nil, api.BadRequest("%d transfers: this takes %d at most; forsplan gpu --fabric pins more", n, lanesTransfers)
 	}
 	v := b.State.Now().Latest
@@ -92,12 +95,4 @@ func (b *Backend) pinOnLanes(r *http.Request) (any, error) {
 		return nil, api.Errorf(api.CodeNoPlan, "the tables of the switches have not been read back yet")
 	}
 	return worker.Pin(r.Context(), b.Workers.Questions(r.Context()), &q)
-}
-
-// transfers counts the transfers of all stages.
-func transfers(q *lanes.Request) (n int) {
-	for _, stage := range q.Stages {
-		n += len(stage)
-	}
-	return n
 }

@@ -192,7 +192,11 @@ func setValue(field reflect.Value, words string, n ast.Node) error {
 		return err
 	}
 	if words != "" {
-		return setWord(field, text, strings.Fields(words))
+		if all := strings.Fields(words); !slices.Contains(all, text) {
+			return fmt.Errorf("%q is not one of %s", text, strings.Join(all, ", "))
+		}
+		field.SetString(text)
+		return nil
 	}
 	switch dst := field.Addr().Interface().(type) {
 	case encoding.TextUnmarshaler:
@@ -200,7 +204,10 @@ func setValue(field reflect.Value, words string, n ast.Node) error {
 	case *string:
 		*dst = text
 	case *bool:
-		return setBool(dst, text)
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		*dst = text == "true"
 	case *int:
 		return setNumber(dst, text, "a whole number", strconv.Atoi)
 	case *float64:
@@ -208,9 +215,18 @@ func setValue(field reflect.Value, words string, n ast.Node) error {
 	case *time.Duration:
 		return setNumber(dst, text, "a duration such as 10s or 2m", time.ParseDuration)
 	case *os.FileMode:
-		return setNumber(dst, text, "a file mode such as 0660", parseMode)
+		return setNumber(dst, text, "a file mode such as 0660", func(s string) (os.FileMode, error) {
+			v, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32) // octal, with or without the prefix 0 or 0o
+			return os.FileMode(v), err
+		})
 	case **regexp.Regexp:
-		return setRegexp(dst, text)
+		re, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("is not a regular expression: %w", err)
+		}
+		if *dst = re; text == "" {
+			*dst = nil
+		}
 	default:
 		panic(fmt.Sprintf("config: no reader for a field of type %s", field.Type()))
 	}
@@ -253,15 +269,6 @@ func setList(dst *[]string, n ast.Node) error {
 	return nil
 }
 
-// setWord reads a value that must be one of the words.
-func setWord(dst reflect.Value, text string, words []string) error {
-	if !slices.Contains(words, text) {
-		return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
-	}
-	dst.SetString(text)
-	return nil
-}
-
 // setNumber reads a value with parse. The parameter what describes valid values in the error.
 func setNumber[T any](dst *T, text, what string, parse func(string) (T, error)) error {
 	v, err := parse(text)
@@ -269,34 +276,5 @@ func setNumber[T any](dst *T, text, what string, parse func(string) (T, error)) 
 		return fmt.Errorf("%q is not %s", text, what)
 	}
 	*dst = v
-	return nil
-}
-
-// setBool accepts only true and false.
-func setBool(dst *bool, text string) error {
-	if text != "true" && text != "false" {
-		return fmt.Errorf("%q is neither true nor false", text)
-	}
-	*dst = text == "true"
-	return nil
-}
-
-// parseMode reads an octal file mode, with or without the prefix 0 or 0o.
-func parseMode(s string) (os.FileMode, error) {
-	v, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32)
-	return os.FileMode(v), err
-}
-
-// setRegexp reads a regular expression. The empty expression yields nil.
-func setRegexp(dst **regexp.Regexp, text string) error {
-	if text == "" {
-		*dst = nil
-		return nil
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return fmt.Errorf("is not a regular expression: %w", err)
-	}
-	*dst = re
 	return nil
 }

@@ -59,8 +59,11 @@ func (c *Config) problems() []Problem {
 	if c.Damping.Flaps < 1 {
 		v.add("damping.flaps", "%d is too few: want 1 or more", c.Damping.Flaps)
 	}
-	v.cables(&c.Cables)
-	// This form also refuses NaN.
+	v.growing("cables.short", c.Cables.Short, "cables.long", c.Cables.Long)
+	// These forms also refuse NaN.
+	if !(c.Cables.Slow >= 0 && c.Cables.Slow < 100) {
+		v.add("cables.slow", "%v is no part of a time: want 0 or more, such as 0.1", c.Cables.Slow)
+	}
 	if !(c.Safety.MaxLoss > 0 && c.Safety.MaxLoss <= 1) {
 		v.add("safety.max_loss", "%v is not a share of the servers: want more than 0 and at most 1", c.Safety.MaxLoss)
 	}
@@ -123,7 +126,11 @@ func (v *judge) text(key, is, p string) {
 	case is == "dir" && !whole:
 		v.add(key, "%q is not the absolute path of a directory", p)
 	case is == "address" && p != "":
-		v.address(key, p)
+		if _, port, err := net.SplitHostPort(p); err != nil {
+			v.add(key, "%q is not an address as host:port", p)
+		} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			v.add(key, "%q has no port number from 0 to 65535", p)
+		}
 	case is == "file" || is == "socket" || is == "file or none" && p != "":
 		if !whole || strings.HasSuffix(p, "/") {
 			v.add(key, "%q is not the absolute path of a file", p)
@@ -172,23 +179,6 @@ func (v *judge) api(a *API) {
 				}
 			}
 		}
-	}
-}
-
-func (v *judge) cables(c *Cables) {
-	v.growing("cables.short", c.Short, "cables.long", c.Long)
-	if !(c.Slow >= 0 && c.Slow < 100) {
-		v.add("cables.slow", "%v is no part of a time: want 0 or more, such as 0.1", c.Slow)
-	}
-}
-
-// address checks an address to listen on.
-func (v *judge) address(key, address string) {
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		v.add(key, "%q is not an address as host:port", address)
-	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		v.add(key, "%q has no port number from 0 to 65535", address)
 	}
 }
 

@@ -19,7 +19,14 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 	if by := topology.Roles(c.Roles); by != (topology.Roles{}) {
 		f = f.WithRoles(by)
 	}
-	v, err := through(f, base, c)
+	var err error
+	if base == nil {
+		base, err = topology.Recognise(f)
+	}
+	var v *View
+	if err == nil {
+		v, err = New(f, base, c)
+	}
 	if err == nil && first {
 		err = v.mayPlan(c.MaxUnreachable)
 	}
@@ -31,16 +38,6 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 		return nil, err
 	}
 	return v, nil
-}
-
-// through returns the view through a baseline; nil means a new one.
-func through(f *topology.Fabric, base *topology.Baseline, c *config.Planning) (v *View, err error) {
-	if base == nil {
-		if base, err = topology.Recognise(f); err != nil {
-			return nil, err
-		}
-	}
-	return New(f, base, c)
 }
 
 // Cables lists the cables of lanes, if the fabric is a tree that has them.
