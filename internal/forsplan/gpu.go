@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -320,7 +319,7 @@ popularity falls as rank^−skew.`,
 			if err != nil {
 				return err
 			}
-			return command.WriteOut(cmd, out, trafficCSV(t))
+			return command.WriteOut(cmd, out, rowsCSV(t.Ranks(), func(i, j int) any { return t.Bytes[i*t.Ranks()+j] }))
 		},
 	}
 	fs := cmd.Flags()
@@ -334,16 +333,17 @@ popularity falls as rank^−skew.`,
 	return cmd
 }
 
-// trafficCSV returns a row of numbers for each GPU.
-func trafficCSV(t *gpu.Traffic) []byte {
+// rowsCSV writes a square matrix such that reading it yields the same numbers.
+func rowsCSV(side int, at func(i, j int) any) []byte {
 	var out []byte
-	for at, v := range t.Bytes {
-		out = strconv.AppendInt(out, v, 10)
-		if (at+1)%t.Ranks() == 0 {
-			out = append(out, '\n')
-		} else {
-			out = append(out, ',')
+	for i := range side {
+		for j := range side {
+			if j > 0 {
+				out = append(out, ',')
+			}
+			out = fmt.Append(out, at(i, j))
 		}
+		out = append(out, '\n')
 	}
 	return out
 }

@@ -14,6 +14,11 @@ import (
 	"github.com/forsd/forsd/gpu"
 )
 
+// trafficCSV writes traffic as forsplan gpu generate does.
+func trafficCSV(t *gpu.Traffic) []byte {
+	return rowsCSV(t.Ranks(), func(i, j int) any { return t.Bytes[i*t.Ranks()+j] })
+}
+
 // TestGPUScheduleSameBytes plans the same traffic 100 times.
 func TestGPUScheduleSameBytes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.csv")

@@ -87,7 +87,11 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 	} else {
 		printSite(w, r)
 	}
-	fmt.Fprintf(w, "mode\t%s\n", modeText(r))
+	grain := ""
+	if r.Grain > 1 {
+		grain = fmt.Sprintf(", grain %d", r.Grain)
+	}
+	fmt.Fprintf(w, "mode\t%s%s\n", r.Mode, grain)
 	fmt.Fprintf(w, "length\t%d bytes a NIC, %s\n", r.Length, overText(r.Length, r.Bound))
 	if s := r.Sent; s != nil {
 		fmt.Fprintf(w, "sent by NICs\t%d bytes, once to each server; once to each GPU %s, to each expert %s\n", s[gpu.ToServer], timesText(s[gpu.ToGPU], s[gpu.ToServer]), timesText(s[gpu.ToExpert], s[gpu.ToServer]))
@@ -113,13 +117,6 @@ func printExchange(w io.Writer, r *gpu.Report, elapsed time.Duration) {
 // timesText compares an amount with a smaller one.
 func timesText(v, than int64) string {
 	return fmt.Sprintf("%.2f times", float64(v)/float64(max(1, than)))
-}
-
-func modeText(r *gpu.Report) string {
-	if r.Grain > 1 {
-		return fmt.Sprintf("%s, grain %d", r.Mode, r.Grain)
-	}
-	return string(r.Mode)
 }
 
 // overText compares a length with its bound.

@@ -26,7 +26,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{"d.csv": demandCSV(d), "t.csv": trafficCSV(traffic)} {
+	for name, data := range map[string][]byte{"d.csv": rowsCSV(d.Racks(), func(i, j int) any { return d.At(i, j) }), "t.csv": trafficCSV(traffic)} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -88,7 +88,11 @@ func (f *liquidInput) read(cmd *cobra.Command) (*transfers, error) {
 }
 
 func (f *liquidInput) readNetwork() (*transfers, error) {
-	n, err := readNetwork(f.network)
+	data, err := command.ReadPath(f.network, command.MaxText)
+	if err != nil {
+		return nil, err
+	}
+	n, err := liquid.ParseNetwork(data, f.network)
 	if err != nil {
 		return nil, err
 	}
@@ -133,15 +137,6 @@ func readAllocation(text string) ([]int, error) {
 		alloc = append(alloc, n)
 	}
 	return alloc, nil
-}
-
-// readNetwork reads a network with static routes.
-func readNetwork(path string) (*liquid.Network, error) {
-	data, err := command.ReadPath(path, command.MaxText)
-	if err != nil {
-		return nil, err
-	}
-	return liquid.ParseNetwork(data, path)
 }
 
 func readPairs(path string) ([][2]string, error) {

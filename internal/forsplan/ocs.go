@@ -97,35 +97,24 @@ func (f *ocsFlags) read(cmd *cobra.Command) (ocs.Options, error) {
 // keeps reports whether planning has a schedule at any time.
 func (f *ocsFlags) keeps() bool { return f.options.Method == ocs.Best && len(f.dead) == 0 }
 
-// deadPorts parses all values of --dead-port.
+// deadPorts parses the values of --dead-port.
 func (f *ocsFlags) deadPorts() (all []ocs.Port, err error) {
 	for _, name := range f.dead {
-		ports, err := deadPorts(name)
-		if err != nil {
-			return nil, err
+		where, which, _ := strings.Cut(name, ":")
+		rack, way, _ := strings.Cut(which, ":")
+		h, errH := strconv.Atoi(where)
+		r, errR := strconv.Atoi(rack)
+		if errH != nil || errR != nil || way != "" && way != "sends" && way != "receives" {
+			return nil, fmt.Errorf("--dead-port %.40q: want SWITCH:RACK, SWITCH:RACK:sends or SWITCH:RACK:receives", name)
 		}
-		all = append(all, ports...)
+		if way != "receives" {
+			all = append(all, ocs.Port{Switch: h, Rack: r})
+		}
+		if way != "sends" {
+			all = append(all, ocs.Port{Switch: h, Rack: r, Receives: true})
+		}
 	}
 	return all, nil
-}
-
-// deadPorts parses one value of --dead-port.
-func deadPorts(name string) ([]ocs.Port, error) {
-	where, which, _ := strings.Cut(name, ":")
-	rack, way, _ := strings.Cut(which, ":")
-	h, errH := strconv.Atoi(where)
-	r, errR := strconv.Atoi(rack)
-	sends, receives := ocs.Port{Switch: h, Rack: r}, ocs.Port{Switch: h, Rack: r, Receives: true}
-	switch {
-	case errH != nil || errR != nil:
-	case way == "":
-		return []ocs.Port{sends, receives}, nil
-	case way == "sends":
-		return []ocs.Port{sends}, nil
-	case way == "receives":
-		return []ocs.Port{receives}, nil
-	}
-	return nil, fmt.Errorf("--dead-port %.40q: want SWITCH:RACK, SWITCH:RACK:sends or SWITCH:RACK:receives", name)
 }
 
 func ocsScheduleCommand() *cobra.Command {
@@ -302,7 +291,7 @@ paper measured were not published, and these follow its description.`,
 			if err != nil {
 				return err
 			}
-			if err := command.WriteOut(cmd, out, demandCSV(d)); err != nil || out == "-" {
+			if err := command.WriteOut(cmd, out, rowsCSV(d.Racks(), func(i, j int) any { return d.At(i, j) })); err != nil || out == "-" {
 				return err
 			}
 			return command.Show(cmd, map[string]any{"workload": name, "racks": d.Racks(), "entries": d.Nonzeros(), "degree": d.Degree(), "width": d.Width()}, func(w io.Writer) {
@@ -317,19 +306,4 @@ paper measured were not published, and these follow its description.`,
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of the random numbers")
 	cmd.Flags().StringVar(&out, "out", "", "file to write; - is standard output")
 	return cmd
-}
-
-// demandCSV writes a matrix such that reading it yields the same numbers.
-func demandCSV(d *ocs.Demand) []byte {
-	var out []byte
-	for i := range d.Racks() {
-		for j := range d.Racks() {
-			if j > 0 {
-				out = append(out, ',')
-			}
-			out = fmt.Append(out, d.At(i, j))
-		}
-		out = append(out, '\n')
-	}
-	return out
 }

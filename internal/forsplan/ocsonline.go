@@ -9,20 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/forsd/forsd/internal/command"
+	"github.com/forsd/forsd/internal/sessions"
 	"github.com/forsd/forsd/optical/ocs"
 )
 
 // onlinePeriod is a period in the output of --json.
 type onlinePeriod struct {
-	Demand         string       `json:"demand"`
-	Makespan       float64      `json:"makespan"`
-	LowerBound     float64      `json:"lower_bound"`
-	Late           float64      `json:"late"`
-	Backlog        float64      `json:"backlog"`
-	Fresh          bool         `json:"fresh"`
-	Kept           int          `json:"kept"`
-	Configurations int          `json:"configurations"`
-	Switches       []ocs.Switch `json:"switches"`
+	Demand string `json:"demand"`
+	sessions.PeriodFigures
+	Switches []ocs.Switch `json:"switches"`
 }
 
 func ocsOnlineCommand() *cobra.Command {
@@ -62,7 +57,8 @@ the periods until then, the last one by the best schedule so far.`,
 				if p.Late > 0 {
 					late++
 				}
-				list = append(list, onlinePeriod{name, p.Schedule.Makespan(), p.Bounds.Sharp, p.Late, p.Backlog, p.Fresh, p.Kept, p.Schedule.Configurations(), p.Schedule.Switches})
+				list = append(list, onlinePeriod{name, sessions.PeriodFigures{Makespan: p.Schedule.Makespan(), LowerBound: p.Bounds.Sharp, Late: p.Late, Backlog: p.Backlog,
+					Fresh: p.Fresh, Kept: p.Kept, Configurations: p.Schedule.Configurations()}, p.Schedule.Switches})
 				if cmd.Context().Err() != nil {
 					break
 				}
@@ -70,7 +66,12 @@ the periods until then, the last one by the best schedule so far.`,
 			if len(list) == 0 {
 				return failed
 			}
-			if err := printPeriods(cmd, period, list); err != nil {
+			if err := command.Show(cmd, map[string]any{"period": period, "periods": list}, func(w io.Writer) {
+				fmt.Fprintln(w, "demand\t"+periodFigures)
+				for i := range list {
+					fmt.Fprintf(w, "%s\t%s\n", list[i].Demand, periodText(&list[i].PeriodFigures))
+				}
+			}); err != nil {
 				return err
 			}
 			if err := cmp.Or(command.Interrupted(cmd), failed); err != nil {
@@ -103,22 +104,13 @@ func (f *ocsFlags) nextPeriod(cmd *cobra.Command, l *ocs.Online, name string) (*
 	return p, nil
 }
 
-func printPeriods(cmd *cobra.Command, period float64, list []onlinePeriod) error {
-	return command.Show(cmd, map[string]any{"period": period, "periods": list}, func(w io.Writer) {
-		fmt.Fprintln(w, "demand\t"+periodFigures)
-		for _, p := range list {
-			fmt.Fprintf(w, "%s\t%s\n", p.Demand, periodText(p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, p.Fresh))
-		}
-	})
-}
-
 // periodFigures are the column headings of periodText.
 const periodFigures = "makespan\tbound\tlate by\tleft over\tconfigurations\tkept\tplan"
 
-func periodText(makespan, bound, late, backlog float64, configurations, kept int, fresh bool) string {
+func periodText(p *sessions.PeriodFigures) string {
 	plan := "kept"
-	if fresh {
+	if p.Fresh {
 		plan = "new"
 	}
-	return fmt.Sprintf("%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s", makespan, bound, late, backlog, configurations, kept, plan)
+	return fmt.Sprintf("%.6g\t%.6g\t%.4g\t%.4g\t%d\t%d\t%s", p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, plan)
 }

@@ -19,7 +19,7 @@ var ofOCS = sessionKind[sessions.OCSSession, sessions.OCSPeriod]{path: "/v1/opti
 		return s.Switches, fmt.Sprintf("switches\t%d, of %s, δ %g, a period of %g", s.Switches, command.Plural(s.Racks, "rack", "racks"), s.Delta, s.Period), damageText(&s.Damage)
 	},
 	row: func(p *sessions.OCSPeriod) (f *sessions.Frame, figures, failed string) {
-		return &p.Frame, periodText(p.Makespan, p.LowerBound, p.Late, p.Backlog, p.Configurations, p.Kept, p.Fresh), damageText(&p.Damage)
+		return &p.Frame, periodText(&p.PeriodFigures), damageText(&p.Damage)
 	}}
 
 // damageText lists the failed parts of switches.
@@ -108,8 +108,8 @@ func ocsSessionPeriodCommand() *cobra.Command {
 			}
 			keep := func(r *sessions.PeriodReport) any { return r.Report }
 			return planFrame(cmd, ofOCS.of(args[0], "/periods"), map[string]any{"demand": rows}, out, keep, func(w io.Writer, r *sessions.PeriodReport, _ time.Duration) {
-				fmt.Fprintln(w, periodFigures)
-				fmt.Fprintln(w, periodText(r.Makespan, r.LowerBound, r.Late, r.Backlog, r.Configurations, r.Kept, r.Fresh))
+				figures := r.Figures()
+				fmt.Fprintf(w, "%s\n%s\n", periodFigures, periodText(&figures))
 			})
 		},
 	}

@@ -42,6 +42,11 @@ type PeriodReport struct {
 	ocs.Report
 }
 
+// Figures returns the figures of the period.
+func (r *PeriodReport) Figures() PeriodFigures {
+	return PeriodFigures{r.Makespan, r.LowerBound, r.Late, r.Backlog, r.Fresh, r.Kept, r.Configurations}
+}
+
 // planPeriod plans a period from a state, and replaces the state by the next one. It replays
 // the schedule before it answers.
 func planPeriod(ctx context.Context, body []byte, state *[]byte) (*PeriodReport, error) {

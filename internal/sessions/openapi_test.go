@@ -17,6 +17,16 @@ var writeSchemas = flag.Bool("openapi", false, "write the schemas of docs/forspl
 
 const description = "../../docs/forsplan.yaml"
 
+// GPUSessions is the answer of GET /v1/gpu/sessions.
+type GPUSessions struct {
+	Sessions []GPUSession `json:"sessions"`
+}
+
+// OCSSessions is the answer of GET /v1/optical/ocs/sessions.
+type OCSSessions struct {
+	Sessions []OCSSession `json:"sessions"`
+}
+
 // TestOpenAPI compares the description with the server's endpoints and types.
 func TestOpenAPI(t *testing.T) {
 	openapi.Times(t, description)

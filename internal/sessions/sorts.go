@@ -77,11 +77,8 @@ func ofOCS(plan func(context.Context, []byte, *[]byte) (*PeriodReport, error)) k
 		of:      func(f *OCSPeriod) (*Frame, *ocs.Damage) { return &f.Frame, &f.Damage },
 		open:    openOCS,
 		nothing: func(s *OCSSession) (string, int) { return "demand", s.Racks },
-		figures: func(f *OCSPeriod, a *PeriodReport) {
-			f.Makespan, f.LowerBound, f.Late, f.Backlog = a.Makespan, a.LowerBound, a.Late, a.Backlog
-			f.Fresh, f.Kept, f.Configurations = a.Fresh, a.Kept, a.Configurations
-		},
-		tidy: func(*ocs.Damage) {}, // JSON omits empty lists
+		figures: func(f *OCSPeriod, a *PeriodReport) { f.PeriodFigures = a.Figures() },
+		tidy:    func(*ocs.Damage) {}, // JSON omits empty lists
 		failed: func(x *ocs.Damage) string {
 			return failed("all switches and ports", words("dead ports", x.DeadPorts), words("dead switches", x.DeadSwitches))
 		},

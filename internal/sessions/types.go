@@ -42,11 +42,6 @@ type GPUFrame struct {
 	GPUFailures
 }
 
-// GPUSessions is the answer of GET /v1/gpu/sessions.
-type GPUSessions struct {
-	Sessions []GPUSession `json:"sessions"`
-}
-
 // GPUFailures is the complete list of a cluster's failures; it replaces the previous one.
 type GPUFailures struct {
 	BadNICs  []string `json:"bad_nics"` // same format as --bad-nic of forsplan gpu schedule
@@ -67,6 +62,12 @@ type OCSSession struct {
 // OCSPeriod is a planned period.
 type OCSPeriod struct {
 	Frame
+	PeriodFigures
+	ocs.Damage
+}
+
+// PeriodFigures are the figures of a planned period.
+type PeriodFigures struct {
 	Makespan       float64 `json:"makespan"`
 	LowerBound     float64 `json:"lower_bound"`
 	Late           float64 `json:"late"`
@@ -74,10 +75,4 @@ type OCSPeriod struct {
 	Fresh          bool    `json:"fresh"` // does not start from the period before
 	Kept           int     `json:"kept"`
 	Configurations int     `json:"configurations"`
-	ocs.Damage
-}
-
-// OCSSessions is the answer of GET /v1/optical/ocs/sessions.
-type OCSSessions struct {
-	Sessions []OCSSession `json:"sessions"`
 }
