@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"net/http"
 	"time"
 
 	"github.com/forsd/forsd/ib"
@@ -85,4 +87,53 @@ type Uncovered struct {
 	GUID ib.GUID `json:"guid"`          // of the switch, the host's port, or the switch at one end of the cable
 	Name string  `json:"name"`          // what it is called, of a cable both ends
 	Why  string  `json:"why,omitempty"` // of a host
+}
+
+// Cabling is the answer of /v1/fabric: every cable that is up, whether the tree covers it
+// or not.
+type Cabling struct {
+	SeenAt time.Time `json:"seen_at"`
+	Links  []Link    `json:"links"` // by the GUID and port of the first end
+}
+
+// Link is a cable that is up at both ends.
+type Link struct {
+	A    LinkEnd `json:"a"` // the node with the lower GUID
+	B    LinkEnd `json:"b"`
+	Rate string  `json:"rate"` // such as 4xHDR, 0x? when unknown
+}
+
+// LinkEnd is where a cable is plugged in.
+type LinkEnd struct {
+	GUID ib.GUID `json:"guid"` // of the node
+	Name string  `json:"name"`
+	Port uint8   `json:"port"`
+	Host ib.GUID `json:"port_guid,omitempty"` // of a host's port
+}
+
+// Cabling asks for every cable.
+func (c *Client) Cabling(ctx context.Context) (*Cabling, error) {
+	out := &Cabling{}
+	return out, c.Call(ctx, http.MethodGet, "/v1/fabric", nil, out)
+}
+
+// HostPorts is the answer of /v1/hosts: the host ports that take part in exchanges, leaf by
+// leaf, with those that are down.
+type HostPorts struct {
+	// Lanes are those of a fat tree of two levels; 0 for any other fabric, where /v1/gpu/lanes
+	// has no answer.
+	Lanes int        `json:"lanes"`
+	Hosts []HostPort `json:"hosts"`
+}
+
+// HostPort is a port that the fabric has or, by its baseline, is meant to have.
+type HostPort struct {
+	GUID    ib.GUID `json:"guid"`
+	Name    string  `json:"name"`
+	Percent int     `json:"percent"` // of the rate of the fastest of them; 0 for one that is down
+}
+
+// HostPorts asks for the host ports.
+func (c *Client) HostPorts(ctx context.Context) (*HostPorts, error) {
+	return ask[HostPorts](ctx, c, http.MethodGet, "/v1/hosts", nil)
 }
