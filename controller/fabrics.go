@@ -1,6 +1,8 @@
 package controller
 
-import "slices"
+import (
+	"slices"
+)
 
 // Snapshot is the controller's form of a fabric.
 type Snapshot struct {
@@ -61,3 +63,22 @@ func (f *fabrics) holding(s *Snapshot) []Lane {
 func (f *fabrics) settled() bool {
 	return f.done && f.work.ID == f.latest.ID && slices.Equal(f.held, f.holding(f.latest))
 }
+
+// Kind is the kind of a fabric, which determines how it is handled.
+type Kind uint8
+
+// The kinds. forsd makes the tables of a fat tree, even if part of the fabric is outside the
+// tree. In other fabrics the manager makes the routes: forsd reads them and plans on them, but
+// does not write or signal. ThreeLevels is handled like FatTree; its lanes name cables of
+// leaves and of mids.
+const (
+	FatTree       Kind = iota
+	PartlyCovered      // a fat tree with hosts or switches outside it
+	OwnRoutes          // not a fat tree
+	ThreeLevels        // a fat tree of three levels
+)
+
+var kindNames = [...]string{"fat-tree", "partly-covered", "own-routes", "three-levels"}
+
+// String returns the kind's name in the API.
+func (k Kind) String() string { return kindNames[k] }

@@ -2,13 +2,19 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/topology"
 )
 
 // ReadFlag reads the file that a required flag names. what describes the file in words.
@@ -98,4 +104,120 @@ func InBrackets(name string) string {
 		return ""
 	}
 	return " (" + name + ")"
+}
+
+// plain removes terminal control sequences from text. Names in files and of nodes come from
+// others, and may contain escape sequences.
+type plain struct{ io.Writer }
+
+// Write writes p, and replaces each control character except tabs and line feeds by a visible
+// sign.
+func (w plain) Write(p []byte) (int, error) {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, string(p))
+	if _, err := io.WriteString(w.Writer, text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Raw returns the writer for output other than text.
+func Raw(w io.Writer) io.Writer {
+	if p, is := w.(plain); is {
+		return p.Writer
+	}
+	return w
+}
+
+// The maximum sizes in bytes of files that are read as a whole.
+const (
+	MaxFile = 1 << 30  // fabrics, tables and plans
+	MaxText = 64 << 20 // files written by people, and lists of hosts
+)
+
+// ReadPath reads a file, and fails if it has more than most bytes. A regular file that is too
+// long is not read at all.
+func ReadPath(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if at, err := f.Stat(); err == nil && at.Mode().IsRegular() && at.Size() > most {
+		return nil, tooLong(path, most)
+	}
+	return ReadAtMost(f, most, path)
+}
+
+// ReadAtMost reads a file, and fails if it has more than most bytes.
+func ReadAtMost(r io.Reader, most int64, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		return nil, tooLong(name, most)
+	}
+	return data, err
+}
+
+// Parse parses what was read from a path. Errors contain the path.
+func Parse[T any](path string, parse func([]byte) (T, error)) func(data []byte, err error) (T, error) {
+	return func(data []byte, err error) (v T, _ error) {
+		if err != nil {
+			return v, err
+		}
+		if v, err = parse(data); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return v, err
+	}
+}
+
+func tooLong(name string, most int64) error {
+	return fmt.Errorf("read %s: it has more than %d bytes: is it the right file?", name, most)
+}
+
+// UnlessStopped returns the result of work, or an error as soon as the program is interrupted.
+// The end of the process then ends the work.
+func UnlessStopped[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := work()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// ReadTablesOf reads the forwarding tables of a fabric that was read from the path from. It
+// rejects tables that cannot belong to that fabric, and prints doubts to standard error.
+func ReadTablesOf(cmd *cobra.Command, f *topology.Fabric, from, path string) (*lft.Tables, error) {
+	tables, err := ReadTables(path)
+	if err != nil {
+		return nil, err
+	}
+	doubts, err := tables.Misfit(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not of the fabric of %s: %w", path, from, err)
+	}
+	for _, doubt := range doubts {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s on %s: %s\n", cmd.Root().Name(), path, from, doubt)
+	}
+	return tables, nil
+}
+
+// ReadTables reads forwarding tables in any format that package lft supports.
+func ReadTables(path string) (*lft.Tables, error) {
+	return Parse(path, lft.ReadBytes)(ReadFlag("lfts", path, "a file with forwarding tables (lfts.dump, opensm-lfts.dump or the output of dump_fts)"))
 }

@@ -54,3 +54,74 @@ func (s *Set) Lanes(t *topology.FatTree, why Cause) (out []controller.Lane) {
 	slices.SortFunc(out, controller.Compare)
 	return out
 }
+
+// Link is a cable of a tree that plans can omit. On three levels it belongs to a leaf or to a
+// mid. Its lower end, the leaf's on two levels, identifies it: the port that it is plugged into,
+// or the baseline's port for a missing cable. Unlike the numbers of lanes, that remains valid when
+// the baseline is accepted again.
+type Link struct {
+	Lane         controller.Lane // as the controller numbers it
+	Index        int             // of the leaf's lane or, on three levels, of the plane or lane
+	Lower, Upper SwitchEnd
+	State        topology.CableState
+	Meant        uint8 // the baseline's port at the lower end
+}
+
+// SwitchEnd is the end of a cable at a switch.
+type SwitchEnd struct {
+	ib.End
+	Node int32 // topology.None if absent
+	Name string
+}
+
+func switchEnd(node int32, guid ib.GUID, name string, port uint8) SwitchEnd {
+	return SwitchEnd{ib.End{GUID: guid, Port: port}, node, name}
+}
+
+// Links lists the cables of a tree that are present, or that the baseline has.
+func Links(t *topology.FatTree) []Link {
+	all := make([]Link, 0, len(t.Leaves)*t.Lanes)
+	add := func(lane controller.Lane, index int, lower, upper SwitchEnd, state topology.CableState, meant topology.Uplink) {
+		switch state {
+		case topology.NoCable:
+			return
+		case topology.Missing:
+			lower.Port, upper.Port = meant.LeafPort, meant.SpinePort
+		}
+		if lower.Port != 0 {
+			all = append(all, Link{lane, index, lower, upper, state, meant.LeafPort})
+		}
+	}
+	if t.Pods != nil {
+		podLinks(t.Pods, add)
+		return all
+	}
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		for k, c := range leaf.Cables {
+			spine := &t.Spines[t.LaneOf[k]]
+			add(controller.Lane{Leaf: l, Lane: k}, k, switchEnd(leaf.Node, leaf.GUID, leaf.Name, c.LeafPort), switchEnd(spine.Node, spine.GUID, spine.Name, c.SpinePort), c.State, t.Baseline.Leaves[l].Uplinks[k])
+		}
+	}
+	return all
+}
+
+// podLinks is Links for three levels. The controller's lanes are the planes of the leaves and,
+// after these, the lanes of the mids.
+func podLinks(t *topology.PodTree, add func(lane controller.Lane, index int, lower, upper SwitchEnd, state topology.CableState, meant topology.Uplink)) {
+	for l := range t.Leaves {
+		leaf := &t.Leaves[l]
+		for j, c := range leaf.Cables {
+			mid := t.Mid(leaf.Pod, j)
+			add(controller.Lane{Leaf: l, Lane: j}, j, switchEnd(leaf.Node, leaf.GUID, leaf.Name, c.LeafPort), switchEnd(mid.Node, mid.GUID, mid.Name, c.SpinePort), c.State, t.Baseline.Leaves[l].Uplinks[j])
+		}
+	}
+	for m := range t.Mids {
+		mid := &t.Mids[m]
+		first, end := t.LanesOf(m)
+		for k := first; k < end; k++ {
+			c, top := mid.Cables[k], &t.Tops[t.Lanes[k].Top]
+			add(controller.Lane{Leaf: m, Lane: t.Planes + k}, k, switchEnd(mid.Node, mid.GUID, mid.Name, c.LeafPort), switchEnd(top.Node, top.GUID, top.Name, c.SpinePort), c.State, t.Baseline.Mids[m].Uplinks[k-first])
+		}
+	}
+}

@@ -3,10 +3,12 @@ package manager
 import (
 	"cmp"
 	"context"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/forsd/forsd/opensm"
+	"github.com/forsd/forsd/topology"
 )
 
 // FollowLog reads OpenSM's log for warnings, and follows the log to another file if the manager
@@ -65,3 +67,24 @@ var ownWays = []string{opensm.EngineFallback, opensm.FileRejected, opensm.NoTabl
 
 // quiet reports whether a warning is irrelevant to a forsd that only watches.
 func (m *Manager) quiet(code string) bool { return m.Watched && slices.Contains(ownWays, code) }
+
+// defaultNodeNames is the path of the node-name map for OpenSM and the diagnostic tools of some
+// distributions.
+const defaultNodeNames = "/etc/opensm/ib-node-name-map"
+
+// mostNames is the maximum size of a node-name map.
+const mostNames = 16 << 20
+
+// NodeNames returns the node-name map named in OpenSM's settings, or the one at the default
+// path, or nil. It is read each time, because it is small and may change.
+func (m *Manager) NodeNames() topology.NodeNames {
+	path := cmp.Or(m.known().settings.NodeNames, defaultNodeNames)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > mostNames {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil // names are optional; GUIDs suffice
+	}
+	return topology.ReadNodeNames(data)
+}

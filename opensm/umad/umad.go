@@ -14,7 +14,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/forsd/forsd/ib"
@@ -193,3 +195,42 @@ func Routes(f *topology.Fabric, from int32, port int) [][]uint8 {
 	}
 	return routes
 }
+
+// notOpened explains why a port could not be opened: libibumad returns EIO for any failure
+// at the device node; cause has the reason.
+func notOpened(answer, cause error) error {
+	if errors.Is(answer, syscall.EIO) && cause != nil {
+		answer = cause
+	}
+	switch {
+	case errors.Is(answer, fs.ErrPermission):
+		return fmt.Errorf("%w: this user may not use /dev/infiniband/umad*, which 70-forsd.rules opens to the group forsd-umad: install it, then run udevadm control --reload and udevadm trigger -s infiniband_mad; forsd.service puts forsd into that group", answer)
+	case errors.Is(answer, fs.ErrNotExist), errors.Is(answer, syscall.ENXIO), errors.Is(answer, syscall.ENODEV):
+		return fmt.Errorf("%w: the port has no node in /dev/infiniband: run modprobe ib_umad, then udevadm trigger -s infiniband_mad", answer)
+	}
+	return fmt.Errorf("%w: check the rights on /dev/infiniband/umad*, and that the device is there", answer)
+}
+
+// Wire carries datagrams in place of a local port, as a simulated fabric does. One goroutine
+// uses it.
+type Wire interface {
+	// Send takes a datagram for a LID.
+	Send(datagram *[madSize]byte, dlid uint16) error
+	// Receive waits at most the given time for a datagram, and returns false if none came.
+	Receive(datagram *[madSize]byte, wait time.Duration) bool
+}
+
+// On returns a reader on a wire, which is not closed with it.
+func On(w Wire, p LocalPort, o Options) *Reader {
+	return &Reader{loop: newLoop(carrier{w}, o.withDefaults()), port: p}
+}
+
+type carrier struct{ Wire }
+
+func (c carrier) send(m *mad, dlid uint16) error { return c.Send((*[madSize]byte)(m), dlid) }
+
+func (c carrier) receive(m *mad, wait time.Duration) (ok, lost bool, err error) {
+	return c.Receive((*[madSize]byte)(m), wait), false, nil
+}
+
+func (carrier) close() error { return nil }
