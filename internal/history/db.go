@@ -141,12 +141,6 @@ func scan[T any](rows *sql.Rows, err error, columns func(*T) []any) (out []T, _ 
 	return out, rows.Err()
 }
 
-// end records that all events of this run were stored.
-func (db *database) end() error {
-	_, err := db.write.Exec("UPDATE runs SET whole = 1 WHERE run = ?", db.run)
-	return err
-}
-
 func (db *database) do(f func(*sql.Tx) error) error {
 	tx, err := db.write.Begin()
 	if err != nil {
@@ -251,21 +245,6 @@ func number(id string) (run string, n int64, ok bool) {
 	return run, n, err == nil && n >= 0
 }
 
-// inPlace reports whether the path still names the file that was opened.
-func (db *database) inPlace() bool {
-	now, err := os.Stat(db.path)
-	return err == nil && os.SameFile(now, db.file)
-}
-
-// size returns the size of the database file in bytes, 0 if unknown.
-func (db *database) size() int64 {
-	now, err := os.Stat(db.path)
-	if err != nil {
-		return 0
-	}
-	return now.Size()
-}
-
 // close closes the database. Errors do not matter: everything committed is stored.
 func (db *database) close() {
 	_ = db.read.Close()
@@ -289,9 +268,6 @@ func damaged(err error) bool {
 	code := failure(err)
 	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB || code == lib.SQLITE_FORMAT || code == lib.SQLITE_ERROR || errors.Is(err, errNewer)
 }
-
-// full reports whether err means that the disk or the size limit is reached.
-func full(err error) bool { return failure(err) == lib.SQLITE_FULL }
 
 // mostAside is how many damaged databases are kept.
 const mostAside = 2

@@ -9,12 +9,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/internal/health"
@@ -90,7 +92,9 @@ func (h *History) Lost() uint64 { return h.lost.Load() }
 // Bytes returns the size of the database file, 0 if it is not open.
 func (h *History) Bytes() int64 {
 	if db := h.db.Load(); db != nil {
-		return db.size()
+		if now, err := os.Stat(db.path); err == nil {
+			return now.Size()
+		}
 	}
 	return 0
 }
@@ -104,10 +108,12 @@ func (h *History) Run(ctx context.Context) error {
 		done := h.store(batch)
 		opened()
 		if ctx.Err() != nil && (len(h.queue) == 0 || !done) {
-			if db := h.db.Load(); done && db != nil && h.Lost() == 0 {
-				return db.end()
+			db := h.db.Load()
+			if !done || db == nil || h.Lost() > 0 {
+				return nil
 			}
-			return nil
+			_, err := db.write.Exec("UPDATE runs SET whole = 1 WHERE run = ?", db.run) // all of its events were stored
+			return err
 		}
 		if done {
 			batch = h.next(ctx)
@@ -151,8 +157,10 @@ func (h *History) next(ctx context.Context) []noted {
 // database returns the open database. It opens it if none is open or the file was replaced.
 func (h *History) database() (*database, error) {
 	db := h.db.Load()
-	if db != nil && db.inPlace() {
-		return db, nil
+	if db != nil {
+		if now, err := os.Stat(db.path); err == nil && os.SameFile(now, db.file) {
+			return db, nil
+		}
 	}
 	h.close()
 	db, err := open(h.Settings, h.run)
@@ -171,8 +179,8 @@ func (h *History) close() {
 	}
 }
 
-// store writes events and trims. It reports false if the same batch must be tried again. A
-// damaged database is moved aside.
+// store writes events and trims. It reports false if the same batch must be tried again, and then
+// warns. A damaged database is moved aside.
 func (h *History) store(batch []noted) bool {
 	err := h.keep(batch)
 	if damaged(err) {
@@ -180,11 +188,21 @@ func (h *History) store(batch []noted) bool {
 			err = h.keep(batch)
 		}
 	}
+	lost := h.lost.Load()
 	if err != nil {
-		h.trouble(err)
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		text = fmt.Sprintf("%s: %s; new events are kept in memory, up to %d events", h.Path, text, queueLength)
+		if lost > 0 {
+			text += fmt.Sprintf(", and %d were lost", lost)
+		}
+		h.health.Raise(NotStored, text, time.Now())
 		return false
 	}
-	h.stored()
+	if lost != h.trim.told {
+		h.log.Error("events are missing in the history: more came than could be stored", zap.Uint64("lost", lost-h.trim.told))
+		h.trim.told = lost
+	}
+	h.health.Clear(NotStored)
 	return true
 }
 
@@ -197,7 +215,7 @@ func (h *History) keep(batch []noted) error {
 	}
 	err = db.insert(batch)
 	for range trimShare { // trimming may free too little at first
-		if !full(err) {
+		if failure(err) != lib.SQLITE_FULL { // the disk is full, or the size limit is reached
 			break
 		}
 		if err = h.trim.trim(db, h.Settings, time.Now(), true); err == nil {
@@ -222,29 +240,6 @@ func (h *History) setAside(why error) error {
 	return nil
 }
 
-// trouble warns that events cannot be stored.
-func (h *History) trouble(err error) {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	h.health.Raise(NotStored, fmt.Sprintf("%s: %s; new events are kept in memory, up to %d events%s", h.Path, text, queueLength, h.lostText()), time.Now())
-}
-
-// stored clears that warning and logs the events dropped before.
-func (h *History) stored() {
-	if n := h.lost.Load(); n != h.trim.told {
-		h.log.Error("events are missing in the history: more came than could be stored", zap.Uint64("lost", n-h.trim.told))
-		h.trim.told = n
-	}
-	h.health.Clear(NotStored)
-}
-
-// lostText describes how many events were dropped, or returns "".
-func (h *History) lostText() string {
-	if n := h.lost.Load(); n > 0 {
-		return fmt.Sprintf(", and %d were lost", n)
-	}
-	return ""
-}
-
 // trimmer removes entries that are too old or exceed the size limit.
 type trimmer struct {
 	next time.Time // when to look for old entries again
@@ -265,18 +260,14 @@ func (t *trimmer) trim(db *database, s Settings, now time.Time, full bool) error
 		return nil
 	}
 	t.next, db.pending = now.Add(lookAfter), 0
-	var least, most, used, size int64
+	var least, most, used, size, unused int64
 	if err := db.write.QueryRow("SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM entries").Scan(&least, &most); err != nil {
 		return err
 	}
-	for pragma, into := range map[string]*int64{"page_count": &used, "page_size": &size} {
+	for pragma, into := range map[string]*int64{"page_count": &used, "page_size": &size, "freelist_count": &unused} {
 		if err := db.write.QueryRow("PRAGMA " + pragma).Scan(into); err != nil {
 			return err
 		}
-	}
-	var unused int64
-	if err := db.write.QueryRow("PRAGMA freelist_count").Scan(&unused); err != nil {
-		return err
 	}
 	below := least
 	if full || (used-unused)*size > s.MaxBytes-s.MaxBytes/trimShare {

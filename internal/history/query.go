@@ -61,12 +61,7 @@ type row struct {
 // place is the position of an entry in time order; a page begins after it.
 type place struct{ at, id int64 }
 
-// String returns the place as a cursor.
-func (p place) String() string {
-	return strconv.FormatInt(p.at, 36) + "." + strconv.FormatInt(p.id, 36)
-}
-
-// parsePlace parses a cursor.
+// parsePlace parses a cursor, as page makes it.
 func parsePlace(text string) (p place, err error) {
 	one, other, _ := strings.Cut(text, ".")
 	p.at, err = strconv.ParseInt(one, 36, 64)
@@ -135,25 +130,20 @@ func (db *database) page(ctx context.Context, q api.HistoryQuery) (*api.HistoryP
 	if len(rows) > q.Limit {
 		rows = rows[:q.Limit]
 		last := rows[q.Limit-1]
-		out.Next = place{last.at, last.id}.String()
+		out.Next = strconv.FormatInt(last.at, 36) + "." + strconv.FormatInt(last.id, 36)
 	}
 	runs, err := db.runs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for i := range rows {
-		out.Entries = append(out.Entries, entry(&rows[i], runs))
+	for _, r := range rows {
+		e := api.HistoryEntry{Event: api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: renewed(r.kind, r.data)}, At: time.UnixMicro(r.at).UTC()}
+		if r.ended.Valid {
+			e.Ended = time.UnixMicro(r.ended.Int64).UTC()
+		}
+		out.Entries = append(out.Entries, e)
 	}
 	return out, nil
-}
-
-// entry converts a row to the API's type.
-func entry(r *row, runs []run) api.HistoryEntry {
-	e := api.HistoryEntry{Event: api.Event{ID: eventID(r.id, runs), Kind: r.kind, Data: renewed(r.kind, r.data)}, At: time.UnixMicro(r.at).UTC()}
-	if r.ended.Valid {
-		e.Ended = time.UnixMicro(r.ended.Int64).UTC()
-	}
-	return e
 }
 
 // renamed replaces the names that times had in events of earlier versions.

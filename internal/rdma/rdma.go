@@ -84,7 +84,7 @@ func (s *scanner) scan() ([]Device, error) {
 func (s *scanner) device(name string, nodes map[madKey]madNodes) (Device, error) {
 	d := Device{Name: name}
 	r := reader{sys: s.sys, dir: classDir + "/" + name}
-	d.NodeGUID = r.guid("node_guid")
+	d.NodeGUID = r.guid("node_guid", r.text("node_guid"))
 	if link, err := s.link(name); err != nil {
 		d.NetlinkErr = err
 		d.Firmware = r.optional("fw_ver")
@@ -177,17 +177,13 @@ func (r *reader) text(name string) string {
 	data, err := fs.ReadFile(r.sys, path.Join(r.dir, name))
 	if err != nil {
 		r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
-		return ""
 	}
 	return strings.TrimSpace(string(data))
 }
 
 // optional reads an attribute that may be missing.
 func (r *reader) optional(name string) string {
-	data, err := fs.ReadFile(r.sys, path.Join(r.dir, name))
-	if err != nil {
-		return ""
-	}
+	data, _ := fs.ReadFile(r.sys, path.Join(r.dir, name))
 	return strings.TrimSpace(string(data))
 }
 
@@ -205,9 +201,8 @@ func (r *reader) number(name string, bits int) uint64 {
 	return v
 }
 
-// guid reads an attribute such as 0002:c903:0030:4bd0.
-func (r *reader) guid(name string) ib.GUID {
-	text := r.text(name)
+// guid parses the text of an attribute such as 0002:c903:0030:4bd0; "" gives 0.
+func (r *reader) guid(name, text string) ib.GUID {
 	if text == "" {
 		return 0
 	}
@@ -225,11 +220,7 @@ func (r *reader) gid(name string) ib.GUID {
 	if len(groups) != 8 {
 		return 0
 	}
-	g, err := ib.ParseGUID(strings.Join(groups[4:], ""))
-	if err != nil {
-		r.errs = append(r.errs, fmt.Errorf("read /sys/%s/%s: %w", r.dir, name, err))
-	}
-	return g
+	return r.guid(name, strings.Join(groups[4:], ""))
 }
 
 // afterNumber returns the word of a state such as "4: ACTIVE".

@@ -178,7 +178,10 @@ func Compare(wanted []Wanted, c *api.Cabling, usual bool) (*Comparison, error) {
 		if w.inside(i) || meant[a] || meant[b] {
 			continue
 		}
-		if moved := slices.IndexFunc(out.Differences, func(d Difference) bool { return d.Kind == Missing && sameNodes(d.ends, [2]place{a, b}) }); moved >= 0 {
+		if moved := slices.IndexFunc(out.Differences, func(d Difference) bool { // it joins the same two nodes
+			x, y := d.ends[0].node, d.ends[1].node
+			return d.Kind == Missing && (x == a.node && y == b.node || x == b.node && y == a.node)
+		}); moved >= 0 {
 			d := &out.Differences[moved]
 			d.Kind, d.Now, d.uses = Swapped, append(d.Now, w.text(i)), []int{i}
 			continue
@@ -224,11 +227,6 @@ func (w *wiring) differs(x *Wanted, a, b place, usual bool) *Difference {
 		}
 	}
 	return d
-}
-
-// sameNodes reports whether two cables join the same two nodes.
-func sameNodes(x, y [2]place) bool {
-	return x[0].node == y[0].node && x[1].node == y[1].node || x[0].node == y[1].node && x[1].node == y[0].node
 }
 
 // usual returns the speed of at least three of four cables of a link's kind, in Gbit/s, or 0:

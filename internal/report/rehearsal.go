@@ -116,11 +116,14 @@ func (r *Rehearsal) Violation() string {
 	return ""
 }
 
-// Times are the times to the first plan after events of some kinds.
-func (r *Rehearsal) Times() (out []struct {
+// PlanTimes are the times to the first plan after events of a kind.
+type PlanTimes struct {
 	What string
 	Percentiles
-}) {
+}
+
+// Times are the times to the first plan after failures, and after returns.
+func (r *Rehearsal) Times() (out []PlanTimes) {
 	kinds := []struct {
 		what    string
 		changes []string
@@ -133,10 +136,7 @@ func (r *Rehearsal) Times() (out []struct {
 			}
 		}
 		if len(plans) > 0 {
-			out = append(out, struct {
-				What string
-				Percentiles
-			}{k.what, percentiles(plans)})
+			out = append(out, PlanTimes{k.what, percentiles(plans)})
 		}
 	}
 	return out
