@@ -303,3 +303,39 @@ func notCovered(pairs int) string {
 	}
 	return fmt.Sprintf(", %d pairs of hosts outside the tree", pairs)
 }
+
+// planPods plans a fat tree of three levels.
+func (f *planFlags) planPods(cmd *cobra.Command, tree *topology.PodTree) (*planMade, error) {
+	for _, flag := range []string{"engine", "lids"} {
+		if cmd.Flags().Changed(flag) {
+			return nil, fmt.Errorf("--%s is for fat trees of two levels: leave it out", flag)
+		}
+	}
+	done := command.Working(cmd, "planning")
+	r, err := f.makePods(cmd.Context(), tree, podplan.Settings{MaxUnreachable: &f.mayLeaveOut})
+	done()
+	if err != nil {
+		return nil, err
+	}
+	out := &planMade{r.Report(), r.Times, planTold{Details: slices.Concat(r.Warnings, r.Notes), Findings: r.Tree.Findings}, r.WriteDir}
+	if r.Base != nil {
+		out.told.Details = append(out.told.Details, r.Base.Warnings...)
+	}
+	return out, nil
+}
+
+// makePods makes a plan, starting from an earlier plan if --from names its directory.
+func (f *planFlags) makePods(ctx context.Context, tree *topology.PodTree, s podplan.Settings) (*podplan.Result, error) {
+	if f.from == "" {
+		return podplan.Make(ctx, tree, s)
+	}
+	plan, err := f.readFrom()
+	if err != nil {
+		return nil, err
+	}
+	c, err := readOld(f.nextTo(planner.TablesFile), tablesKind)
+	if err != nil {
+		return nil, fmt.Errorf("%w: on three levels tables are compared too, which forsctl plan has written next to it", err)
+	}
+	return podplan.MakeFrom(ctx, tree, s, plan, c.tables)
+}
