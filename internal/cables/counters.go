@@ -1,6 +1,7 @@
 package cables
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -52,7 +53,7 @@ func (r *Round) Forget(from, until time.Time) {
 
 // counting reads counters through a local port.
 type counting interface {
-	Read(ctx context.Context, nodes []umad.Wanted) ([]umad.Counted, error)
+	Read(ctx context.Context, lid ib.LID, ports []uint8) (counters []umad.PortCounters, failed, err error)
 	Close() error
 }
 
@@ -138,20 +139,18 @@ func (r *Reader) read(ctx context.Context, s *Switch, round *Round) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	round.Asked[s.GUID] = time.Now()
-	got, err := r.port.Read(limited, []umad.Wanted{{LID: s.LID, Ports: s.Ports}})
+	counters, failed, err := r.port.Read(limited, s.LID, s.Ports)
 	switch {
 	case err != nil && limited.Err() == nil:
 		r.close() // the next round opens it again
 		return err
-	case err == nil && got[0].Err == nil:
-		for i, p := range s.Ports {
-			round.Ports[ib.End{GUID: s.GUID, Port: p}] = got[0].Counters[i]
-		}
+	case err != nil || failed != nil:
+		round.Failed[s.GUID] = cmp.Or(err, failed)
 		return nil
-	case err == nil:
-		err = got[0].Err
 	}
-	round.Failed[s.GUID] = err
+	for i, p := range s.Ports {
+		round.Ports[ib.End{GUID: s.GUID, Port: p}] = counters[i]
+	}
 	return nil
 }
 

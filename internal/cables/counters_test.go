@@ -28,25 +28,23 @@ type fabric struct {
 	broken         error // of the port
 }
 
-func (f *fabric) Read(ctx context.Context, nodes []umad.Wanted) ([]umad.Counted, error) {
+func (f *fabric) Read(ctx context.Context, lid ib.LID, ports []uint8) (out []umad.PortCounters, failed, err error) {
 	f.at = append(f.at, time.Now())
 	if f.broken != nil {
-		return nil, f.broken
+		return nil, nil, f.broken
 	}
 	select {
 	case <-time.After(f.takes):
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
-	n := nodes[0]
-	if err := f.failing[n.LID]; err != nil {
-		return []umad.Counted{{Err: err}}, nil
+	if failed := f.failing[lid]; failed != nil {
+		return nil, failed, nil
 	}
-	out := umad.Counted{}
-	for _, p := range n.Ports {
-		out.Counters = append(out.Counters, umad.PortCounters{Counters: ib.Counters{Symbols: uint64(n.LID)*100 + uint64(p)}})
+	for _, p := range ports {
+		out = append(out, umad.PortCounters{Counters: ib.Counters{Symbols: uint64(lid)*100 + uint64(p)}})
 	}
-	return []umad.Counted{out}, nil
+	return out, nil, nil
 }
 
 func (f *fabric) Close() error { f.closed++; return nil }

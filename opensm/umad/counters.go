@@ -72,79 +72,52 @@ func OpenCounting(p LocalPort, o Options) (*Counting, error) {
 // Close ends what is under way and closes the port.
 func (c *Counting) Close() error { return c.loop.close() }
 
-// Wanted are the ports of a node whose counters are to be read.
-type Wanted struct {
-	LID   ib.LID
-	Ports []uint8
-}
-
-// Counted is what was read of a node: the counters of the ports in the order in which
-// they were wanted, or why they could not be read.
-type Counted struct {
-	Counters []PortCounters
-	Err      error
-}
-
-// Read reads counters of nodes, and resets none. Its error is the context's or the
-// port's; how each node fared stands with it.
-func (c *Counting) Read(ctx context.Context, nodes []Wanted) ([]Counted, error) {
-	b := newCountingBurst(ctx, nodes)
-	if err := c.loop.do(&b.burst); err != nil {
-		return nil, fmt.Errorf("read counters by port %s: %w", c.port, err)
+// Read reads counters of ports of a node, in the order of the ports, and resets none. If it cannot,
+// failed says what is wrong with the node, or err is the error of the context or the local port.
+func (c *Counting) Read(ctx context.Context, lid ib.LID, ports []uint8) (counters []PortCounters, failed, err error) {
+	b := newCountingBurst(ctx, lid, ports)
+	if lid == 0 {
+		failed = errors.New("it has no LID yet")
+	} else if err = c.loop.do(&b.burst); err != nil {
+		return nil, nil, fmt.Errorf("read counters by port %s: %w", c.port, err)
+	} else if failed = b.peers[0].err; failed == nil {
+		return b.out, nil, nil
 	}
-	for i := range b.out {
-		if err := b.peers[i].err; err != nil {
-			b.out[i] = Counted{Err: fmt.Errorf("read the counters of LID %d: %w", nodes[i].LID, err)}
-		}
-	}
-	return b.out, nil
+	return nil, fmt.Errorf("read the counters of LID %d: %w", lid, failed), nil
 }
 
-// countingBurst reads counters.
+// countingBurst reads counters of a node.
 type countingBurst struct {
 	burst
-	wanted           []Wanted
-	out              []Counted // [peer]
-	extended, errors []bool    // [peer] it has extended counters; those have errors
+	ports            []uint8
+	out              []PortCounters
+	extended, errors bool // it has extended counters; those have errors
 }
 
-func newCountingBurst(ctx context.Context, nodes []Wanted) *countingBurst {
-	b := &countingBurst{burst: burst{ctx: ctx}, wanted: nodes, out: make([]Counted, len(nodes)),
-		extended: make([]bool, len(nodes)), errors: make([]bool, len(nodes))}
+func newCountingBurst(ctx context.Context, lid ib.LID, ports []uint8) *countingBurst {
+	b := &countingBurst{burst: burst{ctx: ctx, peers: []peer{{ways: []way{{lid: lid, counters: true}}}}}, ports: ports, out: make([]PortCounters, len(ports))}
 	b.answer = b.keep
-	for i := range nodes {
-		p := peer{ways: []way{{lid: nodes[i].LID, counters: true}}}
-		if nodes[i].LID == 0 {
-			p.err = errors.New("it has no LID yet")
-		}
-		b.peers = append(b.peers, p)
-		b.out[i].Counters = make([]PortCounters, len(nodes[i].Ports))
-		if p.err == nil {
-			b.ask(i, attrClassPortInfo, 0)
-		}
-	}
+	b.ask(0, attrClassPortInfo, 0)
 	return b
 }
 
 // keep keeps an answer, and asks for counters once it is known which there are: for the
 // extended ones after the others, in whose place they are.
 func (b *countingBurst) keep(q question, data []byte) error {
-	wanted := b.wanted[q.node].Ports
 	if q.attr == attrClassPortInfo {
-		b.extended[q.node], b.errors[q.node] = parseCapabilities(data)
-		for _, port := range wanted {
-			b.ask(q.node, attrPortCounters, uint32(port))
+		b.extended, b.errors = parseCapabilities(data)
+		for _, port := range b.ports {
+			b.ask(0, attrPortCounters, uint32(port))
 		}
 		return nil
 	}
-	at := slices.Index(wanted, uint8(q.mod))
-	c := &b.out[q.node].Counters[at]
+	c := &b.out[slices.Index(b.ports, uint8(q.mod))]
 	if q.attr == attrPortCounters {
-		if *c = parsePortCounters(data); b.extended[q.node] {
-			b.ask(q.node, attrPortCountersExtended, q.mod)
+		if *c = parsePortCounters(data); b.extended {
+			b.ask(0, attrPortCountersExtended, q.mod)
 		}
 		return nil
 	}
-	c.extend(data, b.errors[q.node])
+	c.extend(data, b.errors)
 	return nil
 }

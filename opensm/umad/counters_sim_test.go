@@ -40,8 +40,8 @@ func TestCounters(t *testing.T) {
 	set("Leaf002", 5, "PortCountersExtended.PortRcvData", 1<<43)
 	set("Leaf002", 6, "PortCounters.SymbolErrorCounter", 65535)
 	set("Spine001", 3, "PortCounters.SymbolErrorCounter", 1)
-	wanted := []umad.Wanted{{LID: s.lid("Leaf002"), Ports: []uint8{5, 6}}, {LID: s.lid("Spine001"), Ports: []uint8{3}}}
-	read := func() []umad.Counted {
+	wanted := []ports{{LID: s.lid("Leaf002"), Ports: []uint8{5, 6}}, {LID: s.lid("Spine001"), Ports: []uint8{3}}}
+	read := func() [][]umad.PortCounters {
 		t.Helper()
 		got := c.do(order{Counters: wanted})
 		if got.Err != "" {
@@ -52,7 +52,7 @@ func TestCounters(t *testing.T) {
 	got := read()
 	want := umad.PortCounters{DataSent: 1 << 42, Counters: ib.Counters{Symbols: 7, Recoveries: 2, Downed: 3, Received: 11, Discards: 13,
 		Integrity: 4, Overruns: 5, Sent: 1 << 40, Wait: 99}}
-	had := got[0].Counters[0]
+	had := got[0][0]
 	for _, c := range [][2]*uint64{{&had.Sent, &want.Sent}, {&had.DataSent, &want.DataSent}} {
 		if more := *c[0] - *c[1]; more < 100_000 { // datagrams over this port
 			*c[0] = *c[1]
@@ -61,17 +61,17 @@ func TestCounters(t *testing.T) {
 	if had != want {
 		t.Errorf("Leaf002/5: %+v\nwant %+v", had, want)
 	}
-	if c := got[0].Counters[1]; c.Symbols != 65535 || !c.Full {
+	if c := got[0][1]; c.Symbols != 65535 || !c.Full {
 		t.Errorf("Leaf002/6: %+v, want a counter that is full", c)
 	}
-	if c := got[1].Counters[0]; c.Symbols != 1 || c.Full {
+	if c := got[1][0]; c.Symbols != 1 || c.Full {
 		t.Errorf("Spine001/3: %+v", c)
 	}
 	set("Leaf002", 5, "PortCounters.SymbolErrorCounter", 0)
-	if c := read()[0].Counters[0]; c.Symbols != 0 || c.Received != 11 {
+	if c := read()[0][0]; c.Symbols != 0 || c.Received != 11 {
 		t.Errorf("after a reset: %+v", c)
 	}
-	wanted = append(wanted, umad.Wanted{LID: 0, Ports: []uint8{1}}, umad.Wanted{LID: s.lid("Leaf001"), Ports: []uint8{200}}, umad.Wanted{LID: 4000, Ports: []uint8{1}})
+	wanted = append(wanted, ports{LID: 0, Ports: []uint8{1}}, ports{LID: s.lid("Leaf001"), Ports: []uint8{200}}, ports{LID: 4000, Ports: []uint8{1}})
 	again := c.do(order{Counters: wanted})
 	for i, part := range []string{"", "", "no LID yet", "status", "does not answer ClassPortInfo"} {
 		if text := again.Why[i]; part == "" && text != "" || !strings.Contains(text, part) {
@@ -84,13 +84,13 @@ func TestCounters(t *testing.T) {
 func TestCountersOfAll(t *testing.T) {
 	s := bringUp(t, fabgen.Generate(fabgen.Spec{Spines: 20, Leaves: 18}), 0)
 	c := attach(t, s.sim, "Hca0001", s.dump)
-	var wanted []umad.Wanted
+	var wanted []ports
 	for i := range s.fabric.Nodes {
 		n := &s.fabric.Nodes[i]
 		if n.Kind != topology.Switch {
 			continue
 		}
-		w := umad.Wanted{LID: n.LID()}
+		w := ports{LID: n.LID()}
 		for p := range n.Ports {
 			if n.Ports[p].Up() && s.fabric.Nodes[n.Ports[p].Peer].Kind == topology.Switch {
 				w.Ports = append(w.Ports, uint8(p))
@@ -104,7 +104,7 @@ func TestCountersOfAll(t *testing.T) {
 		if got.Why[i] != "" {
 			t.Error(got.Why[i])
 		}
-		read += len(got.Counters[i].Counters)
+		read += len(got.Counters[i])
 	}
 	if read != 720 {
 		t.Errorf("%d ports read, want 720", read)

@@ -41,7 +41,7 @@ func TestExtendedErrors(t *testing.T) {
 
 // TestAnswersReversed: extended counters stand whichever question is answered first.
 func TestAnswersReversed(t *testing.T) {
-	b := newCountingBurst(t.Context(), []Wanted{{LID: 5, Ports: []uint8{3, 7}}})
+	b := newCountingBurst(t.Context(), 5, []uint8{3, 7})
 	for queue := &b.peers[0].queue; len(*queue) > 0; {
 		q := (*queue)[len(*queue)-1]
 		*queue = (*queue)[:len(*queue)-1]
@@ -59,9 +59,9 @@ func TestAnswersReversed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, c := range b.out[0].Counters {
+	for i, c := range b.out {
 		if c.Symbols != 1<<20 || c.Full {
-			t.Errorf("port %d: %+v", b.wanted[0].Ports[i], c)
+			t.Errorf("port %d: %+v", b.ports[i], c)
 		}
 	}
 }

@@ -36,20 +36,26 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// ports are ports of a node.
+type ports struct {
+	LID   ib.LID
+	Ports []uint8
+}
+
 // order is a command to a client, a line of JSON each, and report is its answer.
 type (
 	order struct {
-		Tables   bool          // read all tables
-		Ports    ib.LID        // read the ports of this node
-		Counters []umad.Wanted // read these
-		Self     bool          // ask the local port
-		Traps    bool          // subscribe; reports follow until the end
-		Times    int           // how often, 0 for once; Took is of the fastest
+		Tables   bool    // read all tables
+		Ports    ib.LID  // read the ports of this node
+		Counters []ports // read these
+		Self     bool    // ask the local port
+		Traps    bool    // subscribe; reports follow until the end
+		Times    int     // how often, 0 for once; Took is of the fastest
 	}
 	report struct {
 		Tables   *lft.Tables
 		Ports    []umad.PortInfo
-		Counters []umad.Counted
+		Counters [][]umad.PortCounters
 		Why      []string // [node] why its counters could not be read
 		Event    *umad.Event
 		Node     ib.GUID
@@ -137,21 +143,24 @@ func (o order) carryOut(r *umad.Reader, f *topology.Fabric) (answer report) {
 }
 
 // count reads counters, and gives the errors of the nodes as texts.
-func count(ctx context.Context, p umad.LocalPort, wanted []umad.Wanted) (got []umad.Counted, why []string, err error) {
+func count(ctx context.Context, p umad.LocalPort, wanted []ports) (got [][]umad.PortCounters, why []string, err error) {
 	c, err := umad.OpenCounting(p, umad.Options{Window: 4, PerNode: 1})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer c.Close()
-	got, err = c.Read(ctx, wanted)
-	for i := range got {
-		text := ""
-		if got[i].Err != nil {
-			text = got[i].Err.Error()
+	for _, w := range wanted {
+		counters, failed, err := c.Read(ctx, w.LID, w.Ports)
+		if err != nil {
+			return nil, nil, err
 		}
-		why, got[i].Err = append(why, text), nil
+		text := ""
+		if failed != nil {
+			text = failed.Error()
+		}
+		got, why = append(got, counters), append(why, text)
 	}
-	return got, why, err
+	return got, why, nil
 }
 
 // client is such a process.
