@@ -78,7 +78,13 @@ func New(s Settings) *Controller {
 func (c *Controller) State() State { return c.at.state }
 
 // Busy reports whether an action is in progress and its answer is due.
-func (c *Controller) Busy() bool { return c.at.busy() }
+func (c *Controller) Busy() bool {
+	switch c.at.state {
+	case Idle, Suspect, Sweeping, Backoff:
+		return false
+	}
+	return true
+}
 
 // Wake returns the latest time for the next Tick; zero means never.
 func (c *Controller) Wake() time.Time {

@@ -32,15 +32,6 @@ type waiting struct {
 	deadline time.Time // of Suspect, Sweeping and Backoff, or zero
 }
 
-// busy reports whether an action is in progress and its answer is due.
-func (w *waiting) busy() bool {
-	switch w.state {
-	case Idle, Suspect, Sweeping, Backoff:
-		return false
-	}
-	return true
-}
-
 // enter changes the state, without a deadline.
 func (w *waiting) enter(s State) { w.state, w.deadline = s, time.Time{} }
 

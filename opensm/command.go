@@ -66,21 +66,17 @@ func runCommand(ctx context.Context, timeout time.Duration, argv []string, parse
 	}()
 	runErr := cmd.Wait()
 	cause := context.Cause(ctx)
-	_ = writer.CloseWithError(endOf(runErr))
+	end := io.EOF // what the parser sees at the end of the output
+	if runErr != nil {
+		end = errCommand
+	}
+	_ = writer.CloseWithError(end)
 	return describe(runErr, cause, <-parsed, &stderr)
 }
 
 // within limits a context in time.
 func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %v", timeout))
-}
-
-// endOf returns what the parser sees at the end of the output.
-func endOf(runErr error) error {
-	if runErr != nil {
-		return errCommand
-	}
-	return io.EOF
 }
 
 // errCommand is what the parser reads from a command that failed.

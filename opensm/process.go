@@ -73,7 +73,11 @@ func (p procFS) process(pid int) (Process, error) {
 	case stat.State == "Z", stat.State == "X":
 		return Process{}, fmt.Errorf("process %d has ended: %w", pid, ErrNotRunning)
 	}
-	proc := Process{PID: pid, Comm: stat.Comm, Ticks: stat.Starttime, UID: uid(of)}
+	proc := Process{PID: pid, Comm: stat.Comm, Ticks: stat.Starttime, UID: -1}
+	// The owner of the directory does not tell: it is root for processes that hide their memory.
+	if status, err := of.NewStatus(); err == nil && status.TGID == of.PID {
+		proc.UID = int(status.UIDs[1])
+	}
 	if seconds, err := stat.StartTime(); err == nil {
 		proc.Started = time.UnixMilli(int64(1000 * seconds))
 	}
@@ -81,15 +85,6 @@ func (p procFS) process(pid int) (Process, error) {
 	proc.Cwd, _ = of.Cwd()
 	proc.Env, proc.EnvErr = environ(of)
 	return proc, nil
-}
-
-// uid returns the effective user of a process, −1 where that cannot be read. It does not go
-// by the owner of the directory: that is root's for processes that hide their memory.
-func uid(of procfs.Proc) int {
-	if status, err := of.NewStatus(); err == nil && status.TGID == of.PID {
-		return int(status.UIDs[1])
-	}
-	return -1
 }
 
 // environ reads the variables that OpenSM reads.

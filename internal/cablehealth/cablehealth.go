@@ -242,8 +242,11 @@ func (m *Monitor) Step(now time.Time, e Event) []Action {
 		if w := m.cables[e.Cable]; w != nil && !w.up {
 			w.up, w.Clean = true, now
 		}
-	case Release:
-		m.release(now, e.Cable)
+	case Release: // the test of an isolated cable starts again, and its earlier returns are dropped
+		if w := m.cables[e.Cable]; w != nil && w.State == Isolated {
+			w.Returns = nil
+			m.takeBack(now, e.Cable, w, "")
+		}
 	case Short:
 		for _, c := range m.Isolated() {
 			m.weigh(c, m.cables[c])

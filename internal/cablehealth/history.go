@@ -60,13 +60,6 @@ func (h *history) add(at time.Time, c *ib.Counters, keep time.Duration) {
 	h.sums = append(h.sums[:0], h.sums[old:]...)
 }
 
-// begin drops all readings except the newest.
-func (h *history) begin() {
-	if n := len(h.sums); n > 1 {
-		h.sums = append(h.sums[:0], h.sums[n-1])
-	}
-}
-
 // rates returns the counts over the window that ends with the newest reading: since the latest
 // reading before the window, or since the first reading.
 func (h *history) rates(window time.Duration) Rates {
@@ -98,9 +91,4 @@ func (h *history) fresh() ib.Counters {
 		*a[i] -= *b[i]
 	}
 	return c
-}
-
-// erroneous reports whether there were any errors.
-func erroneous(c *ib.Counters) bool {
-	return c.Symbols+c.Recoveries+c.Downed+c.Received+c.Integrity+c.Overruns > 0
 }

@@ -31,7 +31,7 @@ func (m *Monitor) round(now time.Time, e Round) {
 			}
 			w.ends[i].add(now, c, max(m.set.Short, m.set.Long))
 			fresh := w.ends[i].fresh()
-			clean = clean && !erroneous(&fresh) && !c.Full
+			clean = clean && fresh.Symbols+fresh.Recoveries+fresh.Downed+fresh.Received+fresh.Integrity+fresh.Overruns == 0 && !c.Full
 		}
 		if !clean {
 			w.Clean = now
@@ -170,7 +170,9 @@ func (m *Monitor) takeBack(now time.Time, c Cable, w *watched, because string) {
 // begin drops the cable's counts.
 func (w *watched) begin() {
 	for i := range w.ends {
-		w.ends[i].begin()
+		if h := &w.ends[i]; len(h.sums) > 1 { // the newest reading stays
+			h.sums = append(h.sums[:0], h.sums[len(h.sums)-1])
+		}
 	}
 	w.downs, w.timed = nil, nil
 }
@@ -252,14 +254,6 @@ func (m *Monitor) cap(c Cable) string {
 		return fmt.Sprintf("%d cables are isolated already, and at most %d may be", all, most)
 	}
 	return ""
-}
-
-// release restarts the test of an isolated cable, and drops its earlier returns.
-func (m *Monitor) release(now time.Time, c Cable) {
-	if w := m.cables[c]; w != nil && w.State == Isolated {
-		w.Returns = nil
-		m.takeBack(now, c, w, "")
-	}
 }
 
 // change sets the state of a cable.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/forsd/forsd/api"
 	"github.com/forsd/forsd/controller"
-	"github.com/forsd/forsd/internal/config"
 	"github.com/forsd/forsd/internal/delivery"
 	"github.com/forsd/forsd/internal/plans"
 	"github.com/forsd/forsd/internal/rights"
@@ -69,7 +68,12 @@ func (x *actions) signal(ctx context.Context) error {
 		return nil
 	case delivery.LastSweep:
 		again := context.WithoutCancel(ctx)
-		x.work.Go(func() { _ = x.inbox.call(again, func(ctx context.Context, l *loop) { l.seenAgain(ctx) }) }) // it ends with the loop at the latest
+		x.work.Go(func() { // it ends with the loop at the latest
+			_ = x.inbox.call(again, func(ctx context.Context, l *loop) {
+				v := *l.state.Now().Latest // once more: the controller was not ready for the end of that sweep
+				l.show(ctx, &v, true)
+			})
+		})
 		return nil
 	case delivery.NextSweep:
 		if err := x.manager.Resweep(); !errors.Is(err, plugin.ErrNotConnected) {
@@ -131,17 +135,6 @@ func (x *actions) markRead(v *view.View, swept time.Time) {
 
 // errWatches is the error for requests that only a managing forsd can carry out.
 var errWatches = api.Refused("forsd only watches: set mode: manage in forsd.yaml, give OpenSM the settings of opensm.conf.fragment, and restart both")
-
-// untouched returns a configuration with which forsd sends nothing to OpenSM or its
-// fabric, except questions to switches.
-func untouched(cfg *config.Config) *config.Config {
-	if !cfg.Watches() {
-		return cfg
-	}
-	c := *cfg
-	c.OpenSM.Plugin.Enabled, c.OpenSM.Traps, c.OpenSM.InstallCommand = config.EnabledOff, config.TrapsOff, nil
-	return &c
-}
 
 // look compares the plan of a fabric with OpenSM's tables.
 func (x *actions) look(ctx context.Context, a controller.Plan) {

@@ -154,19 +154,3 @@ func (x *excluder) weighing(v *view.View, c ib.End) (lane *controller.Lane, othe
 	}
 	return lane, slices.Concat(x.loop.core.Bouncing(), x.excluded.Lanes(v.Tree, exclusions.Drained)), x.excluded.Lanes(v.Tree, exclusions.Isolated)
 }
-
-// short looks again at what isolated cables cost where a plan leaves out servers, or is missing.
-func (x *excluder) short() {
-	if len(x.cables.Withheld()) > 0 {
-		x.carryOut(x.cables.Short(time.Now()))
-	}
-}
-
-// release puts an isolated cable on probation. The decision is stored when it returns.
-func (t turn) release(ctx context.Context, name string) error {
-	o, err := t.cables.Release(time.Now(), name)
-	if err == nil {
-		t.carryOut(ctx, o)
-	}
-	return err
-}

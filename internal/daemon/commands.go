@@ -55,7 +55,13 @@ func (in *inbox) Accept(ctx context.Context) error {
 
 // ReleaseCable puts an isolated cable on probation.
 func (in *inbox) ReleaseCable(ctx context.Context, name string) error {
-	return in.try(ctx, func(ctx context.Context, t turn) error { return t.release(ctx, name) })
+	return in.try(ctx, func(ctx context.Context, t turn) error {
+		o, err := t.cables.Release(time.Now(), name)
+		if err == nil {
+			t.carryOut(ctx, o) // this stores the decision
+		}
+		return err
+	})
 }
 
 // Measured shows what an exchange tells of the cables to the tracker of their health.

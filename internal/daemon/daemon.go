@@ -39,7 +39,11 @@ func New(cfg *config.Config, version string, log *zap.Logger, notify func(string
 	if cfg.Planning.Engine == config.EngineILP && !ilp.Available() {
 		return nil, fmt.Errorf("planning.engine is ilp: %w", ilp.ErrNotBuiltIn)
 	}
-	cfg = untouched(cfg)
+	if cfg.Watches() { // it sends nothing to OpenSM or its fabric, except questions to switches
+		c := *cfg
+		c.OpenSM.Plugin.Enabled, c.OpenSM.Traps, c.OpenSM.InstallCommand = config.EnabledOff, config.TrapsOff, nil
+		cfg = &c
+	}
 	r, err := open(cfg, version, log, notify)
 	if err != nil {
 		return nil, err

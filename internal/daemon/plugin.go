@@ -81,7 +81,10 @@ func (l *loop) pluginSays(ctx context.Context, e plugin.Event) {
 	case plugin.Disconnected:
 		l.pluginLeft(ctx, e)
 	case plugin.Mastership:
-		l.managerState(ctx, e.State)
+		l.manager.SetState(e.State)
+		if e.State == plugin.Master || e.State == plugin.Standby { // a discovering manager becomes one of these
+			l.mastership(ctx, e.State == plugin.Master)
+		}
 	case plugin.Trap:
 		if e.Number == plugin.TrapLinkState {
 			l.observe(ctx, linkstate.Trap{LID: e.LID, At: e.At})
@@ -121,18 +124,6 @@ func (l *loop) pluginLeft(ctx context.Context, e plugin.Disconnected) {
 		l.mastership(ctx, false) // the other manager may take over
 	}
 	l.step(ctx, controller.TablesDoubted{})
-}
-
-// managerState records the manager's state. A discovering manager will become master or
-// standby.
-func (l *loop) managerState(ctx context.Context, s plugin.State) {
-	l.manager.SetState(s)
-	switch s {
-	case plugin.Master:
-		l.mastership(ctx, true)
-	case plugin.Standby:
-		l.mastership(ctx, false)
-	}
 }
 
 // fabricSent handles the fabric in OpenSM's memory, at the end of discovery or of the
@@ -190,11 +181,4 @@ func (l *loop) tablesLoaded(ctx context.Context, e plugin.RoutingDone) {
 		l.health.Raise(opensm.EngineFallback, fmt.Sprintf("OpenSM has made tables by its engine %q", e.Engine), time.Now())
 		l.step(ctx, controller.TablesDoubted{})
 	}
-}
-
-// seenAgain shows the fabric of the last sweep to the controller once more: the
-// controller was not ready for the end of that sweep.
-func (l *loop) seenAgain(ctx context.Context) {
-	v := *l.state.Now().Latest
-	l.show(ctx, &v, true)
 }

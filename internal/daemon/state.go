@@ -103,7 +103,9 @@ func (l *loop) settled(ctx context.Context, a controller.Settled) {
 	}
 	l.excluder.changed = true
 	if a.Planless || was.Epoch != nil && was.Epoch.Report.UnreachablePairs > 0 {
-		l.excluder.short()
+		if len(l.cables.Withheld()) > 0 { // they are looked at again: they may be needed
+			l.excluder.carryOut(l.cables.Short(time.Now()))
+		}
 	}
 	if marks.Settled {
 		l.log.Info("settled again", zap.String("fabric", a.Fabric.ID), zap.Uint64("epoch", l.state.Now().EpochNumber()))

@@ -53,7 +53,7 @@ func (m *Manager) Logged(e opensm.LogEvent) {
 		m.State.Health.Clear(code)
 	}
 	toldByPlugin := m.PluginConnected() && (raise == opensm.Standby || raise == opensm.EngineFallback)
-	if raise != "" && !toldByPlugin && !m.quiet(raise) && (raise != opensm.EngineFallback || !m.State.Now().OwnRoutes()) {
+	if raise != "" && !toldByPlugin && !(m.Watched && slices.Contains(ownWays, raise)) && (raise != opensm.EngineFallback || !m.State.Now().OwnRoutes()) {
 		m.State.Health.Raise(raise, "OpenSM's log says: "+e.Text, time.Now())
 	}
 	if e.Fallback() {
@@ -64,9 +64,6 @@ func (m *Manager) Logged(e opensm.LogEvent) {
 // ownWays lists warnings about an OpenSM that routes by itself, as one that is only watched
 // does.
 var ownWays = []string{opensm.EngineFallback, opensm.FileRejected, opensm.NoTables}
-
-// quiet reports whether a warning is irrelevant to a forsd that only watches.
-func (m *Manager) quiet(code string) bool { return m.Watched && slices.Contains(ownWays, code) }
 
 // defaultNodeNames is the path of the node-name map for OpenSM and the diagnostic tools of some
 // distributions.

@@ -4,6 +4,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -112,6 +113,16 @@ func (r *room[S, F, X, A]) find(req *http.Request) (*session[S], error) {
 	return r.sessions[i], nil
 }
 
+// use calls f with the session of a request, under the lock.
+func (r *room[S, F, X, A]) use(req *http.Request, f func(s *session[S])) error {
+	defer r.lock()()
+	s, err := r.find(req)
+	if err == nil {
+		f(s)
+	}
+	return err
+}
+
 // head returns the part that all kinds of sessions have.
 func (r *room[S, F, X, A]) head(s *S) *Session {
 	h, _, _ := r.session(s)
@@ -145,25 +156,20 @@ func (r *room[S, F, X, A]) list(*http.Request) (any, error) {
 }
 
 func (r *room[S, F, X, A]) show(req *http.Request) (any, error) {
-	defer r.lock()()
-	s, err := r.find(req)
-	if err != nil {
-		return nil, err
-	}
-	return s.Shown, nil // frames are never changed in place
+	var out S
+	err := r.use(req, func(s *session[S]) { out = s.Shown }) // frames are never changed in place
+	return out, err
 }
 
 // end ends a session.
 func (r *room[S, F, X, A]) end(req *http.Request) (any, error) {
-	unlock := r.lock()
-	s, err := r.find(req)
-	if err != nil {
-		unlock()
+	var out S
+	if err := r.use(req, func(s *session[S]) {
+		r.sessions = slices.DeleteFunc(r.sessions, func(x *session[S]) bool { return x == s })
+		out = r.summary(s)
+	}); err != nil {
 		return nil, err
 	}
-	r.sessions = slices.DeleteFunc(r.sessions, func(x *session[S]) bool { return x == s })
-	out := r.summary(s)
-	unlock()
 	r.changed(&out, " has ended")
 	return out, nil
 }
@@ -179,30 +185,24 @@ func (r *room[S, F, X, A]) fail(req *http.Request) (any, error) {
 		return nil, err
 	}
 	r.tidy(&q)
-	unlock := r.lock()
-	s, err := r.find(req)
-	if err != nil {
-		unlock()
-		return nil, err
-	}
-	settings, err := r.with(s.Settings, &q)
-	shown := s.Shown
-	unlock()
-	if err != nil {
-		return nil, err
+	var shown, out S
+	var settings map[string]json.RawMessage
+	if missing := r.use(req, func(s *session[S]) {
+		settings, err = r.with(s.Settings, &q)
+		shown = s.Shown
+	}); missing != nil || err != nil {
+		return nil, cmp.Or(missing, err)
 	}
 	if err := r.try(req, settings, &shown); err != nil {
 		return nil, err
 	}
-	unlock = r.lock()
-	if s, err = r.find(req); err != nil {
-		unlock()
+	if err := r.use(req, func(s *session[S]) {
+		_, failures, _ := r.session(&s.Shown)
+		s.Settings, *failures = settings, q
+		out = r.summary(s)
+	}); err != nil {
 		return nil, err
 	}
-	_, failures, _ := r.session(&s.Shown)
-	s.Settings, *failures = settings, q
-	out := r.summary(s)
-	unlock()
 	r.changed(&out, fmt.Sprintf(": from now on %ss are planned with %s", r.frame, r.failed(&q)))
 	return out, nil
 }

@@ -83,7 +83,10 @@ func (s *Server) Serve(ctx context.Context) error {
 		if err != nil {
 			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED) {
 				s.config.Complain(fmt.Errorf("accept OpenSM's plugin: %w", err))
-				sleep(ctx, writeWithin)
+				select {
+				case <-ctx.Done():
+				case <-time.After(writeWithin):
+				}
 				continue
 			}
 			cancel()
@@ -94,14 +97,6 @@ func (s *Server) Serve(ctx context.Context) error {
 				s.config.Complain(fmt.Errorf("turn away OpenSM's plugin: %w", err))
 			}
 		})
-	}
-}
-
-// sleep waits, and no longer than ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

@@ -132,8 +132,9 @@ func (e *session) event(f frame) (Event, error) {
 
 // seen returns the fabric that a message names by its generation.
 func (e *session) seen(f frame) (Sight, error) {
-	g, err := readGeneration(f)
-	if err != nil {
+	c := cursor{rest: f.body}
+	g := c.u64() // the message has nothing else
+	if err := c.end(); err != nil {
 		return Sight{}, err
 	}
 	return e.sight, e.named(g)

@@ -67,18 +67,13 @@ func readFrame(r io.Reader) (frame, error) {
 		n := min(step, length-len(f.body))
 		f.body = append(f.body, make([]byte, n)...)
 		if _, err := io.ReadFull(r, f.body[len(f.body)-n:]); err != nil {
-			return frame{}, unexpected(err)
+			if errors.Is(err, io.EOF) { // the end of the stream cuts a message
+				err = io.ErrUnexpectedEOF
+			}
+			return frame{}, err
 		}
 	}
 	return f, nil
-}
-
-// unexpected is err, where the end of the stream cuts a message.
-func unexpected(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // newFrame begins a message; finish ends it.
@@ -203,13 +198,6 @@ func readRequest(f frame) (request, error) {
 	r.maxLID = ib.LID(c.u16())
 	c.bytes(2)
 	return r, c.end()
-}
-
-// readGeneration reads a message that is only a fabric's generation.
-func readGeneration(f frame) (uint64, error) {
-	c := cursor{rest: f.body}
-	g := c.u64()
-	return g, c.end()
 }
 
 // maxTable is the number of entries of the longest table.

@@ -62,9 +62,6 @@ type peer struct {
 	err     error
 }
 
-// busy reports whether the node has unsent or unanswered questions.
-func (p *peer) busy() bool { return p.waiting > 0 || len(p.queue) > 0 }
-
 // burst is a set of questions to nodes that are asked in parallel. Its functions
 // are called on the loop's goroutine, and ask (further) questions. An error of
 // theirs is the node's end.
@@ -204,7 +201,11 @@ func (x *loop) send(q question) error {
 	x.tid++
 	q.tid, q.tries, q.deadline = x.tid, q.tries+1, time.Now().Add(x.limits.timeout)
 	x.buf.get(p.ways[0], q.tid, q.attr, q.mod)
-	if err := x.wire.send(&x.buf, p.ways[0].dlid()); err != nil {
+	dlid := uint16(permissive)
+	if lid := p.ways[0].lid; lid != 0 {
+		dlid = uint16(lid)
+	}
+	if err := x.wire.send(&x.buf, dlid); err != nil {
 		return fmt.Errorf("send %s: %w", attributeName(p.ways[0].class(), q.attr), err)
 	}
 	p.waiting++
@@ -349,7 +350,7 @@ func (x *loop) finish(err error) {
 			b.err = err
 		case b.ctx.Err() != nil:
 			b.err = context.Cause(b.ctx)
-		case slices.ContainsFunc(b.peers, func(p peer) bool { return p.busy() }):
+		case slices.ContainsFunc(b.peers, func(p peer) bool { return p.waiting > 0 || len(p.queue) > 0 }):
 			return false
 		}
 		for i := range b.peers {

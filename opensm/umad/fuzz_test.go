@@ -106,7 +106,7 @@ func FuzzDatagrams(f *testing.F) {
 		}
 		b.ask(0, attrNodeInfo, 0)
 		x.under = []*burst{b}
-		for len(w.input) >= 64 && b.peers[0].busy() {
+		for len(w.input) >= 64 && (b.peers[0].waiting > 0 || len(b.peers[0].queue) > 0) {
 			if err := x.fill(); err != nil {
 				t.Fatal(err)
 			}

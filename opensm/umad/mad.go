@@ -152,14 +152,6 @@ func (w way) class() uint8 {
 	return classSubnDirected
 }
 
-// dlid returns the LID that the datagram is addressed to.
-func (w way) dlid() uint16 {
-	if w.lid != 0 {
-		return uint16(w.lid)
-	}
-	return permissive
-}
-
 // get fills in a SubnGet with M_Key 0 (sections 14.2.1.1 and 14.2.1.2), or, of counters, a
 // PerformanceGet, which has the port in the attribute (section 16.1.3.5).
 func (m *mad) get(w way, tid uint32, attr uint16, mod uint32) {
