@@ -29,7 +29,7 @@ type pluginEnd struct {
 
 	held, wish [][]uint8 // [node] the tables installed last, and those that it would have again
 	outdated   bool      // another manager has been the master since
-	whose      *process  // the forsd that has given them
+	whose      *process  // the forsd that has given them, nil if they are a file's, however old
 }
 
 // deadline is how long the plugin waits for tables.
@@ -229,7 +229,7 @@ func (m *subnetManager) mend() {
 	for _, suffix := range []string{"", ".last"} {
 		if m.held == nil {
 			m.held, _ = m.readFile(m.side.tableFile + suffix)
-			m.whose = m.side.forsd
+			m.whose = nil
 		}
 	}
 	m.w.spoilt = m.w.spoilt || m.held == nil || m.outdated
@@ -242,7 +242,7 @@ func (m *subnetManager) mend() {
 			if m.held == nil {
 				continue
 			}
-			if other := m.held[i] == nil || port != m.held[i][lid]; other || m.whose != m.side.forsd { // a forsd that has been started since does not know them
+			if other := m.held[i] == nil || port != m.held[i][lid]; other || m.whose == nil || m.whose != m.side.forsd { // forsd need not know of those either
 				if n.strays == nil {
 					n.strays = map[int]bool{}
 				}
