@@ -271,6 +271,10 @@ func (w *world) kill() {
 	for _, o := range w.orders {
 		if !o.told && o.asked == p { // nobody got the answer
 			o.told, o.done, o.lost = true, true, true
+			w.judge.contact.unsure = true
+			if w.set.pair && p.d.standby.Role() != standby.Leads && o.undone != nil { // it refuses orders
+				o.undone()
+			}
 		}
 	}
 	_ = p.d.store.Close()

@@ -106,4 +106,11 @@ var found = []struct {
 	{"OpenSM's plugin made tables of a file that had been there when OpenSM was started, and forsd did not count on these: so was the world", 60000042, "any", "plugin traps",
 		"switch:12498954586181068249:4.622ms:Leaf001 switch:16837565228962106636:138µs:Leaf001 absent:99939018702555126:8.935ms " +
 			"switch:5313002387282604354:0s:Leaf002 rest:17939162653370050:2.024s unplug:6662146149165991417:1.939s"},
+	{"a forsd that did not lead was killed before it had refused a drain, which the world took for ordered", 60000854, "any", "pair plugin traps",
+		"handover:11509793569546157134:5.242ms apart:12385287680638238295:67ms opensm:4591391291801008532:0s stall:1324980904801434604:165ms drain:7791571208860215663:0s:Spine000 " +
+			"kill:17043405509991359533:4ms"},
+	{"a plan was published by a forsd that was killed before it answered for it, and the world took a part for used by the plan before", 60000967, "any", "pair plugin",
+		"slow:15211695794491001400:780ms:Leaf000/11-Spine004/1 plug:12110983260819254011:3.635s: undrain:9754038144655471169:3.532s: rest:11857665842813340689:1.075s " +
+			"pull:16846102437104174246:18.096ms:Leaf004/7-Spine000/5 pull:1491209102222952952:7.464ms:Leaf005/11-Spine004/6 sync:16470444595205810064:1.469s " +
+			"drain:6204603837514561196:0s:Leaf005/9-Spine002/6 handover:1604375926571735848:269ms plug:16166800495775912919:2.874s"},
 }

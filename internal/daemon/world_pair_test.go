@@ -135,6 +135,7 @@ type contact struct {
 	lead     *process // the last that has led
 	lost     bool     // it has not led alone since
 	other    bool     // another one has
+	unsure   bool     // what is drained is known by the word of one that leads alone
 	answered time.Time
 }
 
@@ -168,8 +169,9 @@ func (w *world) followLead() {
 	c.lost = false
 	p.blind, p.first = true, p.d.state.Now().EpochNumber()
 	clear(w.judge.forgone)
-	if c.lead != nil && (p != c.lead || c.other) && (c.to.Sub(c.from) < 20*time.Second || c.to.Sub(c.answered) < 2*time.Second) {
-		w.ordered, w.leases = nil, nil
+	brief := c.to.Sub(c.from) < 20*time.Second || c.to.Sub(c.answered) < 2*time.Second
+	if c.lead != nil && (c.unsure || (p != c.lead || c.other) && brief) {
+		w.ordered, w.leases, c.unsure = nil, nil, brief
 		for _, d := range p.d.state.Now().Drains {
 			w.ordered = append(w.ordered, d.Part)
 		}

@@ -304,6 +304,9 @@ func (w *world) unused(all bool) error {
 	if len(safe) == 0 {
 		return nil
 	}
+	if plan := w.forsd.d.state.Plans.Current(); plan != nil && plan.Epoch != w.judge.read { // its forsd did not lead when it published it
+		_ = w.walk("it counts", plan)
+	}
 	for _, way := range w.judge.ways {
 		for _, at := range way {
 			if c := p.cableAt(int(at.Node), int(at.Port)); safe[c] && p.carries(c) {
