@@ -6,6 +6,7 @@ import (
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
+	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -33,6 +34,7 @@ const (
 // baseWays chooses a way from each leaf to the base LID of each server.
 type baseWays struct {
 	*Result
+	offset ib.LID               // of the LIDs, 0 for base LIDs
 	n      int                  // servers
 	way    []int16              // [leaf·n + server] as in pods.Plan; −1 on one leaf and without a way
 	whole  []int16              // [leaf·n + server] that of the whole tree, −2 if it is dead
@@ -74,9 +76,9 @@ func (w *baseWays) cablesOf(a, b int, way int16) (of [4]int, n int) {
 }
 
 // newBaseWays gives all units the ways of the whole tree that live.
-func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
+func newBaseWays(r *Result, usual *lft.Tables, offset int) *baseWays {
 	t, leaves := r.Tree, len(r.shape.Leaves)
-	w := &baseWays{Result: r, n: len(t.Servers), many: severalLanes(t), fair: int32(r.Plan.LowerBound)}
+	w := &baseWays{Result: r, offset: ib.LID(offset), n: len(t.Servers), many: severalLanes(t), fair: int32(r.Plan.LowerBound)}
 	w.way, w.whole = make([]int16, leaves*w.n), make([]int16, leaves*w.n)
 	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
 	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
@@ -90,7 +92,10 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 		w.window = max(w.window, len(out)/lft.Block+1)
 	}
 	w.sent = make([]bool, len(w.usual)*w.window)
-	whole := r.wholeWays()
+	for i := range w.sent {
+		w.sent[i] = len(t.Exchanges) > 1
+	}
+	whole := r.wholeWays(offset)
 	for d := range t.Servers {
 		for a := range r.shape.Leaves {
 			at, b := a*w.n+d, int(r.home(int32(d)))
@@ -110,12 +115,12 @@ func newBaseWays(r *Result, usual *lft.Tables) *baseWays {
 	return w
 }
 
-// wholeWays tells the ways of base LIDs on the whole tree, from a leaf to a server of another
-// one.
-func (r *Result) wholeWays() func(a, d int) int16 {
+// wholeWays tells the ways of LIDs of an offset on the whole tree, from a leaf to a server of
+// another one.
+func (r *Result) wholeWays(offset int) func(a, d int) int16 {
 	lanes, inner := make([]int16, len(r.Tree.Servers)), make([]int16, len(r.Tree.Servers))
 	for d, i := range r.Tree.Servers {
-		lanes[d], inner[d] = r.waysTo(&r.Tree.Hosts[i])
+		lanes[d], inner[d] = r.waysTo(&r.Tree.Hosts[i], offset)
 	}
 	return func(a, d int) int16 {
 		if b := int(r.home(int32(d))); r.shape.Leaves[a].Pod == r.shape.Leaves[b].Pod {
@@ -128,7 +133,7 @@ func (r *Result) wholeWays() func(a, d int) int16 {
 // lost notes which block of tables changes as a way of the whole tree is dead.
 func (w *baseWays) lost(a, b, d int, way int16) {
 	t := w.Tree
-	leaf, j, lid := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf], int(way)-len(t.Lanes), t.Hosts[t.Servers[d]].LID
+	leaf, j, lid := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf], int(way)-len(t.Lanes), t.Hosts[t.Servers[d]].LID+w.offset
 	if j < 0 {
 		j = t.Lanes[way].Plane
 	}
@@ -223,7 +228,7 @@ func (w *baseWays) block(e lft.Entry) int { return int(e.Node)*w.window + int(e.
 // entries tells the entries by which a unit goes up.
 func (w *baseWays) entries(a, d int, way int16, entry func(lft.Entry)) {
 	t := w.Tree
-	from, lid := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf], t.Hosts[t.Servers[d]].LID
+	from, lid := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf], t.Hosts[t.Servers[d]].LID+w.offset
 	j := int(way) - len(t.Lanes)
 	if j < 0 {
 		j = t.Lanes[way].Plane
@@ -332,11 +337,14 @@ func (w *baseWays) spread() bool {
 		}
 	}
 	w.again(late)
-	if group, most := int32(w.Plan.Group), crowd; !w.laned || w.mayTrade() {
+	if group, most, enough := int32(w.Plan.Group), crowd, tolerance; !w.laned || w.mayTrade() {
 		if bySingles(w.Result) {
 			group, most = 1, crowdSingle
 		}
 		fair := w.fair
+		if len(w.Tree.Exchanges) > 1 {
+			most, enough, fair = 1, 1, max(fair, int32(pods.OneLID(w.shape, w.Plan.Bounds).LowerBound))
+		}
 		for left := len(w.way) / moreMoves; ; left = max(1, 2*left) {
 			w.fair = max(fair+group-1, int32(most*float64(fair))) / group * group
 			failed := w.fair - group
@@ -349,7 +357,7 @@ func (w *baseWays) spread() bool {
 					failed, w.fair = w.fair, had
 				}
 			}
-			if group > 1 || float64(w.fair) <= tolerance*float64(fair) || left >= len(w.way) {
+			if group > 1 || float64(w.fair) <= enough*float64(fair) || left >= len(w.way) {
 				break
 			}
 		}
@@ -402,7 +410,7 @@ func (w *baseWays) pins() []iter.Seq[lft.Entry] {
 			from := &t.Leaves[t.Hosts[t.Servers[w.Plan.Base[a]]].Leaf]
 			for d := range w.n {
 				h := &t.Hosts[t.Servers[d]]
-				if way := w.way[a*w.n+d]; way >= 0 && !unit(from, &t.Leaves[h.Leaf], way, h.LID) {
+				if way := w.way[a*w.n+d]; way >= 0 && !unit(from, &t.Leaves[h.Leaf], way, h.LID+w.offset) {
 					return
 				}
 			}

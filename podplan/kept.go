@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/lft"
@@ -35,7 +36,7 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	if shift != nil && !over(shift, shift.LowerBound) {
 		return nil, nil
 	}
-	tables, w, err := ground.spread(ctx)
+	tables, w, err := ground.spread(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 			pinned <- made{r, err}
 		}()
 	}
-	base, err := ground.on(ctx, tables, 1)
+	base, err := ground.on(ctx, tables, 1, false)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 				return nil, err
 			}
 		}
-	case have > 1 && over(base.Plan, base.Plan.LowerBound):
+	case have > 1 && base.Plan.Gap() > 0:
 		if base.later = s.AtOnce; !s.AtOnce {
 			if fresh, err := renew(ctx, base); err != nil {
 				return nil, err
@@ -82,17 +83,31 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	return r, r.verify(ctx)
 }
 
-// spread builds tables with the ways of base LIDs spread over the cables.
-func (r *Result) spread(ctx context.Context) (*lft.Tables, *baseWays, error) {
+// spread builds tables with the ways of base LIDs spread over the cables, and so of as many LIDs as
+// given: a cable that the first ones fill is left to others.
+func (r *Result) spread(ctx context.Context, lids int) (*lft.Tables, *baseWays, error) {
 	tables, err := lft.BuildPods(ctx, r.Tree, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	w := newBaseWays(r, tables)
-	if !w.spread() {
-		return nil, nil, errors.New("the ways of base LIDs stand in each other's way")
+	var base *baseWays
+	var load []int32
+	for offset := range lids {
+		w := newBaseWays(r, tables, offset)
+		for i, n := range load {
+			w.load[i] += n
+		}
+		if w.fair *= int32(offset + 1); !w.spread() {
+			return nil, nil, errors.New("the ways of base LIDs stand in each other's way")
+		}
+		if err := tables.Pin(ctx, r.Tree.Fabric, w.pins()); err != nil {
+			return nil, nil, err
+		}
+		if load = w.load; offset == 0 {
+			base, load = w, slices.Clone(w.load)
+		}
 	}
-	return tables, w, tables.Pin(ctx, r.Tree.Fabric, w.pins())
+	return tables, base, nil
 }
 
 // several plans several exchanges at the same time, on tables with the ways of base LIDs spread for
@@ -102,20 +117,24 @@ func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, err
 	if n := len(t.Servers); n > singlesLimit {
 		return nil, fmt.Errorf("several exchanges are planned for at most %d servers on three levels: there are %d", singlesLimit, n)
 	}
-	ground := newGround(t, Shape(t))
-	tables, w, err := ground.spread(ctx)
+	ground, have := newGround(t, Shape(t)), lids(t)
+	spread := have
+	if have >= len(t.Lanes) { // there is an LID for each lane
+		spread = 1
+	}
+	tables, w, err := ground.spread(ctx, spread)
 	if err != nil {
 		return nil, err
 	}
 	built := time.Since(start)
-	base, err := ground.on(ctx, tables, 1)
+	base, err := ground.on(ctx, tables, 1, false)
 	if err != nil {
 		return nil, err
 	}
 	base.moved = w.moved()
 	r := base
-	if base.Plan.Gap() > 0 && lids(t) > 1 {
-		all, err := ground.on(ctx, tables, lids(t))
+	if base.Plan.Gap() > 0 && have > 1 {
+		all, err := ground.on(ctx, tables, have, true)
 		if err != nil {
 			return nil, err
 		}
@@ -128,9 +147,18 @@ func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, err
 	return r, r.verify(ctx)
 }
 
-// renew makes a new plan next to one for base LIDs, with tables of its own; nil if it is not worth
-// them.
+// renew makes a new plan next to one for base LIDs: of a small tree for single senders by all LIDs on
+// the same tables, or with tables of its own; nil if it is not worth that.
 func renew(ctx context.Context, r *Result) (*Result, error) {
+	if bySingles(r) && len(r.Tree.Servers) <= finerLimit {
+		all, err := r.on(ctx, r.Tables, lids(r.Tree), true)
+		if err != nil || r.Plan.Phases()-all.Plan.Phases() > all.Plan.LowerBound/enough {
+			return all, err
+		}
+	}
+	if !over(r.Plan, r.Plan.LowerBound) {
+		return nil, nil
+	}
 	fresh, err := grouped(ctx, r.Tree, pods.MakeBlocks, r)
 	if err != nil || !over(r.Plan, fresh.Plan.Phases()) {
 		return nil, ctx.Err()

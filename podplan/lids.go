@@ -16,11 +16,12 @@ import (
 	"github.com/forsd/forsd/topology"
 )
 
-// waysTo returns the lane that the tables give the base LID of a host from another pod
+// waysTo returns the lane that the tables give an LID of a host, by its offset, from another pod
 // while nothing has failed, and the way within its pod.
-func (r *Result) waysTo(h *topology.Host) (lane, inner int16) {
+func (r *Result) waysTo(h *topology.Host, o int) (lane, inner int16) {
 	t := r.Tree
 	j, turn := t.Turn(h)
+	j, turn = (j+o)%t.Planes, turn+o/t.Planes
 	return int16(t.First[j] + turn%max(1, t.First[j+1]-t.First[j])), int16(len(t.Lanes) + j)
 }
 
@@ -45,17 +46,11 @@ func (r *Result) pin() bool {
 
 // offsets finds the first LID of a server that has a way on any tables, −1 if none has.
 func (r *Result) offsets() func(to int32, way int16) int {
-	t := r.Tree
-	have, lanes := lids(t), len(t.Lanes)
+	have := lids(r.Tree)
 	return func(to int32, way int16) int {
-		plane, first := t.Turn(&t.Hosts[t.Servers[to]])
+		h := &r.Tree.Hosts[r.Tree.Servers[to]]
 		for o := range have {
-			j, turn := (plane+o)%t.Planes, first+o/t.Planes
-			k := lanes + j
-			if int(way) < lanes {
-				k = t.First[j] + turn%max(1, t.First[j+1]-t.First[j])
-			}
-			if k == int(way) {
+			if lane, inner := r.waysTo(h, o); way == lane || way == inner {
 				return o
 			}
 		}

@@ -147,7 +147,7 @@ func (r *Result) finish(ctx context.Context) error {
 	}
 	base := r
 	if r.LIDs > 1 {
-		if base, r.noBase = r.on(ctx, r.Tables, 1); r.noBase == nil {
+		if base, r.noBase = r.on(ctx, r.Tables, 1, false); r.noBase == nil {
 			r.noBase = base.Check(ctx, r.Tables)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // On plans on tables as they are, by all LIDs of the servers, until there are better ones. It
 // verifies nothing.
 func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, error) {
-	r, err := newGround(t, Shape(t)).on(ctx, tables, lids(t))
+	r, err := newGround(t, Shape(t)).on(ctx, tables, lids(t), false)
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,9 @@ func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, 
 
 // on plans on tables as they are, over the ways that some LIDs of a server have on them: for whole
 // leaves, or where leaves differ for single senders. The plan is the linear shift, in blocks or
-// phases, as far as its ways live and base LIDs have them; all other units go to free places. It
-// fails if a leaf has a way to a server, and none of these LIDs takes one.
-func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result, error) {
+// phases, as far as its ways live and base LIDs have them; all other units go to free places. If it
+// is patient, these are sought in as few phases as the bound first, which takes long. It fails if a leaf has a way to a server, and none of these LIDs takes one.
+func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int, patient bool) (*Result, error) {
 	start := time.Now()
 	out := &Result{Tree: r.Tree, shape: r.shape, Tables: tables, LIDs: 1, fixed: true}
 	p := out.frame()
@@ -43,9 +43,12 @@ func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int) (*Result,
 		x.leafOf, p.Group, p.First, k.First = out.homes, 1, p.Base, nil
 	}
 	k.Begin((p.LowerBound+p.Group-1)/p.Group, 1)
-	late, err := x.begin(k)
+	late, blocks, err := x.begin(k)
 	if err != nil {
 		return nil, err
+	}
+	if !patient || lids == 1 {
+		k.Grow(blocks - k.Blocks)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -204,9 +207,9 @@ func (x *roads) choices(a int, to int32) []fors.Choice {
 }
 
 // begin puts the units of the shift into their blocks that have the ways of the whole tree,
-// and lists all others. There are as many blocks as the fullest cable carries if each unit in turn
+// and lists all others. It returns as many blocks as the fullest cable carries if each unit in turn
 // takes its base LID, or another LID where that cable has more units than blocks so far.
-func (x *roads) begin(k *fors.Pack) (late []fors.Late, err error) {
+func (x *roads) begin(k *fors.Pack) (late []fors.Late, blocks int, err error) {
 	p, leaves := x.Plan, len(x.shape.Leaves)
 	none := map[[2]int32]bool{}
 	for _, u := range p.Unreachable {
@@ -248,8 +251,7 @@ func (x *roads) begin(k *fors.Pack) (late []fors.Late, err error) {
 			}
 		}
 	}
-	k.Grow(slices.Max(load) - k.Blocks)
-	return late, err
+	return late, slices.Max(load), err
 }
 
 // baseWay is the way of a base LID from a leaf.
@@ -261,7 +263,7 @@ type baseWay struct {
 // baseWays tells the ways of base LIDs. For single senders, of which each asks for them, all are
 // looked up once.
 func (x *roads) baseWays() func(a int, d int32) baseWay {
-	n, ways := len(x.Tree.Servers), x.wholeWays()
+	n, ways := len(x.Tree.Servers), x.wholeWays(0)
 	look := func(a int, d int32) (w baseWay) {
 		b := int(x.home(d))
 		w.Choice, w.ok = x.way(a, b, d, 0)

@@ -102,7 +102,7 @@ func (r *Result) NewRow() *Row {
 		h := &r.Tree.Hosts[i]
 		x.lid[s], x.leaf[s] = h.LID, int32(h.Leaf)
 		if r.Plan.Engine == pods.Shift {
-			lane, inner := r.waysTo(h)
+			lane, inner := r.waysTo(h, 0)
 			x.lanes, x.inner = append(x.lanes, lane), append(x.inner, inner)
 		}
 	}

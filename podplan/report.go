@@ -92,7 +92,7 @@ func (r *Result) Compact(epoch uint64) *phasetable.Table {
 		out.Shift = &phasetable.Shift{Places: p.Places}
 		for s, i := range t.Servers {
 			h := &t.Hosts[i]
-			lane, inner := r.waysTo(h)
+			lane, inner := r.waysTo(h, 0)
 			out.Shift.At = append(out.Shift.At, phasetable.Place{Place: uint32(p.Place[s]), Pod: uint32(t.Leaves[h.Leaf].Pod), Lane: lane, Inner: inner})
 		}
 		return out

@@ -14,5 +14,5 @@ func byRoutes(ctx context.Context, t *topology.PodTree) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGround(t, Shape(t)).on(ctx, tables, 1)
+	return newGround(t, Shape(t)).on(ctx, tables, 1, false)
 }
