@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/Mellanox/rdmamap"
+	"github.com/vishvananda/netlink"
+
 	"github.com/forsd/forsd/ib"
 )
 
@@ -20,8 +23,12 @@ import (
 type Device struct {
 	Name     string  `json:"name"` // such as mlx5_0
 	NodeGUID ib.GUID `json:"node_guid"`
-	Firmware string  `json:"firmware"` // "" if the driver does not tell it
+	Firmware string  `json:"firmware"` // "" if neither netlink nor sysfs has it
 	Ports    []Port  `json:"ports"`    // by number
+
+	// NetlinkErr is why the kernel's RDMA netlink did not describe the device, or nil. The
+	// other fields come from sysfs and are valid in any case.
+	NetlinkErr error `json:"-"`
 }
 
 // Port is a port of a local RDMA device.
@@ -42,30 +49,53 @@ type Port struct {
 // Devices lists the devices by name. The list is empty, without an error, on a machine without
 // RDMA devices or without RDMA in its kernel. If some data of a device are missing, the error
 // describes them, and the list has the rest.
-func Devices() ([]Device, error) { return scan(os.DirFS("/sys")) }
-
-func scan(sys fs.FS) ([]Device, error) {
-	nodes, err := madNodesIn(sys)
-	errs := []error{err}
-	entries, err := fs.ReadDir(sys, classDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, fmt.Errorf("list the RDMA devices: %w", err))
+func Devices() ([]Device, error) {
+	s := scanner{
+		devices: rdmamap.GetRdmaDeviceList,
+		ports:   rdmamap.GetPorts,
+		link:    netlink.RdmaLinkByName,
+		sys:     os.DirFS("/sys"),
 	}
-	devices := make([]Device, 0, len(entries))
-	for _, e := range entries {
-		r := reader{sys: sys, dir: path.Join(classDir, e.Name())}
-		d := Device{Name: e.Name(), NodeGUID: r.guid("node_guid", r.text("node_guid")), Firmware: r.optional("fw_ver")}
-		ports, err := fs.ReadDir(sys, path.Join(r.dir, "ports"))
-		if err != nil {
-			r.errs = append(r.errs, fmt.Errorf("list the ports of %s: %w", d.Name, err))
-		}
-		for _, p := range ports {
-			d.Ports = append(d.Ports, r.port(p.Name(), nodes[madKey{d.Name, p.Name()}]))
-		}
-		slices.SortFunc(d.Ports, func(a, b Port) int { return cmp.Compare(a.Number, b.Number) })
-		devices, errs = append(devices, d), append(errs, r.errs...)
+	return s.scan()
+}
+
+// scanner has the sources of Devices. rdmamap only uses the real /sys.
+type scanner struct {
+	devices func() []string
+	ports   func(device string) []string
+	link    func(device string) (*netlink.RdmaLink, error)
+	sys     fs.FS
+}
+
+func (s *scanner) scan() ([]Device, error) {
+	nodes, err := s.madNodes()
+	errs := []error{err}
+	names := s.devices()
+	slices.Sort(names)
+	devices := make([]Device, 0, len(names))
+	for _, name := range names {
+		d, err := s.device(name, nodes)
+		devices = append(devices, d)
+		errs = append(errs, err)
 	}
 	return devices, errors.Join(errs...)
+}
+
+func (s *scanner) device(name string, nodes map[madKey]madNodes) (Device, error) {
+	d := Device{Name: name}
+	r := reader{sys: s.sys, dir: classDir + "/" + name}
+	d.NodeGUID = r.guid("node_guid", r.text("node_guid"))
+	if link, err := s.link(name); err != nil {
+		d.NetlinkErr = err
+		d.Firmware = r.optional("fw_ver")
+	} else {
+		d.Firmware = link.Attrs.FirmwareVersion
+	}
+	for _, number := range s.ports(name) {
+		d.Ports = append(d.Ports, r.port(number, nodes[madKey{name, number}]))
+	}
+	slices.SortFunc(d.Ports, func(a, b Port) int { return cmp.Compare(a.Number, b.Number) })
+	return d, errors.Join(r.errs...)
 }
 
 // The kernel's classes in /sys for RDMA devices and their management nodes.
@@ -83,9 +113,10 @@ type madKey struct{ device, port string }
 // madNodes holds the management nodes of a port.
 type madNodes struct{ umad, issm string }
 
-// madNodesIn finds the management nodes of all ports.
-func madNodesIn(sys fs.FS) (map[madKey]madNodes, error) {
-	entries, err := fs.ReadDir(sys, madDir)
+// madNodes finds the management nodes of all ports. rdmamap names only one of each for a
+// device, which does not suffice for a device with several ports.
+func (s *scanner) madNodes() (map[madKey]madNodes, error) {
+	entries, err := fs.ReadDir(s.sys, madDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -98,7 +129,7 @@ func madNodesIn(sys fs.FS) (map[madKey]madNodes, error) {
 		if !umad && !issm {
 			continue
 		}
-		r := reader{sys: sys, dir: path.Join(madDir, e.Name())}
+		r := reader{sys: s.sys, dir: path.Join(madDir, e.Name())}
 		key := madKey{r.text("ibdev"), r.text("port")}
 		errs = append(errs, r.errs...)
 		n := nodes[key]

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 
 	"github.com/forsd/forsd/ib"
 )
@@ -43,13 +44,25 @@ func tree() fstest.MapFS {
 	return sys
 }
 
+func scannerOf(sys fstest.MapFS) scanner {
+	return scanner{
+		devices: func() []string { return []string{"mlx5_0"} },
+		ports:   func(string) []string { return []string{"2", "1"} },
+		link: func(string) (*netlink.RdmaLink, error) {
+			return &netlink.RdmaLink{Attrs: netlink.RdmaLinkAttrs{FirmwareVersion: "20.99.0"}}, nil
+		},
+		sys: sys,
+	}
+}
+
 func TestScan(t *testing.T) {
-	got, err := scan(tree())
+	s := scannerOf(tree())
+	got, err := s.scan()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Device{{
-		Name: "mlx5_0", NodeGUID: 0x0002c90300304bd0, Firmware: "20.35.1012",
+		Name: "mlx5_0", NodeGUID: 0x0002c90300304bd0, Firmware: "20.99.0",
 		Ports: []Port{
 			{Number: 1, GUID: 0x0002c90300304bd1, LID: 0x120, LMC: 5, SMLID: 9, State: "ACTIVE", PhysState: "LinkUp",
 				Rate: "200 Gb/sec (4X HDR)", LinkLayer: "InfiniBand", Umad: "/dev/infiniband/umad0", ISSM: "/dev/infiniband/issm0"},
@@ -62,12 +75,26 @@ func TestScan(t *testing.T) {
 	}
 }
 
+func TestNetlinkMayBeMissing(t *testing.T) {
+	s := scannerOf(tree())
+	denied := errors.New("protocol not supported")
+	s.link = func(string) (*netlink.RdmaLink, error) { return nil, denied }
+	got, err := s.scan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0].Firmware != "20.35.1012" || !errors.Is(got[0].NetlinkErr, denied) || len(got[0].Ports) != 2 {
+		t.Errorf("%+v", got[0])
+	}
+}
+
 func TestDamagedAttributesAreReported(t *testing.T) {
 	sys := tree()
 	delete(sys, "class/infiniband/mlx5_0/ports/1/state")
 	sys["class/infiniband/mlx5_0/ports/2/lid"].Data = []byte("0x12345\n")
 	sys["class/infiniband/mlx5_0/node_guid"].Data = []byte("none\n")
-	got, err := scan(sys)
+	s := scannerOf(sys)
+	got, err := s.scan()
 	if err == nil || len(got) != 1 || got[0].Ports[0].LID != 0x120 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -90,7 +117,8 @@ func TestPortOfEthernetHasNoUmad(t *testing.T) {
 		}
 	}
 	delete(sys, "class/infiniband/mlx5_0/ports/1/gids/0")
-	got, err := scan(sys)
+	s := scannerOf(sys)
+	got, err := s.scan()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,5 +135,13 @@ func TestMachineItself(t *testing.T) {
 	got, err := Devices()
 	if err != nil || len(got) != len(entries) {
 		t.Errorf("%d devices for %d entries, %v", len(got), len(entries), err)
+	}
+}
+
+// TestNetlinkOfUnknownDevice checks that a device unknown to netlink is an error. In a
+// container without privileges the kernel may refuse RDMA netlink, with the same result.
+func TestNetlinkOfUnknownDevice(t *testing.T) {
+	if link, err := netlink.RdmaLinkByName("no-such-device"); err == nil {
+		t.Errorf("found %+v", link)
 	}
 }
