@@ -91,7 +91,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		if inner := (*url.Error)(nil); errors.As(err, &inner) {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err // the URL of a socket says nothing
 		}
 		return nil, fmt.Errorf("ask forsd at %s: %w", c.addr, err)
@@ -275,8 +275,7 @@ func (c *Client) WaitEpoch(ctx context.Context, seen uint64) (*Plan, error) {
 	header := http.Header{"Prefer": {"wait=60"}, "If-None-Match": {ETag(seen)}}
 	for {
 		p, err := c.plan(ctx, header)
-		var refused *Error
-		if errors.As(err, &refused) && refused.Code == CodeNoPlan {
+		if refused, ok := errors.AsType[*Error](err); ok && refused.Code == CodeNoPlan {
 			err = nil // the wait ended before the first plan
 		}
 		if p != nil || err != nil {

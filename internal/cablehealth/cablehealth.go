@@ -160,12 +160,16 @@ func New(s Settings, records map[Cable]Record) *Monitor {
 		if s.Mode != Isolate && (r.State == Isolated || r.State == Probation) {
 			r.State = Suspect
 		}
-		m.add(c).Record = r
+		m.watch(c).Record = r
 	}
 	return m
 }
 
-func (m *Monitor) add(c Cable) *watched {
+// watch returns a cable's state, and begins it where there is none.
+func (m *Monitor) watch(c Cable) *watched {
+	if w := m.cables[c]; w != nil {
+		return w
+	}
 	w := &watched{Record: Record{State: Good}, up: true}
 	m.cables[c] = w
 	at, _ := slices.BinarySearchFunc(m.order, c, Compare)
@@ -215,10 +219,7 @@ type View struct {
 
 // linkDown records that a cable is out of the plan anyway.
 func (m *Monitor) linkDown(now time.Time, e LinkDown) {
-	w := m.cables[e.Cable]
-	if w == nil {
-		w = m.add(e.Cable)
-	}
+	w := m.watch(e.Cable)
 	if w.up && !e.First {
 		w.downs = append(w.downs, now)
 	}

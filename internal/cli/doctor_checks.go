@@ -112,7 +112,7 @@ func (d *doctor) canWrite(check, dir string) {
 
 // advised formats an error. For a missing permission it adds a remedy.
 func advised(err error) string {
-	if l := (*rights.Lack)(nil); errors.As(err, &l) {
+	if l, ok := errors.AsType[*rights.Lack](err); ok {
 		return fmt.Sprintf("%v: %s", err, l.Advice())
 	}
 	return err.Error()

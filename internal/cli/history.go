@@ -170,11 +170,9 @@ every line is one JSON object, with id, kind (epoch, link, warning, missed) and 
 func watch(cmd *cobra.Command, events func(func(api.Event, error) bool), count int) error {
 	seen := 0
 	for e, err := range events {
-		var refused *api.Error
-		switch {
-		case errors.As(err, &refused):
+		if _, refused := errors.AsType[*api.Error](err); refused {
 			return err
-		case err != nil:
+		} else if err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "forsctl: %v; trying again\n", err)
 			continue
 		}

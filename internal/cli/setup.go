@@ -174,7 +174,7 @@ func (s *setup) fabric(ctx context.Context, file string) (*topology.Fabric, erro
 		if bad == nil {
 			data, bad = exec.CommandContext(ctx, tool).Output()
 		}
-		if failed := (*exec.ExitError)(nil); errors.As(bad, &failed) {
+		if failed, ok := errors.AsType[*exec.ExitError](bad); ok {
 			bad = fmt.Errorf("%w: %s", bad, strings.TrimSpace(string(failed.Stderr)))
 		}
 		if bad != nil {

@@ -43,8 +43,7 @@ func (v Violated) Unwrap() error { return v.Err }
 // Refused turns the refusals of a daemon into violations. A malformed question, or one about
 // something that does not exist, remains invalid input.
 func Refused(err error) error {
-	var e *api.Error
-	if errors.As(err, &e) && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
+	if e, ok := errors.AsType[*api.Error](err); ok && e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound {
 		return Violated{err}
 	}
 	return err
@@ -97,8 +96,7 @@ func Run(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("%w: %w: run it with sudo", err, lack)
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
-	var v Violated
-	if errors.As(err, &v) {
+	if _, violated := errors.AsType[Violated](err); violated {
 		return Failed
 	}
 	return Unusable

@@ -72,8 +72,7 @@ func Parse(data []byte, name string) (*Config, error) {
 
 // syntaxProblem converts an error of the YAML parser.
 func syntaxProblem(err error) Problem {
-	var at yaml.Error
-	if errors.As(err, &at) && at.GetToken() != nil {
+	if at, ok := errors.AsType[yaml.Error](err); ok && at.GetToken() != nil {
 		text := "is not YAML: " + at.GetMessage()
 		if strings.Contains(text, "tab character") || strings.ContainsRune(text, '\t') {
 			text += ": indent by spaces, not by tabs"

@@ -108,7 +108,7 @@ func (s *Settings) Reload(ctx context.Context, dry bool, log *zap.Logger, warnin
 
 func (s *Settings) reload(ctx context.Context, dry bool) (*api.Reload, error) {
 	next, err := s.File.Load()
-	if wrong := (*Error)(nil); errors.As(err, &wrong) {
+	if _, wrong := errors.AsType[*Error](err); wrong {
 		return nil, api.Refused("%v", err)
 	} else if err != nil {
 		return nil, api.Refused("%v: forsd must be able to read it", err)

@@ -256,8 +256,7 @@ var errNewer = errors.New("it was made by a later version of forsd")
 
 // failure returns the primary SQLite result code of an error, or 0.
 func failure(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0

@@ -78,10 +78,9 @@ func (p *Publisher) Plan(ctx context.Context, a controller.Plan) controller.Even
 	} else if err != nil && !a.Final {
 		p.Log.Info("no plan holds on the tables in force, the tables come first", zap.Error(err))
 	}
-	var onLanes *planner.TooManyUnreachable
-	var onRoutes view.Unreachable
-	tooMany := errors.As(err, &onLanes) || errors.As(err, &onRoutes)
-	return controller.Planned{Same: err == nil && c.plan == nil && len(c.jobs) == 0, Err: controller.Text(err), Refused: tooMany && p.State.Now().Epoch == nil, GivenUp: givenUp}
+	_, onLanes := errors.AsType[*planner.TooManyUnreachable](err)
+	_, onRoutes := errors.AsType[view.Unreachable](err)
+	return controller.Planned{Same: err == nil && c.plan == nil && len(c.jobs) == 0, Err: controller.Text(err), Refused: (onLanes || onRoutes) && p.State.Now().Epoch == nil, GivenUp: givenUp}
 }
 
 // makePlan returns the plan to publish, or no plan if that in force is kept.

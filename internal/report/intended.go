@@ -105,8 +105,7 @@ func readCSV(data []byte) (out []Wanted, err error) {
 		if t.row, err = r.Read(); errors.Is(err, io.EOF) {
 			break
 		}
-		var bad *csv.ParseError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*csv.ParseError](err); ok {
 			return nil, fmt.Errorf("line %d, column %d: %w: put texts with commas or quotes into quotes, and double quotes within them", bad.Line, bad.Column, bad.Err)
 		} else if err != nil {
 			return nil, err

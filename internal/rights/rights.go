@@ -169,17 +169,16 @@ func (id *ID) Lacks(err error) *Lack {
 		return nil
 	}
 	path := ""
-	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		path = at.Path
-	} else if at := (*os.LinkError)(nil); errors.As(err, &at) {
+	} else if at, ok := errors.AsType[*os.LinkError](err); ok {
 		path = at.New
 	}
 	if path == "" {
 		return nil
 	}
-	var lack *Lack
 	for _, e := range []error{id.May(Read, path), id.May(Write, path), id.May(Write|Search, filepath.Dir(path))} {
-		if errors.As(e, &lack) {
+		if lack, ok := errors.AsType[*Lack](e); ok {
 			return lack
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,16 +98,7 @@ func parseETags(headers []string) etags {
 
 // has reports whether the client has the epoch.
 func (e *etags) has(epoch uint64) bool {
-	if e.any {
-		return true
-	}
-	want := api.ETag(epoch)
-	for _, tag := range e.tags {
-		if tag == want {
-			return true
-		}
-	}
-	return false
+	return e.any || slices.Contains(e.tags, api.ETag(epoch))
 }
 
 // preferredWait reads wait=SECONDS of Prefer (RFC 7240), and bounds it.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -18,9 +19,10 @@ type lateListener struct {
 	addr string
 	note func(error) // told why it does not listen, and nil when it does
 
-	mu     sync.Mutex // guards what follows
+	closed context.Context // done when it is closed
+	close  context.CancelFunc
+	mu     sync.Mutex // guards bound
 	bound  net.Listener
-	closed chan struct{}
 }
 
 // listenTCP listens on an address, now or later.
@@ -30,7 +32,8 @@ func listenTCP(addr string, note func(error)) net.Listener {
 		return bound
 	}
 	note(whyNot(err))
-	return &lateListener{addr: addr, note: note, closed: make(chan struct{})}
+	closed, cancel := context.WithCancel(context.Background())
+	return &lateListener{addr: addr, note: note, closed: closed, close: cancel}
 }
 
 // whyNot says what to do where an address cannot be listened on.
@@ -67,7 +70,7 @@ func (l *lateListener) Accept() (net.Conn, error) {
 		}
 		select {
 		case <-time.After(lateEvery):
-		case <-l.closed:
+		case <-l.closed.Done():
 			return nil, net.ErrClosed
 		}
 	}
@@ -77,11 +80,9 @@ func (l *lateListener) Accept() (net.Conn, error) {
 func (l *lateListener) adopt(next net.Listener) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.closed:
+	if l.closed.Err() != nil {
 		_ = next.Close() // it has not been used
 		return false
-	default:
 	}
 	l.bound = next
 	return true
@@ -91,12 +92,7 @@ func (l *lateListener) adopt(next net.Listener) bool {
 func (l *lateListener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-l.closed:
-		return net.ErrClosed
-	default:
-	}
-	close(l.closed)
+	l.close()
 	if l.bound != nil {
 		return l.bound.Close()
 	}

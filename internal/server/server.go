@@ -272,8 +272,8 @@ func WriteError(w http.ResponseWriter, err error) {
 	if out, is := w.(*statusWriter); is {
 		out.err = err
 	}
-	var e *api.Error
-	if !errors.As(err, &e) {
+	e, is := errors.AsType[*api.Error](err)
+	if !is {
 		e = api.Errorf(api.CodeInternal, "%v", err)
 	}
 	body, _ := json.Marshal(e) // two strings

@@ -77,7 +77,7 @@ func fault(format string, args ...any) error {
 // readBody reads the body of a request.
 func readBody(r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
-	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return nil, api.Errorf(api.CodeTooLarge, "the request is longer than %d bytes", most)
 	} else if err != nil {
 		return nil, api.BadRequest("read request: %v", err)
@@ -101,8 +101,8 @@ func write(w http.ResponseWriter, v any, err error) {
 		err = api.Refused("planning did not end within %v: ask for less, or use a command of forsplan that works on files", planTime)
 	}
 	if err != nil {
-		var e *api.Error
-		if !errors.As(err, &e) {
+		e, ok := errors.AsType[*api.Error](err)
+		if !ok {
 			e = api.BadRequest("%v", err)
 		}
 		v, status = e, e.Status()

@@ -106,8 +106,8 @@ func (s *Script) again(text string, err error) {
 
 // passing reports whether an error may be temporary: forsd is unreachable, or busy.
 func passing(err error) bool {
-	var e *api.Error
-	return !errors.As(err, &e) || e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound
+	e, ok := errors.AsType[*api.Error](err)
+	return !ok || e.Code != api.CodeBadRequest && e.Code != api.CodeNotFound
 }
 
 // within limits the time of requests to forsd, and reports if forsd did not answer.
@@ -154,8 +154,8 @@ func (s *Script) end(ctx context.Context, name string) error {
 
 // unknown reports whether forsd answered that it does not know the job.
 func unknown(err error) bool {
-	var e *api.Error
-	return errors.As(err, &e) && e.Code == api.CodeNotFound
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Code == api.CodeNotFound
 }
 
 // lease returns the lease for the Slurm job. Slurm reports the job's end since version 23.02;
@@ -303,8 +303,7 @@ func Squeue(ctx context.Context, job string) (*Queued, error) {
 	cmd.Env = append(os.Environ(), "SLURM_TIME_FORMAT=%s")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		text := strings.TrimSpace(string(exit.Stderr))
 		if strings.Contains(text, "Invalid job id") {
 			return nil, nil // it ended some time ago

@@ -30,8 +30,7 @@ func Fit(f *topology.Fabric, base *topology.Baseline, c *config.Planning, first 
 	if err == nil && first {
 		err = v.mayPlan(c.MaxUnreachable)
 	}
-	var other *topology.NotFatTree
-	if c.OtherFabrics == config.OtherLiquid && errors.As(err, &other) {
+	if _, other := errors.AsType[*topology.NotFatTree](err); other && c.OtherFabrics == config.OtherLiquid {
 		return NewOwnRoutes(f, c.Exclude, err.Error()), nil
 	}
 	if err != nil {

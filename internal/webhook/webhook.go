@@ -143,8 +143,7 @@ func (h *Hook) deliver(ctx context.Context, m Message) {
 			h.health.Clear(Failing)
 			return
 		}
-		var no *refusal
-		given := errors.As(err, &no)
+		no, given := errors.AsType[*refusal](err)
 		if given && no.final || time.Since(m.At) > h.age {
 			h.lost.Add(1)
 			h.log.Error("a message for the webhook was given up", zap.String("code", m.Code), zap.Error(err))
@@ -206,8 +205,7 @@ func (h *Hook) send(ctx context.Context, m Message) error {
 	}
 	answer, err := h.client.Do(r)
 	if err != nil {
-		var in *url.Error
-		if errors.As(err, &in) {
+		if in, ok := errors.AsType[*url.Error](err); ok {
 			err = in.Err
 		}
 		if errors.Is(err, context.DeadlineExceeded) {

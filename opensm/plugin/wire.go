@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/forsd/forsd/ib"
@@ -273,15 +274,7 @@ func checkTables(t *lft.Tables) error {
 
 // sameSwitches reports whether two sets have tables of the same switches.
 func sameSwitches(a, b *lft.Tables) bool {
-	if len(a.Switches) != len(b.Switches) {
-		return false
-	}
-	for i := range a.Switches {
-		if a.Switches[i].GUID != b.Switches[i].GUID {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Switches, b.Switches, func(x, y lft.Table) bool { return x.GUID == y.GUID })
 }
 
 // encodeTables encodes the message tables: t as a change of the plugin's tables if they
