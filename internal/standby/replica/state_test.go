@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -36,7 +37,11 @@ func ok(t *testing.T, errs ...error) {
 // newState returns the state of a forsd that has none.
 func newState(t *testing.T) *State {
 	t.Helper()
-	dir := t.TempDir()
+	return newStateIn(t, t.TempDir())
+}
+
+func newStateIn(t *testing.T, dir string) *State {
+	t.Helper()
 	cfg := config.Default()
 	cfg.StateDir, cfg.API.Socket, cfg.OpenSM.LFTsFile = filepath.Join(dir, "state"), filepath.Join(dir, "s"), filepath.Join(dir, "lfts.dump")
 	tracker := health.NewTracker([]health.Warnable{{Code: state.JobHostsMissing}}, func(health.Warning, bool) {})
@@ -113,6 +118,46 @@ func TestKeep(t *testing.T) {
 	same("another epoch")
 	leader.Store.EndJob(leader.State.Now().Jobs[0], "removed")
 	same("a job that has ended")
+}
+
+// TestKeepAfterLoss has a forsd follow a leader that has lost plans, and one follow that has lost
+// its own: neither shows a plan until its number is above theirs.
+func TestKeepAfterLoss(t *testing.T) {
+	leader, follower := leading(t), newState(t)
+	shows := func(when string, epoch, job uint64) {
+		t.Helper()
+		now := follower.State.Now()
+		j := uint64(0)
+		if p := now.Jobs[0].Plans.Current(); p != nil {
+			j = p.Epoch
+		}
+		if now.EpochNumber() != epoch || j != job {
+			t.Errorf("%s: epoch %d and job plan %d are shown, want %d and %d", when, now.EpochNumber(), j, epoch, job)
+		}
+	}
+	r := passed(t, leader)
+	r.Passed = 1
+	ok(t, follower.Keep(r))
+	shows("the leader has lost plans up to 1", 0, 2)
+
+	dir := t.TempDir()
+	ok(t, os.WriteFile(filepath.Join(dir, "s.numbers"), []byte(`{"given": 5000}`), 0o644))
+	follower = newStateIn(t, dir)
+	ok(t, follower.Keep(passed(t, leader)))
+	shows("it has lost plans up to 5000", 0, 0)
+	if whole, brief := follower.Now(standby.Word{}).Replica(standby.Ask{}), follower.Now(standby.Word{}).Replica(standby.Ask{Brief: true}); whole.Last != 2 || whole.Passed != 5000 || brief.Last != 5000 {
+		t.Errorf("it says that it has given numbers up to %d and has lost plans up to %d, and to a leader that it has given numbers up to %d", whole.Last, whole.Passed, brief.Last)
+	}
+	leader.PassOver([]standby.Action{standby.Lead{Above: 5000}})
+	ok(t, follower.Keep(passed(t, leader)))
+	shows("the leader has passed over 5000", 0, 0)
+	e := leader.State.Now().Epoch
+	ok(t, leader.Store.Publish(leader.Store.Disk.Numbers.Next(), state.Plan{Proposal: state.Known{Plan: e.Plan, About: e.Report}}))
+	ok(t, follower.Keep(passed(t, leader)))
+	shows("the leader has published again", 5001, 0)
+	if now := follower.Now(standby.Word{}).Replica(standby.Ask{Brief: true}); now.Last != 5001 {
+		t.Errorf("it says that it has given numbers up to %d", now.Last)
+	}
 }
 
 // TestKeepRefuses checks that what does not belong together is not adopted.
