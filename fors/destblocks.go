@@ -22,24 +22,16 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	// sends and receives evenly. With a spare one it does not have to: idle edges are then
 	// useless, and paths are shorter without them.
 	loose := g*blocks-x.tree.Peers() > g
-	for seed := range uint64(blockTries) {
-		if p, err := l.planBlocks(ctx, g, loose, seed, budget); p != nil || err != nil {
-			return p, err
-		}
-		if *budget <= 0 {
-			break
-		}
-	}
-	return nil, nil
+	return l.planBlocks(ctx, g, loose, budget)
 }
 
-// planBlocks plans on the lanes chosen, or returns nil. The seed is of the search.
-func (l *laning) planBlocks(ctx context.Context, g int, loose bool, seed uint64, budget *int) (*Grouped, error) {
+// planBlocks plans on the lanes chosen, or returns nil.
+func (l *laning) planBlocks(ctx context.Context, g int, loose bool, budget *int) (*Grouped, error) {
 	f := newDestFrame(l)
 	if err := f.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the blocks: %w", err)
 	}
-	if f.random = seed; loose {
+	if loose {
 		f.loosen(slices.Repeat([]int{g}, l.leaves))
 	}
 	if settled, err := f.removeClashes(ctx, budget, max(blockWork, edgeWork*len(f.unit))); !settled || err != nil {

@@ -12,16 +12,16 @@ const (
 	destWork = 1 << 25
 	// blockWork and phaseWork are the limits of one search, by blocks and by phases; by
 	// blocks at least edgeWork for each edge of the graph: about one is needed with a dead
-	// cable. Searches by blocks are restarted blockTries times.
-	blockWork  = 1 << 17
-	edgeWork   = 2
-	blockTries = 8
-	phaseWork  = 1 << 23
+	// cable.
+	blockWork = 1 << 17
+	edgeWork  = 2
+	phaseWork = 1 << 23
 	// phaseEdges is the most edges of a graph of phases that is coloured while blocks can be
 	// searched: with more, one more block than the bound costs little.
 	phaseEdges = 1 << 23
-	// smallPlan is up to how many ways by phases a search by phases is restarted likewise.
-	smallPlan = 1 << 14
+	// smallPlan is up to how many ways by phases a search by phases is made smallTries times.
+	smallPlan  = 1 << 14
+	smallTries = 8
 )
 
 // phases plans in a number of phases, and more for the transfers that clash in these. It
@@ -33,7 +33,7 @@ func (x *oneLID) phases(ctx context.Context, phases int, budget *int) (*Grouped,
 	}
 	tries := 1
 	if len(l.via)*phases <= smallPlan {
-		tries = blockTries
+		tries = smallTries
 	}
 	var best *destSeats
 	for seed := range uint64(tries) {
