@@ -59,14 +59,14 @@ func Restrict(t *topology.FatTree, members []ib.GUID) *topology.FatTree {
 	for _, g := range members {
 		wanted[g] = true
 	}
-	sub := *t
-	sub.Servers, sub.Exchanges = nil, nil
-	for i := range t.Hosts {
-		if h := &t.Hosts[i]; wanted[h.GUID] && h.Leaf >= 0 && h.LID != 0 && !h.Out {
-			sub.Servers = append(sub.Servers, i)
+	return topology.With(t, func(c *topology.Common) {
+		c.Servers, c.Exchanges = nil, nil
+		for i := range t.Hosts {
+			if h := &t.Hosts[i]; wanted[h.GUID] && h.Leaf >= 0 && h.LID != 0 && !h.Out {
+				c.Servers = append(c.Servers, i)
+			}
 		}
-	}
-	return &sub
+	})
 }
 
 // Member is a host port that belongs to a job.

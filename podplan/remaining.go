@@ -12,6 +12,7 @@ import (
 	"github.com/forsd/forsd/phasetable"
 	"github.com/forsd/forsd/planner"
 	"github.com/forsd/forsd/pods"
+	"github.com/forsd/forsd/topology"
 	"github.com/forsd/forsd/verify"
 )
 
@@ -25,26 +26,27 @@ type Rest struct {
 	pairs *fors.PairSet
 }
 
-// Remaining plans the pairs of servers that an interrupted exchange still lacks, on the tables of
-// the changed tree: done phases of the old plan have run. Transfers keep their phases, and their
+// Remaining plans the pairs of servers that an interrupted exchange still lacks, on tables of the
+// changed tree: done phases of the old plan have run. Transfers keep their phases, and their
 // LIDs where these lead over living cables; the others take any LIDs and free places, or places of
 // transfers that find others (fors.Pack). It fails as planner.NewRunning does.
-func Remaining(ctx context.Context, on *Result, old *phasetable.View, done int) (*Rest, error) {
+func Remaining(ctx context.Context, t *topology.PodTree, tables *lft.Tables, old *phasetable.View, done int) (*Rest, error) {
 	start := time.Now()
-	running, err := planner.NewRunning(on.Tree.Hosts, on.Tree.Servers, old, done)
+	running, err := planner.NewRunning(t.Hosts, t.Servers, old, done)
 	if err != nil {
 		return nil, err
 	}
-	if n := len(on.Tree.Servers); n > singlesLimit {
+	if n := len(t.Servers); n > singlesLimit {
 		return nil, fmt.Errorf("the rest of an exchange is planned for at most %d servers: there are %d", singlesLimit, n)
 	}
-	out := &Result{Tree: on.Tree, shape: on.shape, Tables: on.Tables, LIDs: 1, fixed: true, Plan: newGround(on.Tree, on.shape).Plan}
+	out := newGround(t, Shape(t))
+	out.Tables, out.LIDs, out.fixed = tables, 1, true
 	out.Plan.Engine, out.Plan.Group, out.Plan.First = pods.Routes, 1, out.Plan.Base
 	r := &Rest{Result: out, Running: running}
-	x := newRoads(out, lids(on.Tree))
+	x := newRoads(out, lids(t))
 	out.home(0)
 	x.leafOf, r.pairs = out.homes, r.lacking()
-	out.Plan.Bounds = pods.BoundsOf(on.shape, r.pairs)
+	out.Plan.Bounds = pods.BoundsOf(out.shape, r.pairs)
 	for _, more := range spares {
 		if err := r.pack(x, more); err != nil {
 			return nil, err
@@ -57,7 +59,7 @@ func Remaining(ctx context.Context, on *Result, old *phasetable.View, done int) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return r, r.Check(ctx, on.Tables)
+	return r, r.Check(ctx, tables)
 }
 
 // spares are how many phases plans begin with beyond their bound, as parts of it, until one is at

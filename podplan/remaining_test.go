@@ -47,7 +47,7 @@ func TestRemaining(t *testing.T) {
 					shares = []int{25}
 				}
 				for _, percent := range shares {
-					r, err := Remaining(t.Context(), on, old, percent*old.Phases()/100)
+					r, err := Remaining(t.Context(), on.Tree, on.Tables, old, percent*old.Phases()/100)
 					ok(t, err)
 					all := float64(r.Kept + r.Moved + r.Shed)
 					if int(all) != r.pairs.Len() {
@@ -61,7 +61,7 @@ func TestRemaining(t *testing.T) {
 					}
 				}
 			}
-			_, err = Remaining(t.Context(), made, old, old.Phases()+1)
+			_, err = Remaining(t.Context(), made.Tree, made.Tables, old, old.Phases()+1)
 			if !errors.Is(err, planner.ErrTooFar) {
 				t.Errorf("more phases than there are: %v", err)
 			}
@@ -94,7 +94,8 @@ func TestRemainingOnOthers(t *testing.T) {
 	for _, c := range []struct{ before, now *topology.Fabric }{{whole, fewer}, {fewer, whole}} {
 		old, err := phasetable.New(madeOf(t, c.before, whole).Rows(7))
 		ok(t, err)
-		r, err := Remaining(t.Context(), madeOf(t, c.now, whole), old, 5)
+		on := madeOf(t, c.now, whole)
+		r, err := Remaining(t.Context(), on.Tree, on.Tables, old, 5)
 		ok(t, err)
 		if n := len(r.Tree.Servers); r.pairs.Len() != n*(n-1)-5*15 && n == 16 || r.Plan.Phases() > r.Plan.LowerBound+2 {
 			t.Errorf("%d servers: %d pairs in %d phases, bound %d", n, r.pairs.Len(), r.Plan.Phases(), r.Plan.LowerBound)

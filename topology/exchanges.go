@@ -19,7 +19,7 @@ func (x *Exchanges) Divide(t *FatTree) *FatTree {
 	if x == nil {
 		return t
 	}
-	return with(t, func(c *Common) {
+	return With(t, func(c *Common) {
 		c.Exchanges, c.Hosts, c.Servers = x.Names, slices.Clone(t.Hosts), nil
 		c.Findings = slices.DeleteFunc(slices.Clone(t.Findings), func(f Finding) bool { return f.Code == LeafBinds || f.Code == FewSpineCables }) // of one exchange of all
 		for i := range c.Hosts {
@@ -35,11 +35,11 @@ func (x *Exchanges) Divide(t *FatTree) *FatTree {
 
 // Noting returns the tree with one finding more.
 func (t *FatTree) Noting(f Finding) *FatTree {
-	return with(t, func(c *Common) { c.Findings = append(slices.Clone(c.Findings), f) })
+	return With(t, func(c *Common) { c.Findings = append(slices.Clone(c.Findings), f) })
 }
 
-// with returns the tree after a change of what trees of any levels have.
-func with(t *FatTree, change func(*Common)) *FatTree {
+// With returns the tree after a change of what trees of any levels have.
+func With(t *FatTree, change func(*Common)) *FatTree {
 	out := *t
 	if change(&out.Common); t.Pods != nil {
 		pods := *t.Pods

@@ -228,9 +228,6 @@ func (b *Backend) WhatIf(ctx context.Context, q api.WhatIf) (*api.Forecast, erro
 		return nil, api.Refused("%v", err)
 	}
 	ask := worker.WhatIfRequest{Tree: would.Held(now.Held), Settings: worker.Settings(b.Planning), Epoch: now.EpochNumber()}
-	if q.Job != "" && ask.Tree.Pods != nil {
-		return nil, api.Refused("what remains of a job's exchange is planned on fat trees of two levels alone")
-	}
 	if q.Done != nil {
 		if err := b.remaining(&ask, q); err != nil {
 			return nil, err

@@ -122,8 +122,14 @@ func TestThreeLevelsAsked(t *testing.T) {
 	j, err := backend.Jobs{Parts: &b.d.backend.Parts}.CreateJob(t.Context(), api.JobRequest{Name: "a", Hosts: names(0, 6)})
 	ok(t, err)
 	b.holds("a job")
-	if _, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Job: j.Name, Done: progress}); err == nil || !strings.Contains(err.Error(), "two levels") {
-		t.Errorf("what remains of a job: %v", err)
+	two, err := api.ParseProgress("2")
+	ok(t, err)
+	for _, fail := range [][]string{nil, {"Leaf001/3"}} {
+		f, err := b.d.backend.WhatIf(t.Context(), api.WhatIf{Job: j.Name, Fail: fail, Done: two})
+		ok(t, err)
+		if r := f.Remaining; r.Epoch != j.Epoch || r.Done != 2 || r.Gap > 1 || r.Kept == 0 || f.Table.Servers() != 7 || f.Table.Job() == 0 || fail == nil && r.Moved+r.Shed > 0 {
+			t.Errorf("%v would fail after 2 phases of a job: %+v, %d servers in the table", fail, r, f.Table.Servers())
+		}
 	}
 	b.shows(failing(t, whole, "Leaf001/3", "Mid004/3"), nil)
 	b.holds("failures beside a job")

@@ -111,25 +111,27 @@ func (q *WhatIfRequest) remaining(ctx context.Context, onPods *podplan.Result) (
 		return nil, nil, err
 	}
 	var check func(*lft.Tables) error
+	tree := q.Tree
+	if q.Members != nil {
+		tree = planner.Restrict(tree, q.Members)
+	}
 	if onPods != nil {
-		rest, failed := podplan.Remaining(ctx, onPods, old, q.Done)
+		rest, failed := podplan.Remaining(ctx, tree.Pods, onPods.Tables, old, q.Done)
 		if err = failed; err == nil {
 			report := rest.Report()
 			out = &api.Remaining{Done: rest.Done, Summary: report.Summary, Proof: report.Proof, Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, PlanSeconds: rest.Times.Plan.Seconds()}
 			table, check = rest.Rows(old.Epoch()), func(tables *lft.Tables) error { return rest.Check(ctx, tables) }
 		}
 	} else {
-		tree := q.Tree
-		if q.Members != nil {
-			tree = planner.Restrict(tree, q.Members)
-		}
 		rest, failed := planner.Remaining(ctx, tree, old, q.Done)
 		if err = failed; err == nil {
 			out = &api.Remaining{Done: rest.Done, Kept: rest.Kept, Moved: rest.Moved, Shed: rest.Shed, Anew: rest.Anew, PlanSeconds: rest.Took.Seconds()}
 			out.Summary, out.Proof = planner.Summary(rest.Plan)
 			table, check = rest.Table(old.Epoch()), func(tables *lft.Tables) error { return rest.Check(tables) }
-			table.Job = old.Job()
 		}
+	}
+	if err == nil {
+		table.Job = old.Job()
 	}
 	if errors.Is(err, planner.ErrTooFar) {
 		return nil, nil, api.BadRequest("%v", err)
