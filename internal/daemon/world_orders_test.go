@@ -21,6 +21,11 @@ func (w *world) operator(what string, ask func(ctx context.Context, d *Daemon) e
 	if lead := w.leader(); lead != nil {
 		w.side = lead
 	}
+	w.ask(what, ask)
+}
+
+// ask has an operator ask the forsd here.
+func (w *world) ask(what string, ask func(ctx context.Context, d *Daemon) error) {
 	p := w.forsd
 	if p == nil || p.d == nil {
 		return
@@ -265,13 +270,18 @@ func (w *world) configure(variant int) {
 	if lead := w.leader(); lead != nil {
 		w.side = lead
 	}
-	if w.forsd == nil || slices.ContainsFunc(w.orders, func(o *order) bool { return o.what == "reload" && !o.done }) {
+	w.reread(variant)
+}
+
+// reread does the same here.
+func (w *world) reread(variant int) {
+	if w.forsd == nil || w.forsd.d == nil || slices.ContainsFunc(w.orders, func(o *order) bool { return o.what == "reload" && o.asked == w.forsd && !o.done }) {
 		return // a second reload waits for a mutex, which synctest.Wait does not count as rest
 	}
 	here, was := w.side, w.retold
 	w.retold = variant
 	w.note("the configuration is variant %d", variant)
-	w.operator("reload", func(ctx context.Context, d *Daemon) error { _, err := d.backend.Reload(ctx, false); return err })
+	w.ask("reload", func(ctx context.Context, d *Daemon) error { _, err := d.backend.Reload(ctx, false); return err })
 	w.orders[len(w.orders)-1].undone = func() { here.retold = was }
 	if variant == unreadable {
 		here.retold = was // it has been read

@@ -246,7 +246,7 @@ func (w *world) heal() {
 			w.pass(time.Now().Add(10*time.Second), nil)
 		}
 	}
-	w.configure(0)
+	w.each(func() { w.reread(0) })
 	w.reroute(nil) // a rollback's plan stays otherwise
 	w.rest()
 	if w.failure != "" {
