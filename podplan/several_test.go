@@ -52,9 +52,10 @@ func TestRailTrees(t *testing.T) {
 					"whole leaves":       func(leaf, _, _ int) int { return leaf * 7919 / 3 % exchanges },
 					"no order":           func(_, _, server int) int { return server * 7919 / 5 % exchanges },
 				}[kind]
-				if kind == "a rail to a leaf" {
+				switch kind {
+				case "a rail to a leaf":
 					exchanges = s.Leaves
-				} else if kind == "a rail to an index" {
+				case "a rail to an index":
 					exchanges = 4
 				}
 				tree = dividedBy(tree, exchanges, of)

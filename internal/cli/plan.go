@@ -272,7 +272,7 @@ func printReport(w io.Writer, r *podplan.Report) {
 	if r.FairShare > 0 {
 		fmt.Fprintf(w, "all at once\t%s\n", loadText(r.Load))
 	}
-	engine, above, changes := string(r.Engine), fmt.Sprintf("%d leaves, %d spines", r.Leaves, r.Spines), ""
+	engine, above, changes := r.Engine, fmt.Sprintf("%d leaves, %d spines", r.Leaves, r.Spines), ""
 	if r.Levels > 0 {
 		engine += ", in blocks of " + command.Plural(r.Group, "phase", "phases")
 		above = fmt.Sprintf("%d leaves in %d pods, %d planes", r.Leaves, r.Pods, r.Planes)
