@@ -118,9 +118,10 @@ func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, err
 		return nil, fmt.Errorf("several exchanges are planned for at most %d servers on three levels: there are %d", singlesLimit, n)
 	}
 	ground, have := newGround(t, Shape(t)), lids(t)
-	spread := have
-	if have >= len(t.Lanes) { // there is an LID for each lane
-		spread = 1
+	spread := 1 // if there is an LID for each lane
+	if have < len(t.Lanes) {
+		have = min(have, EnoughLIDs)
+		spread = have
 	}
 	tables, w, err := ground.spread(ctx, spread)
 	if err != nil {
@@ -142,7 +143,7 @@ func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, err
 			r = all
 		}
 	}
-	r.Times.Tables = built
+	r.Times.Tables, r.Times.Plan = built, time.Since(start)-built
 	r.setBase(base)
 	return r, r.verify(ctx)
 }
@@ -151,7 +152,7 @@ func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, err
 // the same tables, or with tables of its own; nil if it is not worth that.
 func renew(ctx context.Context, r *Result) (*Result, error) {
 	if bySingles(r) && len(r.Tree.Servers) <= finerLimit {
-		all, err := r.on(ctx, r.Tables, lids(r.Tree), true)
+		all, err := r.on(ctx, r.Tables, min(lids(r.Tree), EnoughLIDs), true)
 		if err != nil || r.Plan.Phases()-all.Plan.Phases() > all.Plan.LowerBound/enough {
 			return all, err
 		}
