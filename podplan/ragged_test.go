@@ -20,8 +20,12 @@ func TestRagged(t *testing.T) {
 	}
 	var all, base, many ratios
 	anything := 1.
+	seeds := []uint64{272} // a leaf with one plane, whose pod shares no top of it with another
 	for seed := range uint64(rounds + large) {
-		tree, err := fabgen.Ragged(seed, seed >= uint64(rounds))
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
+		tree, err := fabgen.Ragged(seed, len(seeds) > 100 && seed >= uint64(rounds))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,6 +36,9 @@ func TestRagged(t *testing.T) {
 		all.add(r)
 		if r.Base != nil {
 			base.add(r.Base)
+			if r.Base.Plan.Gap() < 0 {
+				t.Errorf("%d: the base plan is shorter than its bound", seed)
+			}
 		}
 		if len(tree.Servers) >= 64 {
 			many.add(r)

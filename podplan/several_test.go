@@ -63,6 +63,9 @@ func TestRailTrees(t *testing.T) {
 				hosts, _ := hostsOf(tree)
 				newWalker(t, tree.Fabric, r.Tables).carries(hosts, r, false)
 				newWalker(t, tree.Fabric, r.Tables).carries(hosts, r.Base, true)
+				if r.Plan.Gap() < 0 || r.Base.Plan.Gap() < 0 {
+					t.Errorf("%s, LMC %d, seed %d: a plan is shorter than its bound", kind, lmc, seed)
+				}
 				all.add(r)
 				base.add(r.Base)
 			}

@@ -23,7 +23,7 @@ func (t *Tree) twoLevels() *fors.Tree {
 // cables; by pod, its transfers over its cables to tops.
 func ComputeBounds(t *Tree) Bounds {
 	x := newInstance(t, 1, 1)
-	return x.bounds(x.complete())
+	return x.bounds(x.demand(each))
 }
 
 // BoundsOf does so for some pairs, each of which has a way.
@@ -46,8 +46,12 @@ type demand struct {
 	most    int     // of one server, out or in
 }
 
-// complete returns the demand of the complete exchanges, as far as there are ways.
-func (r *reach) complete() *demand {
+// each is how many transfers senders of a leaf make to a server.
+func each(senders int) int { return senders }
+
+// demand returns that of the complete exchanges, as far as there are ways, where so many senders of a
+// leaf count as much to each server.
+func (r *reach) demand(of func(senders int) int) *demand {
 	leaves := len(r.Leaves)
 	d, crowds := &demand{between: make([]int32, leaves*leaves)}, r.crowds()
 	for a := range r.Leaves {
@@ -58,7 +62,7 @@ func (r *reach) complete() *demand {
 			peers := -1
 			for b, n := range on {
 				if r.ok(a, b) {
-					d.between[a*leaves+b] += int32(on[a] * n)
+					d.between[a*leaves+b] += int32(of(on[a]) * n)
 					peers += n
 				}
 			}
@@ -109,13 +113,8 @@ func (x *instance) bounds(d *demand) Bounds {
 	}
 	x.blocks = 1 << 20
 	x.setCells()
-	cells := x.betweenCells(d)
-	for p := range x.Pods {
-		for _, in := range []bool{outward, inward} {
-			if n := x.podCut(&c, cells, p, in, b.LowerBound); n > b.LowerBound {
-				b = Bounds{n, ByPod}
-			}
-		}
+	if n := x.podCut(x.betweenCells(d), b.LowerBound); n > b.LowerBound {
+		b = Bounds{n, ByPod}
 	}
 	return b
 }
@@ -135,12 +134,60 @@ func (x *instance) betweenCells(d *demand) []int32 {
 }
 
 // OneLID returns the bounds of plans that only use base LIDs, given those of any plan: a
-// leaf sends to a server over one plane.
+// leaf sends to a server over one plane, and one cable to a top. So if n senders or more make a
+// unit, and some cable carries C of these however they are spread, n·C phases are needed.
 func OneLID(t *Tree, lanes Bounds) Bounds {
-	if least, by, err := fors.LeastOneLID(t.twoLevels()); err == nil && least > lanes.LowerBound {
-		return Bounds{least, by}
+	b, x := lanes, newInstance(t, 1, 1)
+	if x.byLeaves { // otherwise leaves may lack a way though they have a plane
+		if least, by, err := fors.LeastOneLID(t.twoLevels()); err == nil && least > b.LowerBound {
+			b = Bounds{least, by}
+		}
 	}
-	return lanes
+	var sizes []int
+	for _, on := range t.crowds() {
+		sizes = append(sizes, on...)
+	}
+	slices.Sort(sizes)
+	x.blocks = 1 << 20
+	x.setCells()
+	for _, n := range slices.Compact(sizes) {
+		if n == 0 {
+			continue
+		}
+		units := x.demand(func(senders int) int { return min(1, senders/n) })
+		if C := x.podCut(x.betweenCells(units), b.LowerBound/n); n*C > b.LowerBound {
+			b = Bounds{n * C, fors.ByLID}
+		}
+	}
+	return b
+}
+
+// podCut returns the most transfers that some cable of a pod to tops carries, of those between
+// cells, if they are spread as well as can be, and at least a given number. Leaves of a pod with
+// the same planes count together.
+func (x *instance) podCut(between []int32, most int) int {
+	var c fors.LaneFlow
+	for p := range x.ofPod {
+		for _, in := range []bool{outward, inward} {
+			c.Reset(x.Lanes())
+			for _, a := range x.ofPod[p] {
+				for b := range x.cells {
+					A, B := &x.cells[a], &x.cells[b]
+					from, to := ends(int(a), b, in)
+					n := between[from*len(x.cells)+to]
+					if A.pod == B.pod || n == 0 {
+						continue
+					}
+					c.Add(func(k int) bool {
+						j := x.planeOf[k]
+						return A.up[j] && B.up[j] && x.laneUp(int(A.pod), k) && x.laneUp(int(B.pod), k)
+					}, int(n))
+				}
+			}
+			most = c.Least(most)
+		}
+	}
+	return most
 }
 
 // ends returns one of two first, or the other if transfers come in.
@@ -168,27 +215,6 @@ func (r *reach) leafCut(c *fors.LaneFlow, d *demand, a int, in bool, phases int)
 	return c.Least(phases)
 }
 
-// podCut returns the least number of phases for the transfers from pod p to other pods, or to
-// it, by its cables to tops. Leaves of a pod with the same planes count together.
-func (x *instance) podCut(c *fors.LaneFlow, between []int32, p int, in bool, phases int) int {
-	c.Reset(x.Lanes())
-	for _, a := range x.ofPod[p] {
-		for b := range x.cells {
-			A, B := &x.cells[a], &x.cells[b]
-			from, to := ends(int(a), b, in)
-			n := between[from*len(x.cells)+to]
-			if A.pod == B.pod || n == 0 {
-				continue
-			}
-			c.Add(func(k int) bool {
-				j := x.planeOf[k]
-				return A.up[j] && B.up[j] && x.laneUp(int(A.pod), k) && x.laneUp(int(B.pod), k)
-			}, int(n))
-		}
-	}
-	return c.Least(phases)
-}
-
 // proofWork limits the search for prices, about 50 ms.
 const proofWork = 1 << 23
 
@@ -199,7 +225,7 @@ func PriceBound(ctx context.Context, t *Tree, bound int) int {
 	x.blocks = 1 << 20
 	x.setCells()
 	x.blocks = 1
-	between := x.betweenCells(x.complete())
+	between := x.betweenCells(x.demand(each))
 	s, _ := network(x, true, func(c, d int32) int32 { return between[int(c)*len(x.cells)+int(d)] })
 	return s.Prove(ctx, bound, proofWork)
 }
