@@ -22,11 +22,6 @@ func (x *oneLID) blocks(ctx context.Context, g, blocks int, budget *int) (*Group
 	// sends and receives evenly. With a spare one it does not have to: idle edges are then
 	// useless, and paths are shorter without them.
 	loose := g*blocks-x.tree.Peers() > g
-	return l.planBlocks(ctx, g, loose, budget)
-}
-
-// planBlocks plans on the lanes chosen, or returns nil.
-func (l *laning) planBlocks(ctx context.Context, g int, loose bool, budget *int) (*Grouped, error) {
 	f := newDestFrame(l)
 	if err := f.colour(ctx); err != nil {
 		return nil, fmt.Errorf("set the blocks: %w", err)

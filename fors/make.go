@@ -10,11 +10,11 @@ import (
 // bound: the rotation, the linear shift, a repaired plan with the shift's lanes, the exact
 // planner. Several exchanges are planned by the last two, or by Remaining if a leaf is in
 // several. The shift leaves the slots of absent servers empty. If no engine reaches the bound,
-// the shortest plan is taken, the earlier engine's among equals. The exact planner may prove a higher bound than ComputeBounds. It
-// is left out if a living lane is closed to a server; the conservative engine then takes
-// its place if none of the others comes within 1/32 of the bound. Make fails only if the
-// tree's dimensions or slots are inconsistent or it has no servers, and with ctx.Err() soon
-// after ctx ends.
+// the shortest plan is taken, the earlier engine's among equals. The exact planner may prove a
+// higher bound than ComputeBounds. It is left out if a living lane is closed to a server; the
+// conservative engine then takes its place if none of the others comes within 1/32 of the bound.
+// Make fails only if the tree's dimensions or slots are inconsistent or it has no servers, and
+// with ctx.Err() soon after ctx ends.
 func Make(ctx context.Context, t *Tree) (*Plan, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
