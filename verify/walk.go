@@ -322,7 +322,7 @@ func (w *Walk) step(t Transfer, mark int32) *Violation {
 // unreachable and has no path in the tree over cables that are up at full rate.
 func (w *Walk) Done(t *topology.PodTree, unreachable [][2]int32) error {
 	if s, d, ok := w.seen.others(&t.Common); ok {
-		return violation(PairTwice, NoPhase, "%s occurs, of different exchanges", w.pair(s, d))
+		return violation(PairForeign, NoPhase, "%s: the two are in different exchanges", w.pair(s, d))
 	}
 	for _, u := range unreachable {
 		if !w.seen.see(u[0], u[1]) {
