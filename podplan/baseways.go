@@ -3,10 +3,10 @@ package podplan
 import (
 	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/forsd/forsd/ib"
 	"github.com/forsd/forsd/lft"
-	"github.com/forsd/forsd/pods"
 	"github.com/forsd/forsd/topology"
 )
 
@@ -78,7 +78,7 @@ func (w *baseWays) cablesOf(a, b int, way int16) (of [4]int, n int) {
 // newBaseWays gives all units the ways of the whole tree that live.
 func newBaseWays(r *Result, usual *lft.Tables, offset int) *baseWays {
 	t, leaves := r.Tree, len(r.shape.Leaves)
-	w := &baseWays{Result: r, offset: ib.LID(offset), n: len(t.Servers), many: severalLanes(t), fair: int32(r.Plan.LowerBound)}
+	w := &baseWays{Result: r, offset: ib.LID(offset), n: len(t.Servers), many: severalLanes(t)}
 	w.way, w.whole = make([]int16, leaves*w.n), make([]int16, leaves*w.n)
 	w.mid, w.top, w.down = make([]entry, len(t.Mids)*w.n), make([]entry, len(t.Tops)*w.n), make([]entry, t.MidsPerPod()*w.n)
 	w.load = make([]int32, 2*leaves*t.Planes+2*t.Pods*len(t.Lanes))
@@ -91,10 +91,7 @@ func newBaseWays(r *Result, usual *lft.Tables, offset int) *baseWays {
 	for _, out := range w.usual {
 		w.window = max(w.window, len(out)/lft.Block+1)
 	}
-	w.sent = make([]bool, len(w.usual)*w.window)
-	for i := range w.sent {
-		w.sent[i] = len(t.Exchanges) > 1
-	}
+	w.sent = slices.Repeat([]bool{len(t.Exchanges) > 1}, len(w.usual)*w.window)
 	whole := r.wholeWays(offset)
 	for d := range t.Servers {
 		for a := range r.shape.Leaves {
@@ -337,14 +334,14 @@ func (w *baseWays) spread() bool {
 		}
 	}
 	w.again(late)
-	if group, most, enough := int32(w.Plan.Group), crowd, tolerance; !w.laned || w.mayTrade() {
-		if bySingles(w.Result) {
+	if group, most, least := int32(w.Plan.Group), crowd, tolerance; !w.laned || w.mayTrade() {
+		switch {
+		case len(w.Tree.Exchanges) > 1: // the ways of the whole tree are none that they would keep
+			group, most, least = 1, 1, 1
+		case bySingles(w.Result):
 			group, most = 1, crowdSingle
 		}
 		fair := w.fair
-		if len(w.Tree.Exchanges) > 1 {
-			most, enough, fair = 1, 1, max(fair, int32(pods.OneLID(w.shape, w.Plan.Bounds).LowerBound))
-		}
 		for left := len(w.way) / moreMoves; ; left = max(1, 2*left) {
 			w.fair = max(fair+group-1, int32(most*float64(fair))) / group * group
 			failed := w.fair - group
@@ -357,7 +354,7 @@ func (w *baseWays) spread() bool {
 					failed, w.fair = w.fair, had
 				}
 			}
-			if group > 1 || float64(w.fair) <= enough*float64(fair) || left >= len(w.way) {
+			if group > 1 || float64(w.fair) <= least*float64(fair) || left >= len(w.way) {
 				break
 			}
 		}

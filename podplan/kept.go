@@ -83,12 +83,19 @@ func kept(ctx context.Context, t *topology.PodTree, s Settings) (*Result, error)
 	return r, r.verify(ctx)
 }
 
+// errInTheWay means that the ways of a tree's base LIDs are not spread.
+var errInTheWay = errors.New("the ways of base LIDs stand in each other's way")
+
 // spread builds tables with the ways of base LIDs spread over the cables, and so of as many LIDs as
 // given: a cable that the first ones fill is left to others.
 func (r *Result) spread(ctx context.Context, lids int) (*lft.Tables, *baseWays, error) {
 	tables, err := lft.BuildPods(ctx, r.Tree, nil)
 	if err != nil {
 		return nil, nil, err
+	}
+	bound := r.Plan.Bounds
+	if len(r.Tree.Exchanges) > 1 {
+		bound = pods.OneLID(r.shape, bound)
 	}
 	var base *baseWays
 	var load []int32
@@ -97,8 +104,11 @@ func (r *Result) spread(ctx context.Context, lids int) (*lft.Tables, *baseWays, 
 		for i, n := range load {
 			w.load[i] += n
 		}
-		if w.fair *= int32(offset + 1); !w.spread() {
-			return nil, nil, errors.New("the ways of base LIDs stand in each other's way")
+		if w.fair = int32(max(bound.LowerBound, (offset+1)*r.Plan.LowerBound)); !w.spread() {
+			if offset > 0 {
+				break // the others keep the ways of tables without a plan
+			}
+			return nil, nil, errInTheWay
 		}
 		if err := tables.Pin(ctx, r.Tree.Fabric, w.pins()); err != nil {
 			return nil, nil, err
@@ -111,7 +121,7 @@ func (r *Result) spread(ctx context.Context, lids int) (*lft.Tables, *baseWays, 
 }
 
 // several plans several exchanges at the same time, on tables with the ways of base LIDs spread for
-// them: by base LIDs, and by all LIDs if that is shorter.
+// them, or on those without a plan if that fails: by base LIDs, and by all LIDs if that is shorter.
 func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, error) {
 	start := time.Now()
 	if n := len(t.Servers); n > singlesLimit {
@@ -124,27 +134,30 @@ func several(ctx context.Context, t *topology.PodTree, _ Settings) (*Result, err
 		spread = have
 	}
 	tables, w, err := ground.spread(ctx, spread)
+	if errors.Is(err, errInTheWay) {
+		tables, err = lft.BuildPods(ctx, t, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
 	built := time.Since(start)
-	base, err := ground.on(ctx, tables, 1, false)
+	base, noBase := ground.on(ctx, tables, 1, false)
+	r, err := base, noBase
+	if have > 1 && (noBase != nil || base.Plan.Gap() > 0) {
+		if all, failed := ground.on(ctx, tables, have, true); failed == nil && (noBase != nil || all.Plan.Phases() < base.Plan.Phases()) {
+			r, err = all, nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	base.moved = w.moved()
-	r := base
-	if base.Plan.Gap() > 0 && have > 1 {
-		all, err := ground.on(ctx, tables, have, true)
-		if err != nil {
-			return nil, err
-		}
-		if all.Plan.Phases() < base.Plan.Phases() {
-			r = all
-		}
-	}
 	r.Times.Tables, r.Times.Plan = built, time.Since(start)-built
-	r.setBase(base)
+	if r.noBase = noBase; noBase == nil {
+		if w != nil {
+			base.moved = w.moved()
+		}
+		r.setBase(base)
+	}
 	return r, r.verify(ctx)
 }
 

@@ -29,7 +29,8 @@ func On(ctx context.Context, t *topology.PodTree, tables *lft.Tables) (*Result, 
 // on plans on tables as they are, over the ways that some LIDs of a server have on them: for whole
 // leaves, or where leaves differ for single senders. The plan is the linear shift, in blocks or
 // phases, as far as its ways live and base LIDs have them; all other units go to free places. If it
-// is patient, these are sought in as few phases as the bound first, which takes long. It fails if a leaf has a way to a server, and none of these LIDs takes one.
+// is patient, these are sought in as few phases as the bound first, which takes long. It fails if a
+// leaf has a way to a server, and none of these LIDs takes one.
 func (r *Result) on(ctx context.Context, tables *lft.Tables, lids int, patient bool) (*Result, error) {
 	start := time.Now()
 	out := &Result{Tree: r.Tree, shape: r.shape, Tables: tables, LIDs: 1, fixed: true}
@@ -85,8 +86,8 @@ func (r *Result) frame() *pods.Plan {
 	return p
 }
 
-// singlesLimit is how many servers may have plans for single senders where leaves differ, or in several exchanges. Blocks
-// would last there as long as the largest leaf needs.
+// singlesLimit is how many servers may have plans for single senders where leaves differ, or in
+// several exchanges. Blocks would last there as long as the largest leaf needs.
 const singlesLimit = 4096
 
 // bySingles reports if plans on given tables are for single senders.

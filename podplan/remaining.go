@@ -66,7 +66,8 @@ func Remaining(ctx context.Context, t *topology.PodTree, tables *lft.Tables, old
 // the bound. With more, fewer transfers leave their places, often in as many phases.
 var spares = []int{0, 32, 16}
 
-// enough is the part of a plan's phases by which one that keeps more may be longer.
+// enough is the part of a plan's phases by which one that keeps more may be longer, and one on the
+// same tables must be shorter.
 const enough = 64
 
 // pack plans with a part of the bound more phases than it has, or more, and takes the plan if it is the

@@ -76,3 +76,28 @@ func TestRailTrees(t *testing.T) {
 		}
 	}
 }
+
+// TestSeveralShapes plans several exchanges on trees with parallel cables and tops that serve several
+// planes, where the ways of base LIDs may stand in each other's way when parts are dead.
+func TestSeveralShapes(t *testing.T) {
+	for name, s := range map[string]fabgen.TreeSpec{
+		"parallel cables": {Pods: 3, Leaves: 2, Mids: 2, Tops: 2, Hosts: 4, LeafCables: 2, TopCables: 2},
+		"shared tops":     {Pods: 4, Leaves: 2, Mids: 4, Tops: 2, Hosts: 4, Shared: 2},
+		"both":            {Pods: 4, Leaves: 3, Mids: 3, Tops: 2, Hosts: 4, LeafCables: 2, TopCables: 2, Shared: 3},
+	} {
+		for _, s.LMC = range []uint8{0, 2} {
+			for _, seed := range []uint64{4, 10} {
+				rng := rand.New(rand.NewPCG(seed, 5))
+				fail := s.Draw(rng, fabgen.Damage{LeafCables: rng.IntN(5), TopCables: rng.IntN(5), Mids: rng.IntN(2), Tops: rng.IntN(2)})
+				tree := dividedBy(fitted(t, s, fail...), 3, func(leaf, slot, _ int) int { return (leaf + slot*int(seed%2)) % 3 })
+				r := made(t, tree)
+				hosts, _ := hostsOf(tree)
+				newWalker(t, tree.Fabric, r.Tables).carries(hosts, r, false)
+				if r.Base == nil || r.Plan.Gap() < 0 {
+					t.Errorf("%s, LMC %d, %v: base plan %v, %d phases, bound %d", name, s.LMC, fail, r.Base, r.Plan.Phases(), r.Plan.LowerBound)
+				}
+				t.Logf("%s, LMC %d, %v: %d phases, bound %d", name, s.LMC, fail, r.Plan.Phases(), r.Plan.LowerBound)
+			}
+		}
+	}
+}
